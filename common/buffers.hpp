@@ -68,15 +68,13 @@ inline constexpr std::uint64_t kTooLarge = std::numeric_limits<std::uint64_t>::m
 template <std::integral... Numbers>
 constexpr std::uint64_t checked_product(Numbers... factors) {
   std::uint64_t product = 1;
-  bool fits = true, is_zero = false;
+  bool fits = true;
   [[maybe_unused]] const auto multiply = [&](auto factor) {
     if constexpr (std::signed_integral<decltype(factor)>) fits = fits && factor >= 0;
-    is_zero = is_zero || factor == 0;
     fits = fits && !__builtin_mul_overflow(product, static_cast<std::uint64_t>(factor), &product);
   };
   (multiply(factors), ...);
-  if (!fits) return kTooLarge;
-  return is_zero ? 0 : product;
+  return fits ? product : kTooLarge;
 }
 
 /// The sum of all terms, or kTooLarge; also if one of them is negative.

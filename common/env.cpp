@@ -113,10 +113,8 @@ void AppendFile::append(std::span<const std::byte> bytes) {
   const std::int64_t asked = ++asked_;
   changed_.notify_all();
   if (stalls_) return;
-  if (!changed_.wait_for(lock, kPatience, [&] { return tried_ >= asked; })) {
-    stalls_ = true;
-    return;
-  }
+  stalls_ = !changed_.wait_for(lock, kPatience, [&] { return tried_ >= asked; });
+  if (stalls_) return;
   failed_ = last_.error != 0;
   if (failed_) fail_append(path_, last_.what, last_.error);
 }

@@ -82,8 +82,7 @@ std::shared_ptr<MemoryFile> MemoryFile::open(const MemoryFileOffer& offer) {
   if (!is_fixed || ::fstat(descriptor, &status) != 0) return nullptr;
   memory->size_ = static_cast<std::uint64_t>(status.st_size);
   memory->key_ = offer.key;
-  if (memory->size_ != kKeyBytes + offer.bytes) return nullptr;
-  if (!memory->map((seals & F_SEAL_WRITE) != 0)) return nullptr;
+  if (memory->size_ != kKeyBytes + offer.bytes || !memory->map((seals & F_SEAL_WRITE) != 0)) return nullptr;
   return std::memcmp(memory->map_, offer.key.data(), sizeof(Key)) == 0 ? memory : nullptr;
 }
 

@@ -20,10 +20,6 @@ namespace lockstep {
 
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 template <typename Integer>
 std::optional<Integer> parse_integer(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
@@ -41,7 +37,7 @@ bool is_yaml_keyword(std::string_view text) {
 bool is_safe_plain(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_plain = [&](char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '/' || c == '.' || c == '-';
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '.' || c == '-';
   };
   if (text.empty() || is_yaml_keyword(text)) return false;
   const bool starts_as_text = is_letter(text.front()) || text.front() == '/';

@@ -217,8 +217,7 @@ std::string absence_report(const Absence& absence) {
   if (findings.empty())
     findings.emplace_back(
         "all have come, but cannot reach each other: open TCP between the hosts, or choose the network with "
-        "mpirun "
-        "--mca btl_tcp_if_include NET --mca oob_tcp_if_include NET");
+        "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET");
   return fmt::format(
       "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
       "only slow, raise {})",

@@ -79,11 +79,8 @@ bool GradientBucket::arrived(std::int64_t parts) {
 }
 
 void GradientBucket::set_counters(const StepCounters& counters) {
-  if (exact()) {
-    encode(counters, exact_.span().subspan(range_.size));
-  } else {
-    encode(counters, fp32_.span().subspan(range_.size));
-  }
+  return exact() ? encode(counters, exact_.span().subspan(range_.size))
+                 : encode(counters, fp32_.span().subspan(range_.size));
 }
 
 StepCounters GradientBucket::counters() const {
@@ -159,10 +156,6 @@ constexpr std::uint64_t kDigitMask = (std::uint64_t{1} << kDigitBits) - 1;
 
 }  // namespace
 
-double StepTotals::loss() const {
-  return loss_units.value() / kLossScale;
-}
-
 StepTotals StepCounters::totals() const {
   StepTotals totals{.samples = values[kSamples],
                     .loss_units = {},
@@ -191,7 +184,7 @@ StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limi
 }
 
 void encode(const StepCounters& counters, std::span<std::int64_t> elements) {
-  std::copy(counters.values.begin(), counters.values.end(), elements.begin());
+  std::ranges::copy(counters.values, elements.begin());
 }
 
 StepCounters decode(std::span<const std::int64_t> elements) {
@@ -204,9 +197,8 @@ void encode(const StepCounters& counters, std::span<float> elements) {
   std::size_t i = 0;
   for (const std::int64_t value : counters.values) {
     auto rest = static_cast<std::uint64_t>(value);
-    for (std::size_t digit = 0; digit < kDigits; ++digit, rest >>= kDigitBits) {
+    for (std::size_t digit = 0; digit < kDigits; ++digit, rest >>= kDigitBits)
       elements[i++] = static_cast<float>(rest & kDigitMask);
-    }
   }
 }
 
@@ -215,9 +207,8 @@ StepCounters decode(std::span<const float> elements) {
   StepCounters counters;
   for (std::size_t v = 0; v < counters.values.size(); ++v) {
     std::uint64_t value = 0;
-    for (std::size_t digit = kDigits; digit-- > 0;) {
+    for (std::size_t digit = kDigits; digit-- > 0;)
       value = (value << kDigitBits) + static_cast<std::uint64_t>(elements[v * kDigits + digit]);
-    }
     counters.values[v] = static_cast<std::int64_t>(value);
   }
   return counters;

@@ -76,9 +76,8 @@ struct GradientReducer::State {
         refusals(u.tensors()),
         terms(u),
         times{.until_left = std::vector<double>(plan.buckets.size())} {
-    for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    for (std::size_t i = 0; i < plan.buckets.size(); ++i)
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
-    }
     if (determinism == Determinism::kWorld && comm.size() > 1) left.resize(u.tensors() + 1);
   }
 
@@ -95,6 +94,8 @@ struct GradientReducer::State {
 
   void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
   void gather_refusals();
+  template <typename Visit>
+  void arrive(std::size_t offset, std::size_t size, const Visit& visit);
   void launch_ready();
   void launch_next();
   void seal(GradientBucket& bucket);
@@ -141,6 +142,22 @@ void GradientReducer::State::gather_refusals() {
   }
   for (const GradientBucket& bucket : buckets) bucket.count_not_finite(units, refusals);
   for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
+}
+
+/// Calls visit(bucket, begin, count) for the part of the range that lies in each bucket; then that part has arrived.
+template <typename Visit>
+void GradientReducer::State::arrive(std::size_t offset, std::size_t size, const Visit& visit) {
+  bool completed = false;
+  std::size_t arrived_here = 0;
+  for (GradientBucket& bucket : buckets) {
+    const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
+    if (begin >= end) continue;
+    visit(bucket, begin, end - begin);
+    completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+    arrived_here += end - begin;
+  }
+  LOCKSTEP_CHECK(arrived_here == size);
+  if (completed) launch_ready();
 }
 
 /// Starts every bucket whose turn it is. Called by the thread that completes one.
@@ -234,32 +251,17 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested, bool not
 
 void GradientReducer::add(std::size_t offset, std::size_t size, const GradientTerms& gradients) {
   State& s = *state_;
-  bool completed = false;
-  std::size_t added = 0;
-  for (GradientBucket& bucket : s.buckets) {
-    const std::size_t begin = std::max(offset, bucket.begin());
-    const std::size_t end = std::min(offset + size, bucket.end());
-    if (begin >= end) continue;
+  s.arrive(offset, size, [&](GradientBucket& bucket, std::size_t begin, std::size_t count) {
     for (int t = 0; t < gradients.count; ++t) {
       const float* from = gradients.term(t) + (begin - offset);
-      if (!bucket.add(begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
-      if (s.terms.notes()) s.terms.note(begin, {from, end - begin});
+      if (!bucket.add(begin, count, from, s.units)) s.count_refusals(begin, count, from);
+      if (s.terms.notes()) s.terms.note(begin, {from, count});
     }
-    completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
-    added += end - begin;
-  }
-  LOCKSTEP_CHECK(added == size);
-  if (completed) s.launch_ready();
+  });
 }
 
 void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
-  State& s = *state_;
-  bool completed = false;
-  for (GradientBucket& bucket : s.buckets) {
-    const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
-    if (begin < end) completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
-  }
-  if (completed) s.launch_ready();
+  state_->arrive(offset, size, [](const GradientBucket&, std::size_t, std::size_t) {});
 }
 
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
@@ -334,11 +336,11 @@ std::vector<TensorRefusals> GradientReducer::Sums::foreseen_refusals() const {
 
 void GradientReducer::State::add_terms_again(std::size_t tensor) {
   for (GradientBucket& bucket : buckets) std::ranges::fill(bucket.own_sums(tensor, units), 0);
-  terms.for_each(tensor, [&](std::size_t first, std::span<const float> values) {
-    const auto holds = [first](const GradientBucket& b) { return b.begin() <= first && first < b.end(); };
-    const bool fits = std::ranges::find_if(buckets, holds)->add(first, values.size(), values.data(), units);
-    LOCKSTEP_CHECK(fits);
-  });
+  for (const auto& [first, values] : terms.pieces(tensor)) {
+    auto bucket = buckets.begin();
+    while (first < bucket->begin()) ++bucket;  // they go down through the arena
+    LOCKSTEP_CHECK(bucket->add(first, values.size(), values.data(), units));
+  }
 }
 
 /// They travel after the rank's fingerprint, which is compared as that of the last bucket is.

@@ -9,12 +9,6 @@
 #include <numeric>
 
 namespace lockstep {
-namespace {
-
-/// Most terms of a global batch; 4 MiB on a rank that computes all of it.
-constexpr std::int64_t kMostTerms = std::int64_t{1} << 20;
-
-}  // namespace
 
 KeptTerms::KeptTerms(const GradientUnits& units)
     : units_(units), keeps_(units.tensors()), largest_(units.tensors()), pieces_(units.tensors()) {
@@ -22,6 +16,7 @@ KeptTerms::KeptTerms(const GradientUnits& units)
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});
   const auto size = [&units](std::size_t tensor) { return units.end(tensor) - units.begin(tensor); };
   std::ranges::stable_sort(by_size, {}, size);
+  constexpr std::int64_t kMostTerms = std::int64_t{1} << 20;  // 4 MiB on a rank that computes all of it
   auto room = static_cast<std::size_t>(kMostTerms / units.global_grains());
   for (const std::size_t tensor : by_size) {
     if (size(tensor) > room) break;
@@ -48,11 +43,6 @@ void KeptTerms::note(std::size_t offset, std::span<const float> terms) {
     if (keeps_[tensor]) pieces_[tensor].push_back({offset + i, {part.begin(), part.end()}});
     i += part.size();
   }
-}
-
-void KeptTerms::for_each(std::size_t tensor,
-                         const std::function<void(std::size_t, std::span<const float>)>& see) const {
-  for (const Piece& piece : pieces_[tensor]) see(piece.first, piece.terms);
 }
 
 }  // namespace lockstep

@@ -7,7 +7,6 @@
 #include "comm/reduce/gradient_units.hpp"
 
 #include <cstddef>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -16,6 +15,11 @@ namespace lockstep {
 
 class KeptTerms {
  public:
+  struct Piece {
+    std::size_t first;  ///< in the arena
+    std::vector<float> terms;
+  };
+
   /// Keeps the smallest tensors, as many as a global batch has at most 2^20 terms of. They are the same on all ranks.
   /// Biases before a batch_norm are among them, whose terms cancel and ask for finer units again and again.
   /// @param units  borrowed
@@ -30,16 +34,10 @@ class KeptTerms {
   /// Largest |term| of this rank. 0 where nothing was noted.
   float largest(std::size_t tensor) const { return largest_[tensor]; }
   bool keeps(std::size_t tensor) const { return keeps_[tensor]; }
-  /// Calls see(first arena element, terms) for all that was noted of a tensor that is kept.
-  void for_each(std::size_t tensor,
-                const std::function<void(std::size_t, std::span<const float>)>& see) const;
+  /// All that was noted of a tensor that is kept.
+  const std::vector<Piece>& pieces(std::size_t tensor) const { return pieces_[tensor]; }
 
  private:
-  struct Piece {
-    std::size_t first;  ///< in the arena
-    std::vector<float> terms;
-  };
-
   const GradientUnits& units_;
   std::vector<bool> keeps_;
   bool notes_ = false;

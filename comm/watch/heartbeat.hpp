@@ -30,7 +30,7 @@ class Connection;
 class Heartbeat {
  public:
   struct Callbacks {
-    std::function<Beat(const Peer&)> make_beat;
+    std::function<Beat()> make_beat;
     std::function<void()> changed;  ///< something happened that cannot wait for the next look
   };
 
@@ -102,6 +102,7 @@ class Heartbeat {
   int rank_;
   Token token_;
   std::vector<Peer>& peers_;
+  std::vector<std::uint8_t> hello_;  ///< this rank's, encoded
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
   std::vector<Link> links_;  ///< by rank

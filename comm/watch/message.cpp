@@ -5,11 +5,10 @@
 
 #include "common/error.hpp"
 
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -109,10 +108,8 @@ class Reader {
   template <typename T>
   void operator()(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    if (bytes_.size() < sizeof(T)) {
-      good_ = false;
-      return;
-    }
+    good_ = good_ && bytes_.size() >= sizeof(T);
+    if (!good_) return;
     std::memcpy(&value, bytes_.data(), sizeof(T));
     bytes_ = bytes_.subspan(sizeof(T));
   }
@@ -181,12 +178,8 @@ bool equal(const Token& a, const Token& b) {
 
 Token draw_token() {
   Token token{};
-  std::size_t drawn = 0;
-  while (drawn < token.size()) {
-    const ssize_t more = ::getrandom(token.data() + drawn, token.size() - drawn, 0);
-    if (more < 0 && errno != EINTR) throw InternalError("the system gives no random numbers");
-    if (more > 0) drawn += static_cast<std::size_t>(more);
-  }
+  if (::getentropy(token.data(), token.size()) != 0)
+    throw InternalError("the system gives no random numbers");
   return token;
 }
 
@@ -214,11 +207,9 @@ std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
   return bytes;
 }
 
-bool Parser::feed(std::span<const std::uint8_t> bytes) {
-  if (bad_) return false;
+void Parser::feed(std::span<const std::uint8_t> bytes) {
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  return true;
 }
 
 std::optional<Message> Parser::next() {
