@@ -191,8 +191,7 @@ std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
   for (const Peer& peer : peers) {
     const bool died = peer.dead && !peer.leaving;
     const bool with_it = died && seconds_since(first->lost_ns, peer.lost_ns) < limits_.settle_seconds;
-    if (with_it) verdict.initiating.push_back(peer.who.rank);
-    if (!with_it && died) verdict.cascading.push_back(peer.who.rank);
+    if (died) (with_it ? verdict.initiating : verdict.cascading).push_back(peer.who.rank);
   }
   std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
                         [&](int rank) { return rank == first->who.rank; });

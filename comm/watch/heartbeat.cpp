@@ -35,10 +35,8 @@ Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank
     : context_(context),
       acceptor_(std::move(acceptor)),
       rank_(rank),
-      token_(token),
+      hello_{token, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(peers.size())},
       peers_(peers),
-      hello_(
-          encode(Hello{token, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(peers.size())})),
       callbacks_(std::move(callbacks)),
       hello_within_ns_(hello_within_ns),
       links_(peers.size()),

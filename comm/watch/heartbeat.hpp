@@ -100,9 +100,8 @@ class Heartbeat {
   asio::io_context& context_;
   asio::ip::tcp::acceptor acceptor_;
   int rank_;
-  Token token_;
+  Hello hello_;
   std::vector<Peer>& peers_;
-  std::vector<std::uint8_t> hello_;  ///< this rank's, encoded
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
   std::vector<Link> links_;  ///< by rank

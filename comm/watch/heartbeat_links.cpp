@@ -77,7 +77,7 @@ void Heartbeat::on_connected(int rank, const std::shared_ptr<Connection>& connec
   if (last_sent_) return connection->abandon();
   connection->expected = rank;
   strangers_.insert(connection);
-  connection->send(hello_);
+  connection->send(encode(hello_));
   connection->start();
 }
 
@@ -92,7 +92,7 @@ void Heartbeat::close_silent_strangers() {
 
 /// The other end proves that it belongs to this job; the called end answers.
 bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
-  const bool ours = equal(hello.token, token_) && hello.world_size == peers_.size() &&
+  const bool ours = equal(hello.token, hello_.token) && hello.world_size == hello_.world_size &&
                     hello.rank < peers_.size() && linked(static_cast<int>(hello.rank));
   const bool called = connection.expected >= 0;
   if (last_sent_ && !called) return false;  // a peer that is not answered does not miss this rank
@@ -109,7 +109,7 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
   connection.rank = rank;
   if (const auto remote = connection.remote_address())
     link.endpoint = tcp::endpoint(*remote, static_cast<asio::ip::port_type>(peer.who.port));
-  if (!called) connection.send(hello_);
+  if (!called) connection.send(encode(hello_));
   peer.watched = !peer.leaving;
   peer.heard_ns = clock_ns();
   send_beat(rank);
