@@ -33,9 +33,8 @@ class Messages {
 };
 
 /// Visits the pieces of a whole, in order of rank, on its root.
-template <typename Byte, typename Visit>
-void for_each_piece(Communicator& comm, std::span<Byte> whole, std::span<const std::size_t> bytes, int root,
-                    const Visit& visit) {
+void for_each_piece(Communicator& comm, auto whole, std::span<const std::size_t> bytes, int root,
+                    const auto& visit) {
   LOCKSTEP_CHECK(root >= 0 && root < comm.size());
   if (comm.rank() != root) return;
   LOCKSTEP_CHECK(std::ssize(bytes) == comm.size() &&

@@ -112,10 +112,9 @@ std::thread start_thread(std::function<void()> body);
 [[noreturn]] void throw_missing_thread(const std::system_error& error);
 
 /// std::async on a new thread. @throws as start_thread
-template <typename Work>
-auto start_async(Work&& work) {
+auto start_async(auto&& work) {
   try {
-    return std::async(std::launch::async, std::forward<Work>(work));
+    return std::async(std::launch::async, std::forward<decltype(work)>(work));
   } catch (const std::system_error& error) {
     throw_missing_thread(error);
   }

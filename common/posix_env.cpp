@@ -49,8 +49,7 @@ std::string failure(const std::string& path, const char* action, int error, bool
 }
 
 /// Calls again while a signal interrupts the call.
-template <typename Call>
-auto retry(Call call) {
+auto retry(const auto& call) {
   auto result = call();
   while (result == -1 && errno == EINTR) result = call();
   return result;

@@ -3,7 +3,6 @@
 /// Files of tensors, read and written.
 #include "common/safetensors.hpp"
 
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -57,10 +56,8 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
 SafetensorsFile SafetensorsFile::parse(std::vector<std::byte> bytes, const std::string& file) {
   const std::string_view text = header_text(bytes, file);
   const std::size_t data_start = kSafetensorsPrefixBytes + text.size();
-  SafetensorsHeader header = parse_safetensors_header(text, bytes.size() - data_start, file);
-  SafetensorsFile result = of_entries(std::move(header.entries), std::move(bytes), data_start, file);
-  result.metadata_ = std::move(header.metadata);
-  return result;
+  auto entries = parse_safetensors_header(text, bytes.size() - data_start, file);
+  return of_entries(std::move(entries), std::move(bytes), data_start, file);
 }
 
 SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entries,
@@ -76,10 +73,6 @@ SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entrie
                                data.subspan(entry.begin, entry.end - entry.begin)});
   for (const TensorView& tensor : result.tensors_) result.by_name_.emplace(tensor.name, &tensor);
   return result;
-}
-
-SafetensorsFile SafetensorsFile::read(const std::string& path) {
-  return parse(Env::posix().read(path), path);
 }
 
 const TensorView* SafetensorsFile::find(const std::string& name) const {

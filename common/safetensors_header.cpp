@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -71,14 +72,14 @@ class HeaderEvents final : public json::json_sax_t {
  public:
   explicit HeaderEvents(const std::string& file) : file_(file) {}
 
-  SafetensorsHeader take() { return std::move(header_); }
+  std::vector<SafetensorsEntry> take() { return std::move(entries_); }
 
   bool start_object(std::size_t /*size*/) override {
     if (state_ == State::kStart) return go(State::kTop);
     if (state_ != State::kEntryStart) return wrong("an object");
     if (in_metadata_) return go(State::kMetadata);
     seen_ = 0;
-    header_.entries.emplace_back().name = std::move(name_);
+    entries_.emplace_back().name = std::move(name_);
     return go(State::kFields);
   }
 
@@ -99,12 +100,11 @@ class HeaderEvents final : public json::json_sax_t {
 
   bool string(string_t& text) override {
     if (state_ == State::kMetadataValue) {
-      if (!header_.metadata.emplace(name_, text).second)
-        return wrong("a second value for a key of __metadata__");
+      if (!metadata_keys_.insert(name_).second) return wrong("a second value for a key of __metadata__");
       return go(State::kMetadata);
     }
     if (state_ != State::kDtype) return wrong("a string");
-    header_.entries.back().dtype = text.substr(0, 16);
+    entries_.back().dtype = text.substr(0, 16);
     return go(State::kFields);
   }
 
@@ -117,7 +117,7 @@ class HeaderEvents final : public json::json_sax_t {
 
   bool number_unsigned(number_unsigned_t value) override {
     if (state_ != State::kShape && state_ != State::kOffsets) return wrong("a number");
-    SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
+    SafetensorsEntry& entry = entries_.back();  // both places are inside an entry
     if (state_ == State::kShape) {
       if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
       entry.shape.push_back(value);
@@ -190,15 +190,16 @@ class HeaderEvents final : public json::json_sax_t {
   }
 
   [[noreturn]] bool wrong(const char* what) const {
-    const bool in_entry = !header_.entries.empty() && state_ != State::kTop && state_ != State::kEntryStart;
-    const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
+    const bool in_entry = !entries_.empty() && state_ != State::kTop && state_ != State::kEntryStart;
+    const std::string& name = in_entry && !in_metadata_ ? entries_.back().name : name_;
     throw DataError(
         fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
                     what, quoted_text(name)));
   }
 
   const std::string& file_;
-  SafetensorsHeader header_;
+  std::vector<SafetensorsEntry> entries_;
+  std::set<std::string> metadata_keys_;
   State state_ = State::kStart;
   std::string name_;
   bool in_metadata_ = false, metadata_seen_ = false;
@@ -217,12 +218,11 @@ std::optional<std::size_t> safetensors_tensor_bytes(std::string_view dtype,
   return bytes;
 }
 
-SafetensorsHeader parse_safetensors_header(std::string_view text, std::size_t data_bytes,
-                                           const std::string& file) {
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, std::size_t data_bytes,
+                                                       const std::string& file) {
   HeaderEvents events(file);
   json::sax_parse(text.begin(), text.end(), &events);
-  SafetensorsHeader header = events.take();
-  auto& entries = header.entries;
+  std::vector<SafetensorsEntry> entries = events.take();
   for (const SafetensorsEntry& entry : entries) check_entry(entry, file);
   std::ranges::sort(entries, {}, &SafetensorsEntry::name);
   const auto twin = std::ranges::adjacent_find(entries, {}, &SafetensorsEntry::name);
@@ -231,7 +231,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::size_t da
   std::ranges::sort(entries, {},
                     [](const auto& entry) { return std::tie(entry.begin, entry.end, entry.name); });
   check_tiling(entries, data_bytes, file);
-  return header;
+  return entries;
 }
 
 }  // namespace lockstep

@@ -128,12 +128,6 @@ YAML::Mark mark_of(std::string_view text, std::size_t offset) {
   return mark;
 }
 
-void check_bytes(std::string_view text, const std::string& file) {
-  if (const auto bad = find_unprintable(text))
-    throw config_error(file, mark_of(text, bad->offset),
-                       fmt::format("{}; a YAML file is plain UTF-8 text", bad->cause));
-}
-
 /// Ahead of parsing, because yaml-cpp looks for the end of "[[[[..." before it reports the first bracket.
 void check_brackets(std::string_view text, const std::string& file) {
   std::size_t brackets = 0;
@@ -185,7 +179,9 @@ YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
   const std::string text = given.substr(given.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   if (text.starts_with(kByteOrderMark))
     throw config_error(file, mark_of(text, 0), "a second byte order mark; a YAML file is plain UTF-8 text");
-  check_bytes(text, file);
+  if (const auto bad = find_unprintable(text))
+    throw config_error(file, mark_of(text, bad->offset),
+                       fmt::format("{}; a YAML file is plain UTF-8 text", bad->cause));
   check_brackets(text, file);
   try {
     check_events(text, file);

@@ -138,9 +138,8 @@ struct Hosts {
 /// @param one_by_one  one partner after the other
 /// @param part        (number of the slice, place in the group): what that rank keeps
 /// @param rank_of     (number of the slice, index)
-template <typename Part, typename RankOf>
 void append_level(std::vector<Exchange>& rounds, const Level& level, int group, std::size_t slices,
-                  bool one_by_one, Part part, RankOf rank_of) {
+                  bool one_by_one, const auto& part, const auto& rank_of) {
   const bool own = rounds.empty();
   const int start = level.start(group), members = level.size(group);
   for (int distance = 1; distance < members; ++distance) {

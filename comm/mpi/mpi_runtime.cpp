@@ -65,15 +65,6 @@ void refuse_launchers_unknown_to_mpi(const Launch& launch) {
                     launch.world_size));
 }
 
-void refuse_singletons(int world_size, int launched) {
-  if (world_size != 1 || launched <= 1) return;
-  throw DeviceError(
-      fmt::format("the launcher started {}, but MPI on {} sees only one: the launcher does not "
-                  "speak to this MPI library; "
-                  "start with Open MPI's own mpirun, or with srun --mpi=pmix",
-                  counted(launched, "process"), host_name()));
-}
-
 }  // namespace
 
 MpiRuntime::MpiRuntime(int* argc, char*** argv) {
@@ -82,7 +73,11 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) {
   init(argc, argv);
   LOCKSTEP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   LOCKSTEP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));
-  refuse_singletons(size_, launch.world_size);
+  if (size_ == 1 && launch.world_size > 1)
+    throw DeviceError(fmt::format(
+        "the launcher started {}, but MPI on {} sees only one: the launcher does not speak to this MPI "
+        "library; start with Open MPI's own mpirun, or with srun --mpi=pmix",
+        counted(launch.world_size, "process"), host_name()));
 }
 
 MpiRuntime::~MpiRuntime() {

@@ -41,8 +41,7 @@ void GradientBucket::begin_step(std::int64_t parts) {
   missing_.store(parts, std::memory_order_release);
 }
 
-template <typename F>
-void GradientBucket::for_each_tensor(const F& f) const {
+void GradientBucket::for_each_tensor(const auto& f) const {
   for (std::size_t tensor = units_.tensor_at(begin()), at = begin(); at < end(); ++tensor) {
     const std::size_t stop = std::min(units_.end(tensor), end());
     f(tensor, at - begin(), stop - at);

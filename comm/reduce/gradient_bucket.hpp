@@ -92,8 +92,7 @@ class GradientBucket {
  private:
   /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this
   /// bucket's begin.
-  template <typename F>
-  void for_each_tensor(const F& f) const;
+  void for_each_tensor(const auto& f) const;
 
   std::span<std::int64_t> part_of(std::span<std::int64_t> sums, std::size_t tensor) const;
   bool exact() const { return determinism_ == Determinism::kWorld; }

@@ -133,8 +133,7 @@ struct GradientReducer::State {
   }
 
   /// Calls visit(bucket, begin, count) for the part of the range that lies in each bucket; then that part has arrived.
-  template <typename Visit>
-  void arrive(std::size_t offset, std::size_t size, const Visit& visit) {
+  void arrive(std::size_t offset, std::size_t size, const auto& visit) {
     bool completed = false;
     std::size_t arrived_here = 0;
     for (GradientBucket& bucket : buckets) {

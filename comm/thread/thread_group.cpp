@@ -21,12 +21,8 @@ namespace {
 using Operation = CollectiveKind::Operation;
 
 template <typename T>
-std::span<T> as(std::span<std::byte> bytes) {
+std::span<T> as(auto bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-template <typename T>
-std::span<const T> as(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
@@ -39,7 +35,7 @@ void sum(const std::vector<Contribution>& ranks) {
   const std::span<T> total = as<T>(ranks[0].out);
   if (ranks.size() == 1 && ranks[0].in.data() != ranks[0].out.data()) copy(ranks[0].in, ranks[0].out);
   for (std::size_t i = 1; i < ranks.size(); ++i)
-    add_up(i == 1 ? as<T>(ranks[0].in) : total, as<T>(ranks[i].in), total);
+    add_up(i == 1 ? as<const T>(ranks[0].in) : total, as<const T>(ranks[i].in), total);
   for (std::size_t i = 1; i < ranks.size(); ++i) copy(ranks[0].out, ranks[i].out);
 }
 
@@ -127,9 +123,8 @@ std::string ThreadGroup::reason() const {
 namespace {
 
 /// The oldest of the other ends that wait on this lane. If there is none, `mine` waits, and there is no partner.
-template <typename Lanes>
 std::shared_ptr<MailEnd> partner_of(const std::shared_ptr<MailEnd>& mine, const ThreadMail::Lane& lane,
-                                    Lanes& waiting, Lanes& others) {
+                                    auto& waiting, auto& others) {
   const auto found = others.find(lane);
   if (found == others.end()) {
     waiting[lane].push_back(mine);

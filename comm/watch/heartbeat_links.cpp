@@ -6,6 +6,7 @@
 #include "comm/watch/heartbeat.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -45,13 +46,11 @@ void Heartbeat::accept() {
 
 /// The newest may be a rank, which says hello at once. The one that has been here longest and has not is none.
 void Heartbeat::make_room_for_stranger() {
-  const auto came = [](const auto& stranger) { return stranger->expected < 0; };
-  if (std::ranges::count_if(strangers_, came) < kMostStrangers) return;
-  auto oldest = strangers_.end();
-  for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++stranger) {
-    const bool older = oldest == strangers_.end() || (*stranger)->since_ns < (*oldest)->since_ns;
-    if (came(*stranger) && older) oldest = stranger;
-  }
+  const auto was_called = [](const auto& stranger) { return stranger->expected >= 0; };
+  if (std::ranges::count_if(strangers_, std::not_fn(was_called)) < kMostStrangers) return;
+  const auto oldest = std::ranges::min_element(strangers_, {}, [&](const auto& stranger) {
+    return std::pair(was_called(stranger), stranger->since_ns);
+  });
   (*oldest)->abandon();
   strangers_.erase(oldest);
 }

@@ -20,42 +20,34 @@ constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
 constexpr std::uint8_t kVersion = 6;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
-template <typename Fields, typename... Values>
-void each(Fields& fields, Values&... values) {
+void each(auto& fields, auto&... values) {
   (fields(values), ...);
 }
 
-template <typename Fields>
-void visit(Hello& hello, Fields& fields) {
+void visit(Hello& hello, auto& fields) {
   each(fields, hello.token, hello.rank, hello.world_size);
 }
 
-template <typename Fields>
-void visit(RankStatus& where, Fields& fields) {
+void visit(RankStatus& where, auto& fields) {
   each(fields, where.step, where.phase, where.waiting, where.collective, where.bucket, where.since_ns,
        where.place);
 }
 
-template <typename Fields>
-void visit(Beat& beat, Fields& fields) {
+void visit(Beat& beat, auto& fields) {
   fields(beat.sent_ns);
   visit(beat.where, fields);
   each(fields, beat.witnessed_rank, beat.witnessed_state, beat.traced, beat.device);
 }
 
-template <typename Fields>
-void visit(Leaving& leaving, Fields& fields) {
+void visit(Leaving& leaving, auto& fields) {
   each(fields, leaving.code, leaving.because, leaving.spoken);
 }
 
-template <typename Fields>
-void visit(Goodbye& /*goodbye*/, Fields& /*fields*/) {}
+void visit(Goodbye& /*goodbye*/, auto& /*fields*/) {}
 
-template <typename Fields>
-void visit(Died& /*died*/, Fields& /*fields*/) {}
+void visit(Died& /*died*/, auto& /*fields*/) {}
 
-template <typename Fields>
-void visit(Relay& relay, Fields& fields) {
+void visit(Relay& relay, auto& fields) {
   fields.count(relay.list, kMostRelayed);
   for (Relayed& relayed : relay.list) {
     each(fields, relayed.rank, relayed.age_ns);
@@ -87,8 +79,7 @@ class Writer {
     const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
     bytes_.insert(bytes_.end(), from, from + sizeof(T));
   }
-  template <typename T>
-  void count(const std::vector<T>& list, std::size_t most) {
+  void count(const auto& list, std::size_t most) {
     LOCKSTEP_CHECK(list.size() <= most);
     (*this)(static_cast<std::uint32_t>(list.size()));
   }
@@ -129,8 +120,7 @@ class Reader {
     std::memcpy(text.data(), bytes.data(), Size);
     good_ = good_ && text.back() == '\0';
   }
-  template <typename T>
-  void count(std::vector<T>& list, std::size_t most) {
+  void count(auto& list, std::size_t most) {
     std::uint32_t count = 0;
     (*this)(count);
     good_ = good_ && count <= most && count <= bytes_.size();
