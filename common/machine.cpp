@@ -4,7 +4,6 @@
 #include "common/machine.hpp"
 
 #include "common/buffers.hpp"
-#include "common/cgroups.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +16,6 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 namespace lockstep {
 namespace {

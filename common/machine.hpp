@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -29,6 +30,16 @@ std::string value_after(const std::filesystem::path& file, std::string_view name
 /// /proc/PID/stat from the state on: "S 1 ...". The name before it may hold anything but ends with the last ')'. "": no
 /// such process. @param process  /proc/PID
 std::string process_stat(const std::filesystem::path& process);
+
+/// A control group that bounds the memory of this process.
+struct MemoryCgroup {
+  std::filesystem::path mount;  ///< directory of its controller's files
+  std::filesystem::path path;   ///< its own, below that; inside a container it may not be there
+  bool is_version_2 = false;
+};
+
+/// Reads /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
+std::vector<MemoryCgroup> memory_cgroups(const std::filesystem::path& root);
 
 // Memory that a process may still use, asked before it uses much: otherwise Linux kills it without a
 // message.
