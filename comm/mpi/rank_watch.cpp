@@ -57,11 +57,6 @@ std::optional<int> rank_of(StartEnvironment& environment) {
   return std::nullopt;
 }
 
-char state_of(const fs::path& process) {
-  const std::string stat = process_stat(process);
-  return stat.empty() ? '?' : stat.front();
-}
-
 bool has_thread(const fs::path& process, const std::string& mark) {
   std::error_code gone;
   for (const auto& thread : fs::directory_iterator(process / "task", gone))
@@ -71,8 +66,7 @@ bool has_thread(const fs::path& process, const std::string& mark) {
 
 std::string program_of(const fs::path& process) {
   std::error_code hidden;
-  const auto path = fs::read_symlink(process / "exe", hidden);
-  return hidden ? "" : path.string();
+  return fs::read_symlink(process / "exe", hidden);
 }
 
 /// Prefers the program to the wrapper that started it: the program was started last, or carries the mark.
@@ -94,8 +88,10 @@ std::vector<LaunchedProcess> launched_processes(const std::string& mark) {
     StartEnvironment environment = environment_of(entry.path());
     const auto rank = rank_of(environment);
     if (!rank || job_of(environment) != job) continue;
-    LaunchedProcess process{*rank, static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)),
-                            state_of(entry.path()), program_of(entry.path()), has_thread(entry.path(), mark)};
+    const std::string stat = process_stat(entry.path());
+    const LaunchedProcess process{*rank, static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)),
+                                  stat.empty() ? '?' : stat.front(), program_of(entry.path()),
+                                  has_thread(entry.path(), mark)};
     const auto [known, is_new] = by_rank.try_emplace(*rank, process);
     if (!is_new && speaks_better(process, known->second)) known->second = process;
   }

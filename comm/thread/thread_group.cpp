@@ -49,6 +49,21 @@ void all_gather(const std::vector<Contribution>& ranks, std::size_t bytes) {
     for (std::size_t i = 0; i < ranks.size(); ++i) copy(ranks[i].in, to.out.subspan(i * bytes, bytes));
 }
 
+void perform(const ThreadCollective& collective) {
+  switch (collective.kind.operation) {
+    case Operation::kSumInt64:
+      return sum<std::int64_t>(collective.contributions);
+    case Operation::kSumFp32:
+      return sum<float>(collective.contributions);
+    case Operation::kBroadcast:
+      return broadcast(collective.contributions, static_cast<std::size_t>(collective.kind.root));
+    case Operation::kAllGather:
+      return all_gather(collective.contributions, collective.kind.bytes);
+    case Operation::kBarrier:
+      return;
+  }
+}
+
 /// By Operation.
 constexpr std::array kOperationNames = {"an int64 all-reduce", "an fp32 all-reduce", "a broadcast",
                                         "an all-gather", "a barrier"};
@@ -83,21 +98,6 @@ std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t se
   perform(*collective);
   collective->complete.store(true, std::memory_order_release);
   return collective;
-}
-
-void ThreadGroup::perform(ThreadCollective& collective) const {
-  switch (collective.kind.operation) {
-    case Operation::kSumInt64:
-      return sum<std::int64_t>(collective.contributions);
-    case Operation::kSumFp32:
-      return sum<float>(collective.contributions);
-    case Operation::kBroadcast:
-      return broadcast(collective.contributions, static_cast<std::size_t>(collective.kind.root));
-    case Operation::kAllGather:
-      return all_gather(collective.contributions, collective.kind.bytes);
-    case Operation::kBarrier:
-      return;
-  }
 }
 
 void ThreadGroup::abandon(ThreadCollective& collective) {

@@ -11,10 +11,6 @@
 namespace lockstep::watchdog {
 namespace {
 
-double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
-  return static_cast<double>(now_ns - then_ns) * 1e-9;
-}
-
 bool is_there(const Peer& peer) {
   return peer.watched && !peer.dead && !peer.leaving;
 }

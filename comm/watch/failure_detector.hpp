@@ -54,6 +54,11 @@ std::string stuck_notice(const Peer& peer, const Scene& scene);
 /// Describes it: "step 12, computing, behind bucket 1"
 std::string describe(const RankStatus& where);
 
+/// Not negative.
+inline double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
+  return std::max(0.0, static_cast<double>(now_ns - then_ns) * 1e-9);
+}
+
 struct Limits {
   double timeout_seconds = 300;  ///< silent for so long: lost
   double silent_seconds = 3;     ///< without a sign of life: named

@@ -15,17 +15,13 @@
 namespace lockstep::watchdog {
 namespace {
 
-double seconds_between(std::int64_t from, std::int64_t to) {
-  return std::max(0.0, static_cast<double>(to - from) * 1e-9);
-}
-
 std::string full_name(const Peer& peer) {
   return fmt::format("rank {} on {} (pid {}{}{})", peer.who.rank, peer.who.host, peer.who.pid,
                      peer.device.empty() ? "" : ", ", peer.device);
 }
 
 std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
-  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
+  const double silent = seconds_since(peer.heard_ns, scene.now_ns);
   switch (cause) {
     case Cause::kDied:
       return "died: its process is gone";
@@ -34,7 +30,7 @@ std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
                          peer.is_stopped() ? ": it is stopped" : "");
     case Cause::kStuck:
       return fmt::format("is alive, but has been at the same place for {:.1f} s",
-                         seconds_between(peer.where.since_ns, scene.now_ns));
+                         seconds_since(peer.where.since_ns, scene.now_ns));
     case Cause::kOutOfStep:
       return "is out of step: it waits for something else than the others";
     case Cause::kNetwork:
@@ -45,7 +41,7 @@ std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
 
 std::string last_seen(Cause cause, const Peer& peer, const Scene& scene) {
   const std::int64_t when = cause == Cause::kDied || cause == Cause::kSilent ? peer.heard_ns : scene.now_ns;
-  const double ago = seconds_between(when, scene.now_ns);
+  const double ago = seconds_since(when, scene.now_ns);
   return fmt::format("last seen in {}{}", describe(peer.where),
                      ago > 0.05 ? fmt::format(", {:.1f} s ago", ago) : "");
 }
@@ -71,7 +67,7 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
     std::int64_t since = scene.now_ns;
     for (const int rank : there) since = std::min(since, at(peers, rank).where.since_ns);
     lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of("rank", there), place,
-                                seconds_between(since, scene.now_ns)));
+                                seconds_since(since, scene.now_ns)));
   }
   return lines;
 }
@@ -128,14 +124,14 @@ std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, con
     return fmt::format(
         "rank {} on {} hears no other rank any more, for {:.1f} s: this host is cut off, or all others "
         "are gone",
-        scene.rank, at(peers, scene.rank).who.host, seconds_between(first.heard_ns, scene.now_ns));
+        scene.rank, at(peers, scene.rank).who.host, seconds_since(first.heard_ns, scene.now_ns));
   if (verdict.initiating.size() == 1)
     return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
   const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
   const std::string ranks = list_of("rank", verdict.initiating);
   if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent)
     return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}", hosts, ranks,
-                       seconds_between(first.heard_ns, scene.now_ns), seen);
+                       seconds_since(first.heard_ns, scene.now_ns), seen);
   return fmt::format("{} on {}: the first, {} {}; {}", ranks, hosts, full_name(first),
                      what_happened(verdict.cause, first, scene), seen);
 }
@@ -165,7 +161,7 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
 }
 
 std::string silence_notice(const Peer& peer, const Scene& scene) {
-  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
+  const double silent = seconds_since(peer.heard_ns, scene.now_ns);
   const std::string help = peer.is_stopped()
                                ? fmt::format(": it is stopped, kill -CONT {} lets it go on", peer.who.pid)
                            : peer.is_debugged() ? ": a debugger holds it, and all wait as long as that takes"
@@ -193,7 +189,7 @@ std::string uncut_notice(const Peer& self, double seconds) {
 
 std::string stuck_notice(const Peer& peer, const Scene& scene) {
   return fmt::format("{} is alive, but has been in {} for {:.1f} s; the others wait for it", full_name(peer),
-                     describe(peer.where), seconds_between(peer.where.since_ns, scene.now_ns));
+                     describe(peer.where), seconds_since(peer.where.since_ns, scene.now_ns));
 }
 
 }  // namespace lockstep::watchdog
