@@ -8,44 +8,25 @@
 #include <algorithm>
 #include <exception>
 #include <set>
-#include <utility>
 
 namespace lockstep {
 
 // Codes travel, messages do not: the rank that failed speaks for itself.
 
-namespace {
-
-struct Outcome {
-  int code = 0;
-  std::string message;
-};
-
-Outcome attempt(const std::function<void()>& action) {
+void agree(Communicator& comm, const std::function<void()>& action) {
+  Explanation mine{ExitCode::kOk, ""};
   try {
     action();
-    return {};
   } catch (const std::exception& error) {
-    auto [code, text] = explain(error);
-    return {static_cast<int>(code), std::move(text)};
+    mine = explain(error);
   }
-}
-
-/// Names rank and host, but for rank 0: its errors strike all, or are about what only it does.
-std::string named(const Communicator& comm, const std::string& message) {
-  return comm.rank() == 0 ? message : fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), message);
-}
-
-}  // namespace
-
-void agree(Communicator& comm, const std::function<void()>& action) {
-  const Outcome mine = attempt(action);
   const auto codes = gather(comm, mine.code);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    const int code = at(codes, rank);
-    if (code == 0) continue;
-    const auto text = rank == comm.rank() ? named(comm, mine.message) : fmt::format("rank {} failed", rank);
-    throw AgreedError(static_cast<ExitCode>(code), text, rank);
+    if (at(codes, rank) == ExitCode::kOk) continue;
+    if (rank != comm.rank()) throw AgreedError(at(codes, rank), fmt::format("rank {} failed", rank), rank);
+    // Errors of rank 0 strike all, or are about what only it does.
+    if (rank != 0) mine.text = fmt::format("rank {} on {}: {}", rank, comm.host(), mine.text);
+    throw AgreedError(mine.code, mine.text, rank);
   }
 }
 

@@ -58,9 +58,8 @@ inline std::vector<std::string_view> backend_names() {
 
 /// @throws ConfigError  there is none of that name
 inline const Backend& backend_named(std::string_view name) {
-  for (const Backend& backend : kBackends) {
+  for (const Backend& backend : kBackends)
     if (backend.name == name) return backend;
-  }
   throw ConfigError("'" + std::string(name) + "' is not a backend");
 }
 

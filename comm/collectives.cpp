@@ -9,16 +9,19 @@
 namespace lockstep {
 namespace {
 
+/// Tag of collectives alone: other messages do not mix with them.
+constexpr int kCollectiveTag = PointToPoint::kTags - 1;
+
 /// Messages under way.
 class Messages {
  public:
-  explicit Messages(Communicator& comm) : comm_(comm), mail_(comm.point_to_point()) {}
+  explicit Messages(Communicator& comm) : comm_(comm) {}
 
-  void send(std::span<const std::byte> data, int to, int tag = kCollectiveTag) {
-    pending_.push_back(mail_.start_send(data, to, tag));
+  void send(std::span<const std::byte> data, int to) {
+    pending_.push_back(comm_.point_to_point().start_send(data, to, kCollectiveTag));
   }
-  void receive(std::span<std::byte> data, int from, int tag = kCollectiveTag) {
-    pending_.push_back(mail_.start_receive(data, from, tag));
+  void receive(std::span<std::byte> data, int from) {
+    pending_.push_back(comm_.point_to_point().start_receive(data, from, kCollectiveTag));
   }
   void wait(std::string_view what) {
     for (const auto& message : pending_) comm_.wait(*message, what);
@@ -26,14 +29,12 @@ class Messages {
 
  private:
   Communicator& comm_;
-  PointToPoint& mail_;
   std::vector<std::unique_ptr<PendingCollective>> pending_;
 };
 
 /// Visits the pieces of a whole, in order of rank, on its root.
-template <typename Byte, typename Visit>
-void for_each_piece(Communicator& comm, std::span<Byte> whole, std::span<const std::size_t> bytes, int root,
-                    const Visit& visit) {
+void for_each_piece(Communicator& comm, auto whole, std::span<const std::size_t> bytes, int root,
+                    const auto& visit) {
   LOCKSTEP_CHECK(root >= 0 && root < comm.size());
   if (comm.rank() != root) return;
   LOCKSTEP_CHECK(std::ssize(bytes) == comm.size() &&
@@ -66,10 +67,10 @@ void parallel_apply(Communicator& comm, const std::function<void()>& body) {
 }
 
 void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,
-                      int from, int tag) {
+                      int from) {
   Messages messages(comm);
-  messages.receive(into, from, tag);
-  messages.send(data, to, tag);
+  messages.receive(into, from);
+  messages.send(data, to);
   messages.wait("an exchange of messages");
 }
 

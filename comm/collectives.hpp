@@ -3,7 +3,7 @@
 /// The parts of data-parallel training, one function for each: replicate, scatter, parallel apply, gather.
 /// (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
 /// Communicator's.) On host memory for any backend and any number of ranks; each call is collective and, but for
-/// parallel_apply(), made of messages between two ranks with tag kCollectiveTag.
+/// parallel_apply(), made of messages between two ranks.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -19,9 +19,6 @@
 #include <vector>
 
 namespace lockstep {
-
-/// Tags of collectives alone: other messages do not mix with them.
-inline constexpr int kCollectiveTag = PointToPoint::kTags - 1;
 
 /// Every rank's `data`, of the same size everywhere, becomes that of `root`.
 template <typename T>
@@ -47,7 +44,7 @@ void parallel_apply(Communicator& comm, const std::function<void()>& body);
 /// A message at a time in each direction, both at once: what two neighbours exchange without waiting for each
 /// other. Sizes may be 0.
 void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,
-                      int from, int tag = kCollectiveTag);
+                      int from);
 
 // Collectives for numbers of any type: counts become bytes.
 

@@ -80,9 +80,9 @@ void Communicator::wait(PendingCollective& pending, std::string_view what, Waiti
     const auto now = Clock::now();
     waited += std::min<Seconds>(now - before, kMostBetweenTests);
     before = now;
-    if (watch != nullptr && watch->is_over()) throw_peer_lost(*this, what, waited);
+    const bool is_over = watch != nullptr && watch->is_over();
     const bool patient = watch != nullptr && watch->has_patience();
-    if (waited > timeout() && !patient) throw_peer_lost(*this, what, waited);
+    if (is_over || (waited > timeout() && !patient)) throw_peer_lost(*this, what, waited);
     pause_after(waited, oversubscribed() || pending.needs_this_core());
   }
   activity().end_wait();

@@ -142,8 +142,8 @@ class Communicator {
   /// operations and those of this communicator know nothing of each other; this one must outlive it.
   std::unique_ptr<Communicator> split(int colour);
   /// For messages: rank and size in what was split; in a group that is no part, its rank and size.
-  virtual int rank_in_whole() const { return rank(); }
-  virtual int size_of_whole() const { return size(); }
+  int rank_in_whole() const { return whole_ != nullptr ? whole_->rank_in_whole() : rank(); }
+  int size_of_whole() const { return whole_ != nullptr ? whole_->size_of_whole() : size(); }
 
   /// Activity of this rank, for the watchdog; a part has that of the whole.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
@@ -192,20 +192,14 @@ void broadcast(Communicator& comm, std::span<T> values) {
 void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum);
 void add_up(std::span<const float> a, std::span<const float> b, std::span<float> sum);
 
-// One piece of memory that all ranks of a host read and write.
-
-/// Destroying it is collective, too, unless an exception is on its way.
-class SharedMemory {
- public:
-  virtual ~SharedMemory() = default;
-  /// Bytes that all ranks share, aligned to 64, zero at first. Bytes that one rank wrote before a collective, the
-  /// others see after it; in between, only atomic accesses are no data race.
-  virtual std::span<std::byte> bytes() = 0;
-};
+/// Memory that all ranks of a host read and write, aligned to 64 bytes, zero at first. Bytes that one rank wrote before a
+/// collective, the others see after it; in between, only atomic accesses are no data race. Destroying it is collective,
+/// too, unless an exception is on its way.
+using SharedMemory = std::shared_ptr<std::byte[]>;
 
 /// Collective over all ranks, with the same size everywhere. Processes share a window of MPI-3, threads plain
 /// memory. The communicator must outlive it.
 /// @throws ConfigError  the ranks are on several hosts
-std::unique_ptr<SharedMemory> share_memory(Communicator& comm, std::size_t bytes);
+SharedMemory share_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <initializer_list>
 
 namespace lockstep {
 namespace {
@@ -13,8 +12,7 @@ namespace {
 using Names = std::initializer_list<const char*>;
 
 bool has_any(const Environment& environment, Names names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](const char* name) { return environment(name) != nullptr; });
+  return std::ranges::any_of(names, [&](const char* name) { return environment(name) != nullptr; });
 }
 
 constexpr long kMostRanks = 1 << 24;
@@ -39,12 +37,6 @@ Launcher launcher_of(const Environment& environment) {
   return in_step && !one_task ? Launcher::kSrun : Launcher::kNone;
 }
 
-int rank_of(const Environment& environment) {
-  for (const char* name : kRankVariables)
-    if (environment(name) != nullptr) return number_of(environment, {name}, 0);
-  return 0;
-}
-
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
@@ -55,7 +47,7 @@ Launch read_launch(const Environment& environment) {
             .world_size = number_of(environment, {"WORLD_SIZE"}, 1)};
   return {
       .launcher = launcher,
-      .rank = rank_of(environment),
+      .rank = number_of(environment, kRankVariables, 0),
       .world_size = number_of(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1),
       .local_rank =
           number_of(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, 0),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 
 namespace lockstep {
 
@@ -37,7 +38,7 @@ Launch read_launch(const Environment& environment);
 Launch this_launch();
 
 /// The variables in which launchers tell a process its rank; the first that is there counts.
-inline constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                                 "SLURM_PROCID"};
+inline constexpr std::initializer_list<const char*> kRankVariables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                                                      "PMI_RANK", "SLURM_PROCID"};
 
 }  // namespace lockstep

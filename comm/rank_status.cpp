@@ -3,29 +3,34 @@
 /// Atomic fields, each by itself.
 #include "comm/rank_status.hpp"
 
-#include "common/machine.hpp"
-
-#include <chrono>
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 namespace lockstep {
 
 using std::memory_order_relaxed;
+using PlaceWords = std::array<std::uint64_t, kPlaceBytes / 8>;
 
 std::string_view phase_name(Phase phase) {
   static constexpr std::array<std::string_view, kPhases> kNames = {
       "starting", "computing", "reducing gradients", "updating weights", "evaluating", "checking replicas",
       "saving",   "ending"};
-  const auto index = static_cast<std::size_t>(phase);
-  return index < kNames.size() ? kNames[index] : "unknown";
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
-std::int64_t clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+void put_text(std::string_view text, std::span<char> into) {
+  std::ranges::fill(into, '\0');
+  std::size_t end = into.size() - 1;
+  if (text.size() > end) {
+    end -= 3;
+    const std::size_t space = text.rfind(' ', end);
+    if (space != text.npos && space >= end / 2) end = space;
+    // Never in the middle of a character.
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+    std::string_view("...").copy(into.data() + end, 3);
+  }
+  text.copy(into.data(), end);
 }
-
-RankActivity::RankActivity() : since_ns_(clock_ns()) {}
-RankActivity::~RankActivity() = default;
 
 void RankActivity::begin_step(std::int64_t step) {
   step_.store(step, memory_order_relaxed);
@@ -46,17 +51,14 @@ void RankActivity::bucket_leaves(std::int32_t bucket) {
 void RankActivity::begin_wait(std::string_view what, Waiting whom) {
   std::array<char, kPlaceBytes> text{};
   put_text(what, text);
-  for (std::size_t i = 0; i < place_.size(); ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + 8 * i, 8);
-    place_[i].store(word, memory_order_relaxed);
-  }
+  const auto words = std::bit_cast<PlaceWords>(text);
+  for (std::size_t i = 0; i < words.size(); ++i) place_[i].store(words[i], memory_order_relaxed);
   if (whom == Waiting::kForAll) collective_.fetch_add(1, memory_order_relaxed);
   waiting_.store(whom, memory_order_relaxed);
   touch();
   if (timeline_ != nullptr && timeline_->is_open()) {
     wait_ = {.of = timeline_->keep(what), .track = timeline_->thread_track(), .work = Work::kWaiting};
-    wait_.begin_ns = Timeline::now();
+    wait_.begin_ns = clock_ns();
   }
 }
 
@@ -64,7 +66,7 @@ void RankActivity::end_wait() {
   waiting_.store(Waiting::kNo, memory_order_relaxed);
   touch();
   if (wait_.begin_ns != 0) {
-    wait_.end_ns = Timeline::now();
+    wait_.end_ns = clock_ns();
     timeline_->add(wait_);
     wait_ = {};
   }
@@ -78,10 +80,9 @@ RankStatus RankActivity::status() const {
   now.collective = collective_.load(memory_order_relaxed);
   now.bucket = bucket_.load(memory_order_relaxed);
   now.since_ns = since_ns_.load(memory_order_relaxed);
-  for (std::size_t i = 0; i < place_.size(); ++i) {
-    const std::uint64_t word = place_[i].load(memory_order_relaxed);
-    std::memcpy(now.place.data() + 8 * i, &word, 8);
-  }
+  PlaceWords words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = place_[i].load(memory_order_relaxed);
+  now.place = std::bit_cast<std::array<char, kPlaceBytes>>(words);
   now.place.back() = '\0';
   return now;
 }

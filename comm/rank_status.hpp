@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,27 +21,8 @@ namespace lockstep {
 
 // Texts of a fixed size, as they travel and lie in files: each ends with a zero.
 
-/// The longest start of `text` that ends with a word, with "..." after it. All of it if that fits into `most` bytes.
-/// @returns how many bytes of `text` to take; fewer than it has: "..." belongs after them
-inline std::size_t bytes_that_fit(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text.size();
-  std::size_t end = most < 3 ? 0 : most - 3;
-  const std::size_t space = text.rfind(' ', end);
-  if (space != text.npos && space >= end / 2) end = space;
-  // Never in the middle of a character.
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
-  return end;
-}
-
-/// Overwrites all of `into`. A text that is too long ends with "...".
-template <std::size_t Size>
-void put_text(std::string_view text, std::array<char, Size>& into) {
-  static_assert(Size > 4);
-  into = {};
-  const std::size_t taken = bytes_that_fit(text, Size - 1);
-  text.substr(0, taken).copy(into.data(), taken);
-  if (taken < text.size()) std::string_view("...").copy(into.data() + taken, 3);
-}
+/// Overwrites all of `into`, more than four bytes. A text that is too long ends with a word and "...".
+void put_text(std::string_view text, std::span<char> into);
 
 /// Up to the zero, or all of it.
 template <std::size_t Size>
@@ -86,9 +68,6 @@ struct RankStatus {
   std::string_view place_text() const { return text_in(place); }
 };
 
-/// Nanoseconds of Clock.
-std::int64_t clock_ns();
-
 /// A text that any thread may set and read.
 class SharedText {
  public:
@@ -111,11 +90,6 @@ class SharedText {
 /// begin_step, enter, begin_wait and end_wait, and one at a time bucket_leaves.
 class RankActivity {
  public:
-  RankActivity();
-  ~RankActivity();
-  RankActivity(const RankActivity&) = delete;
-  RankActivity& operator=(const RankActivity&) = delete;
-
   /// @param step  counted from 1
   void begin_step(std::int64_t step);
   void enter(Phase phase);
@@ -140,7 +114,7 @@ class RankActivity {
  private:
   void touch() { since_ns_.store(clock_ns(), std::memory_order_relaxed); }
 
-  std::atomic<std::int64_t> step_{0}, since_ns_{0};
+  std::atomic<std::int64_t> step_{0}, since_ns_{clock_ns()};
   std::atomic<Phase> phase_{Phase::kStarting};
   std::atomic<Waiting> waiting_{Waiting::kNo};
   std::atomic<std::uint64_t> collective_{0};

@@ -54,8 +54,7 @@ class AlignedBuffer {
 };
 
 /// The entry of a list that has one for each rank, stage or thread.
-template <typename List>
-decltype(auto) at(List&& list, std::integral auto number) {
+decltype(auto) at(auto&& list, std::integral auto number) {
   return list[static_cast<std::size_t>(number)];
 }
 
@@ -65,23 +64,19 @@ decltype(auto) at(List&& list, std::integral auto number) {
 inline constexpr std::uint64_t kTooLarge = std::numeric_limits<std::uint64_t>::max();
 
 /// The product of all factors, or kTooLarge; also if one of them is negative, which no size is.
-template <std::integral... Numbers>
-constexpr std::uint64_t checked_product(Numbers... factors) {
+constexpr std::uint64_t checked_product(std::integral auto... factors) {
   std::uint64_t product = 1;
-  bool fits = true, is_zero = false;
+  bool fits = true;
   [[maybe_unused]] const auto multiply = [&](auto factor) {
     if constexpr (std::signed_integral<decltype(factor)>) fits = fits && factor >= 0;
-    is_zero = is_zero || factor == 0;
     fits = fits && !__builtin_mul_overflow(product, static_cast<std::uint64_t>(factor), &product);
   };
   (multiply(factors), ...);
-  if (!fits) return kTooLarge;
-  return is_zero ? 0 : product;
+  return fits ? product : kTooLarge;
 }
 
 /// The sum of all terms, or kTooLarge; also if one of them is negative.
-template <std::integral... Numbers>
-constexpr std::uint64_t checked_sum(Numbers... terms) {
+constexpr std::uint64_t checked_sum(std::integral auto... terms) {
   std::uint64_t sum = 0;
   bool fits = true;
   [[maybe_unused]] const auto add = [&](auto term) {

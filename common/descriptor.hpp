@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+#include <span>
 #include <utility>
 
 namespace lockstep {
@@ -27,5 +29,8 @@ class Descriptor {
  private:
   int fd_;
 };
+
+/// Writes all of the bytes. @returns 0, or the errno of the write that failed: then part of them may be written
+int write_all(int fd, std::span<const std::byte> bytes);
 
 }  // namespace lockstep

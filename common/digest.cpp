@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -14,38 +15,29 @@
 
 namespace lockstep {
 
-struct Sha256::Context {
-  EVP_MD_CTX* evp = EVP_MD_CTX_new();
-
-  Context() = default;
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() { EVP_MD_CTX_free(evp); }
-};
-
-Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  LOCKSTEP_CHECK(context_->evp != nullptr);
-  LOCKSTEP_CHECK(EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) == 1);
+void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+  EVP_MD_CTX_free(context);
 }
 
-Sha256::~Sha256() = default;
-Sha256::Sha256(Sha256&&) noexcept = default;
-Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  LOCKSTEP_CHECK(context_ != nullptr);
+  LOCKSTEP_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+}
 
 void Sha256::update(std::span<const std::byte> bytes) {
-  LOCKSTEP_CHECK(EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()) == 1);
+  LOCKSTEP_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
 }
 
 Sha256Digest Sha256::finish() {
   Sha256Digest digest;
   LOCKSTEP_CHECK(
-      EVP_DigestFinal_ex(context_->evp, reinterpret_cast<unsigned char*>(digest.data()), nullptr) == 1);
+      EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(digest.data()), nullptr) == 1);
   return digest;
 }
 
 Sha256Digest Sha256::so_far() const {
   Sha256 copy;
-  LOCKSTEP_CHECK(EVP_MD_CTX_copy_ex(copy.context_->evp, context_->evp) == 1);
+  LOCKSTEP_CHECK(EVP_MD_CTX_copy_ex(copy.context_.get(), context_.get()) == 1);
   return copy.finish();
 }
 
@@ -56,14 +48,8 @@ Sha256Digest sha256(std::span<const std::byte> bytes) {
 }
 
 std::string hex(std::span<const std::byte> bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::byte b : bytes) {
-    text += kDigits[std::to_integer<unsigned>(b) >> 4];
-    text += kDigits[std::to_integer<unsigned>(b) & 15U];
-  }
-  return text;
+  const auto* numbers = reinterpret_cast<const unsigned char*>(bytes.data());
+  return fmt::format("{:02x}", fmt::join(numbers, numbers + bytes.size(), ""));
 }
 
 Sha256Digest digest_of_hex(std::string_view text) {

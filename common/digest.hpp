@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
+
 namespace lockstep {
 
 using Sha256Digest = std::array<std::byte, 32>;
@@ -18,9 +20,6 @@ using Sha256Digest = std::array<std::byte, 32>;
 class Sha256 {
  public:
   Sha256();
-  ~Sha256();
-  Sha256(Sha256&&) noexcept;
-  Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
   /// The digest of everything so far; more may follow.
@@ -29,8 +28,10 @@ class Sha256 {
   Sha256Digest finish();
 
  private:
-  struct Context;
-  std::unique_ptr<Context> context_;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
 Sha256Digest sha256(std::span<const std::byte> bytes);

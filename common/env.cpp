@@ -46,10 +46,9 @@ void require_own(Env& env, const std::string& path, EntryKind kind) {
   const std::string fix =
       advice("a run writes only into its own directory: move this away, or choose another {run_directory}");
   if (entry.kind == EntryKind::kLink) throw IoError(fmt::format("{}: is a symbolic link; {}", path, fix));
-  if (entry.kind != kind) {
+  if (entry.kind != kind)
     throw IoError(fmt::format("{}: is not a {}; {}", path,
                               kind == EntryKind::kFile ? "regular file" : "directory", fix));
-  }
   if (kind == EntryKind::kFile && entry.names > 1)
     throw IoError(fmt::format("{}: is a file that has another name elsewhere (a hard link); {}", path, fix));
 }
@@ -89,17 +88,6 @@ constexpr std::chrono::milliseconds kPatience{100};
 constexpr std::size_t kMostKept = std::size_t{64} << 20;
 constexpr int kAppendFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
-/// 0, or the errno of the write that failed; part of the bytes may be in the file then.
-int write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 }  // namespace
 
 AppendFile::AppendFile(std::string path, std::optional<std::uint64_t> keep)
@@ -125,10 +113,8 @@ void AppendFile::append(std::span<const std::byte> bytes) {
   const std::int64_t asked = ++asked_;
   changed_.notify_all();
   if (stalls_) return;
-  if (!changed_.wait_for(lock, kPatience, [&] { return tried_ >= asked; })) {
-    stalls_ = true;
-    return;
-  }
+  stalls_ = !changed_.wait_for(lock, kPatience, [&] { return tried_ >= asked; });
+  if (stalls_) return;
   failed_ = last_.error != 0;
   if (failed_) fail_append(path_, last_.what, last_.error);
 }

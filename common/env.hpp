@@ -126,8 +126,7 @@ void replace_file(Env& env, const std::string& path, std::span<const std::byte> 
 /// Calls `read`, which only reads, again while it throws IoError. Such an error (a network file system that
 /// hiccups, no free file descriptor) may pass. Three times with growing pauses, half a second in all; then
 /// the error leaves.
-template <typename Read>
-auto read_patiently(Env& env, const Read& read) {
+auto read_patiently(Env& env, const auto& read) {
   for (const int pause : {20, 100, 400}) {
     try {
       return read();

@@ -16,14 +16,12 @@ namespace lockstep {
 
 Explanation explain(const std::exception& error) {
   if (const auto* ours = dynamic_cast<const Error*>(&error)) return {ours->code(), ours->what()};
-  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-                         dynamic_cast<const std::length_error*>(&error) != nullptr;
-  if (no_memory) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+      dynamic_cast<const std::length_error*>(&error) != nullptr)
     return {
         ExitCode::kDeviceUnavailable,
         advice("not enough memory; start fewer ranks or threads on this machine, take a smaller model, data "
                "set or {global_batch}, or raise the limit (ulimit -v, or Slurm's --mem)")};
-  }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {ExitCode::kIo,
             fmt::format("{}: cannot be examined: {}; check the disk, and this user's permissions",
@@ -43,28 +41,26 @@ void throw_check_failure(const char* condition, const char* file, int line) {
 
 namespace {
 
-Spelling& current() {
-  static Spelling spelling;
-  return spelling;
-}
+Spelling current_spelling;
 
 }  // namespace
 
 void spell_advice_as(const Spelling& spelling) {
-  current() = spelling;
+  current_spelling = spelling;
 }
 
 const Spelling& spelling() {
-  return current();
+  return current_spelling;
 }
 
 std::string advice(std::string_view text) {
-  const Spelling& s = current();
-  return fmt::format(fmt::runtime(text), fmt::arg("global_batch", s.global_batch),
-                     fmt::arg("per_rank_batch", s.per_rank_batch), fmt::arg("grain", s.grain),
-                     fmt::arg("sample_counts", s.sample_counts), fmt::arg("device", s.device),
-                     fmt::arg("backend", s.backend), fmt::arg("kernels", s.kernels),
-                     fmt::arg("timeout", s.timeout), fmt::arg("run_directory", s.run_directory));
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("global_batch", current_spelling.global_batch),
+      fmt::arg("per_rank_batch", current_spelling.per_rank_batch), fmt::arg("grain", current_spelling.grain),
+      fmt::arg("sample_counts", current_spelling.sample_counts), fmt::arg("device", current_spelling.device),
+      fmt::arg("backend", current_spelling.backend), fmt::arg("kernels", current_spelling.kernels),
+      fmt::arg("timeout", current_spelling.timeout),
+      fmt::arg("run_directory", current_spelling.run_directory));
 }
 
 }  // namespace lockstep

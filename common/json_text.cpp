@@ -6,37 +6,25 @@
 #include <nlohmann/json.hpp>
 
 namespace lockstep {
-namespace {
-
-template <typename Json>
-std::string dumped(const Json& json, int indent, bool in_ascii) {
-  return json.dump(indent, ' ', in_ascii, Json::error_handler_t::replace);
-}
-
-nlohmann::json parsed(std::string_view text, bool may_throw) {
-  return nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, may_throw);
-}
-
-}  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
-  return parsed(text, true);
+  return nlohmann::json::parse(text);
 }
 
 nlohmann::json parse_json_or_discard(std::string_view text) {
-  return parsed(text, false);
+  return nlohmann::json::parse(text, nullptr, false);
 }
 
 std::string json_text(const nlohmann::json& json, int indent) {
-  return dumped(json, indent, false);
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
-  return dumped(json, indent, false);
+  return json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string json_text_in_ascii(const nlohmann::ordered_json& json) {
-  return dumped(json, -1, true);
+  return json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace lockstep

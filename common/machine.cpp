@@ -4,7 +4,6 @@
 #include "common/machine.hpp"
 
 #include "common/buffers.hpp"
-#include "common/cgroups.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -13,10 +12,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -26,24 +25,10 @@ namespace fs = std::filesystem;
 constexpr const char* kMachine = "this machine";
 constexpr const char* kCgroup = "the memory limit of its container or Slurm job";
 
-/// The first number in a file; none if it holds another word ("max") or cannot be read.
-std::optional<std::uint64_t> number_in(const fs::path& file) {
-  std::ifstream in(file);
-  std::uint64_t number = 0;
-  if (in >> number) return number;
-  return std::nullopt;
-}
-
-/// The number after a name at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
+/// The number that value_after() begins with; none if that is another word ("max").
 std::optional<std::uint64_t> number_after(const fs::path& file, std::string_view name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string word;
-    std::uint64_t number = 0;
-    if (words >> word && word == name && words >> number) return number;
-  }
-  return std::nullopt;
+  std::uint64_t number = 0;
+  return std::istringstream(value_after(file, name)) >> number ? std::optional(number) : std::nullopt;
 }
 
 void lower(FreeMemory& free, std::uint64_t bytes, const char* limited_by) {
@@ -53,10 +38,10 @@ void lower(FreeMemory& free, std::uint64_t bytes, const char* limited_by) {
 /// Lowers free memory to what a cgroup leaves: its limit less its usage. The kernel can free the page cache in that.
 void lower_to_cgroup(FreeMemory& free, const fs::path& folder, const char* limit, const char* usage,
                      const char* cache_prefix) {
-  const auto most = number_in(folder / limit), used = number_in(folder / usage);
+  const auto most = number_after(folder / limit, ""), used = number_after(folder / usage, "");
   if (!most || !used) return;
   std::uint64_t cache = 0;
-  for (const char* name : {"inactive_file", "active_file"})
+  for (const char* name : {"inactive_file ", "active_file "})
     cache += number_after(folder / "memory.stat", std::string(cache_prefix) + name).value_or(0);
   const std::uint64_t taken = *used - std::min(cache, *used);
   lower(free, *most - std::min(taken, *most), kCgroup);
@@ -87,6 +72,23 @@ void lower_to_rlimit(FreeMemory& free, int processes, const fs::path& root, decl
 }
 
 }  // namespace
+
+std::string value_after(const fs::path& file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(name)) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", name.size());
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string process_stat(const fs::path& process) {
+  std::ifstream file(process / "stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
+}
 
 std::vector<MemoryCgroup> memory_cgroups(const fs::path& root) {
   std::vector<MemoryCgroup> cgroups;
@@ -186,24 +188,11 @@ std::uint64_t raise_limit_of_open_files() {
 
 namespace {
 
-/// The rest of the first line that begins with `name`, without spaces; "" if there is none.
-std::string value_after(const std::string& file, const std::string& name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(name)) continue;
-    const std::size_t begin = line.find_first_not_of(" \t", name.size());
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
-}
-
 /// A cgroup's limit on tasks, from its path in version 2 and 1; "" or "max": none.
 std::string most_tasks_of_cgroup() {
   const std::string v2 = value_after("/proc/self/cgroup", "0::");
-  for (const std::string& folder : {"/sys/fs/cgroup" + v2, std::string("/sys/fs/cgroup/pids")}) {
-    if (auto most = value_after(folder + "/pids.max", ""); !most.empty()) return most;
-  }
-  return "";
+  const std::string most = value_after("/sys/fs/cgroup" + v2 + "/pids.max", "");
+  return most.empty() ? value_after("/sys/fs/cgroup/pids/pids.max", "") : most;
 }
 
 std::vector<std::string> limits() {

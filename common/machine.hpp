@@ -14,11 +14,32 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
+
+// Facts from the files of /proc and of cgroups.
+
+/// The rest of the first line that begins with `name`, without the spaces before it; "": there is none.
+std::string value_after(const std::filesystem::path& file, std::string_view name);
+
+/// /proc/PID/stat from the state on: "S 1 ...". The name before it may hold anything but ends with the last ')'. "": no
+/// such process. @param process  /proc/PID
+std::string process_stat(const std::filesystem::path& process);
+
+/// A control group that bounds the memory of this process.
+struct MemoryCgroup {
+  std::filesystem::path mount;  ///< directory of its controller's files
+  std::filesystem::path path;   ///< its own, below that; inside a container it may not be there
+  bool is_version_2 = false;
+};
+
+/// Reads /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
+std::vector<MemoryCgroup> memory_cgroups(const std::filesystem::path& root);
 
 // Memory that a process may still use, asked before it uses much: otherwise Linux kills it without a
 // message.
@@ -102,10 +123,9 @@ std::thread start_thread(std::function<void()> body);
 [[noreturn]] void throw_missing_thread(const std::system_error& error);
 
 /// std::async on a new thread. @throws as start_thread
-template <typename Work>
-auto start_async(Work&& work) {
+auto start_async(auto&& work) {
   try {
-    return std::async(std::launch::async, std::forward<Work>(work));
+    return std::async(std::launch::async, std::forward<decltype(work)>(work));
   } catch (const std::system_error& error) {
     throw_missing_thread(error);
   }

@@ -9,11 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <string>
 #include <string_view>
 
@@ -27,26 +24,6 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 using Key = std::array<std::uint64_t, 2>;
 constexpr std::uint64_t kKeyBytes =
     MemoryFile::kPartAlignment;  ///< the key itself is the first part of these bytes
-
-Key new_key() {
-  std::random_device device;
-  Key key;
-  for (auto& word : key) word = std::uint64_t{device()} << 32 | device();
-  return key;
-}
-
-bool write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> data) {
-  constexpr std::size_t kAtOnce = std::size_t{1} << 30;
-  while (!data.empty()) {
-    const ssize_t count =
-        ::pwrite(descriptor, data.data(), std::min(data.size(), kAtOnce), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    offset += static_cast<std::uint64_t>(count);
-    data = data.subspan(static_cast<std::size_t>(count));
-  }
-  return true;
-}
 
 /// Another process may have anything under that number, and opening some things waits, or does something.
 bool is_memory_file(const std::string& path) {
@@ -63,9 +40,10 @@ std::shared_ptr<MemoryFile> MemoryFile::make(std::size_t bytes) {
   if (descriptor < 0) return nullptr;
   std::shared_ptr<MemoryFile> memory(new MemoryFile(descriptor));
   memory->size_ = kKeyBytes + bytes;
-  memory->key_ = new_key();
-  if (::ftruncate(descriptor, static_cast<off_t>(memory->size_)) != 0) return nullptr;
-  return write_all(descriptor, 0, std::as_bytes(std::span(memory->key_))) ? memory : nullptr;
+  const bool is_made = ::getentropy(memory->key_.data(), sizeof(Key)) == 0 &&
+                       ::ftruncate(descriptor, static_cast<off_t>(memory->size_)) == 0 &&
+                       write_all(descriptor, std::as_bytes(std::span(memory->key_))) == 0;
+  return is_made ? memory : nullptr;
 }
 
 std::shared_ptr<MemoryFile> MemoryFile::of_zeros(std::size_t bytes) {
@@ -84,7 +62,9 @@ std::shared_ptr<MemoryFile> MemoryFile::of_parts(std::span<const std::span<const
   std::uint64_t offset = kKeyBytes;
   for (const auto part : parts) {
     offset = next_part(offset);
-    if (!write_all(memory->descriptor_, offset, part)) return nullptr;
+    const bool is_written = ::lseek(memory->descriptor_, static_cast<off_t>(offset), SEEK_SET) >= 0 &&
+                            write_all(memory->descriptor_, part) == 0;
+    if (!is_written) return nullptr;
     offset += part.size();
   }
   return memory->seal(kSizeSeals | F_SEAL_WRITE) && memory->map(true) ? memory : nullptr;
@@ -102,8 +82,7 @@ std::shared_ptr<MemoryFile> MemoryFile::open(const MemoryFileOffer& offer) {
   if (!is_fixed || ::fstat(descriptor, &status) != 0) return nullptr;
   memory->size_ = static_cast<std::uint64_t>(status.st_size);
   memory->key_ = offer.key;
-  if (memory->size_ != kKeyBytes + offer.bytes) return nullptr;
-  if (!memory->map((seals & F_SEAL_WRITE) != 0)) return nullptr;
+  if (memory->size_ != kKeyBytes + offer.bytes || !memory->map((seals & F_SEAL_WRITE) != 0)) return nullptr;
   return std::memcmp(memory->map_, offer.key.data(), sizeof(Key)) == 0 ? memory : nullptr;
 }
 

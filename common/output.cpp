@@ -3,10 +3,10 @@
 /// Every line goes through the escape of what a terminal would obey.
 #include "common/output.hpp"
 
+#include "common/descriptor.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 
-#include <cctype>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -77,44 +77,26 @@ std::string_view variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The standard output that a person sees, while this lives.
-class SeenOutput {
- public:
-  SeenOutput() {
-    if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) {
-      fd_ = STDOUT_FILENO;
-      return;
-    }
-    // Only a device is opened: a FIFO without a reader would have us wait.
-    const std::string parents = "/proc/" + std::to_string(getppid()) + "/fd/1";
-    struct stat info {};
-    if (stat(parents.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return;
-    fd_ = open(parents.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-  }
-  ~SeenOutput() {
-    if (fd_ >= 0 && fd_ != STDOUT_FILENO) close(fd_);
-  }
-  SeenOutput(const SeenOutput&) = delete;
-  SeenOutput& operator=(const SeenOutput&) = delete;
+/// The standard output that a person sees; -1: there is none.
+Descriptor seen_output() {
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr)
+    return Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  // Only a device is opened: a FIFO without a reader would have us wait.
+  const std::string parents = "/proc/" + std::to_string(getppid()) + "/fd/1";
+  struct stat info {};
+  if (stat(parents.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return Descriptor(-1);
+  return Descriptor(open(parents.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+}
 
-  bool is_terminal() const { return fd_ >= 0 && isatty(STDOUT_FILENO) != 0 && isatty(fd_) != 0; }
-  /// 0: it does not know
-  int columns() const {
-    struct winsize size {};
-    return ioctl(fd_, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-  }
-
- private:
-  int fd_ = -1;
-};
+bool is_terminal(int seen) {
+  return seen >= 0 && isatty(STDOUT_FILENO) != 0 && isatty(seen) != 0;
+}
 
 std::atomic<int> last_columns{kAnyWidth};
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    std::string value(variable(name));
-    std::transform(value.begin(), value.end(), value.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
+    const std::string value = in_small_letters(std::string(variable(name)));
     if (!value.empty()) return value.find("utf-8") != value.npos || value.find("utf8") != value.npos;
   }
   return false;
@@ -130,7 +112,7 @@ int columns_of_environment() {
 OutputTerminal output_terminal() {
   const std::string_view term = variable("TERM");
   OutputTerminal output;
-  output.is_terminal = SeenOutput().is_terminal();
+  output.is_terminal = is_terminal(seen_output());
   output.redraws = output.is_terminal && !term.empty() && term != "dumb";
   output.unicode = locale_is_utf8() && term != "dumb";
   output.escapes = output.redraws && output.unicode && variable("NO_COLOR").empty();
@@ -138,18 +120,18 @@ OutputTerminal output_terminal() {
 }
 
 int output_columns() {
-  const SeenOutput output;
+  const Descriptor output = seen_output();
   int columns = kAnyWidth;
-  if (output.is_terminal()) {
-    const int told = output.columns();
-    columns = std::max(told > 0 ? told : columns_of_environment(), kFewestColumns) - 1;
+  if (is_terminal(output)) {
+    struct winsize size {};
+    const bool is_told = ioctl(output, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    columns = std::max(is_told ? size.ws_col : columns_of_environment(), kFewestColumns) - 1;
   }
-  last_columns = columns;
-  return columns;
+  return last_columns = columns;
 }
 
 int page_columns() {
-  return SeenOutput().is_terminal() ? output_columns() : std::max(columns_of_environment(), kFewestColumns);
+  return is_terminal(seen_output()) ? output_columns() : std::max(columns_of_environment(), kFewestColumns);
 }
 
 int last_output_columns() noexcept {

@@ -57,10 +57,6 @@ OutputFile::~OutputFile() {
   if (!unfinished_.empty()) ::unlink(unfinished_.c_str());
 }
 
-void OutputFile::write(std::span<const std::byte> bytes) {
-  file_->write(bytes);
-}
-
 void OutputFile::publish() {
   file_->sync();
   file_->close();

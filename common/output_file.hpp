@@ -29,7 +29,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   /// @throws IoError
-  void write(std::span<const std::byte> bytes);
+  void write(std::span<const std::byte> bytes) { file_->write(bytes); }
   /// Gives the file its name. A file that appeared there since is treated as before.
   /// @throws as require_free_output; IoError
   void publish();

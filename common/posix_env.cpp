@@ -21,49 +21,35 @@
 namespace lockstep {
 namespace {
 
-enum class Access { kRead, kWrite };
-
-std::string hint(int error, Access access) {
-  if (access == Access::kRead && (error == EACCES || error == EPERM))
-    return "; this user must be allowed to read it";
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return "; free some space or choose another directory";
-    case EFBIG:
-      return "; raise the limit on the size of files (ulimit -f)";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "; choose a directory that this user may write to";
-    case EMFILE:
-    case ENFILE:
-      return "; raise the limit on open files (ulimit -n)";
-    default:
-      return "";
-  }
+const char* hint(int error, bool writes) {
+  const bool is_forbidden = error == EACCES || error == EPERM;
+  if (is_forbidden && !writes) return "; this user must be allowed to read it";
+  if (is_forbidden || error == EROFS) return "; choose a directory that this user may write to";
+  if (error == ENOSPC || error == EDQUOT) return "; free some space or choose another directory";
+  if (error == EFBIG) return "; raise the limit on the size of files (ulimit -f)";
+  if (error == EMFILE || error == ENFILE) return "; raise the limit on open files (ulimit -n)";
+  return "";
 }
 
-std::string failure(const std::string& path, const char* action, int error, Access access) {
+std::string failure(const std::string& path, const char* action, int error, bool writes) {
   return fmt::format("{}: cannot {}: {}{}", path, action, std::generic_category().message(error),
-                     hint(error, access));
+                     hint(error, writes));
 }
 
 /// Reading: only a name that is not there is missing; anything else may pass.
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
-  const std::string text = failure(path, action, error, Access::kRead);
+  const std::string text = failure(path, action, error, /*writes=*/false);
   if (error == ENOENT || error == ENOTDIR) throw MissingDataError(text);
   throw IoError(text);
 }
 
 /// Writing: a file that vanished then is an I/O error, not missing input.
 [[noreturn]] void fail_io(const std::string& path, const char* action, int error) {
-  throw IoError(failure(path, action, error, Access::kWrite));
+  throw IoError(failure(path, action, error, /*writes=*/true));
 }
 
 /// Calls again while a signal interrupts the call.
-template <typename Call>
-auto retry(Call call) {
+auto retry(const auto& call) {
   auto result = call();
   while (result == -1 && errno == EINTR) result = call();
   return result;
@@ -81,11 +67,7 @@ class PosixFile : public WritableFile {
   PosixFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   void write(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = retry([&] { return ::write(fd_, bytes.data(), bytes.size()); });
-      if (written < 0) fail_io(path_, "write", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    if (const int error = write_all(fd_, bytes); error != 0) fail_io(path_, "write", error);
   }
 
   void sync() override {
@@ -173,18 +155,16 @@ class PosixEnv : public Env {
   }
 
   std::vector<std::string> list(const std::string& path) override {
-    DIR* directory = ::opendir(path.c_str());
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
     if (directory == nullptr) fail(path, "list the directory", errno);
     std::vector<std::string> names;
     errno = 0;
-    while (const dirent* entry = ::readdir(directory)) {
+    while (const dirent* entry = ::readdir(directory.get())) {
       const std::string name = entry->d_name;
       if (name != "." && name != "..") names.push_back(name);
       errno = 0;  // by which the end is told from an error
     }
-    const int error = errno;
-    ::closedir(directory);
-    if (error != 0) fail(path, "list the directory", error);
+    if (errno != 0) fail(path, "list the directory", errno);
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -236,7 +216,9 @@ class PosixEnv : public Env {
   }
 
   std::unique_ptr<FileClaim> claim(const std::string& path) override {
-    Descriptor fd = open_lock(path);
+    require_own(*this, path, EntryKind::kFile);  // the owner is written into it
+    Descriptor fd = open_or_fail(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open the lock file");
+    size_of(fd, path);  // a FIFO or a device put there meanwhile
     if (retry([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) return nullptr;
       const bool no_locks_here = errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP;
@@ -248,15 +230,6 @@ class PosixEnv : public Env {
   void pause(std::chrono::milliseconds duration) override { std::this_thread::sleep_for(duration); }
 
  private:
-  /// Opens no symbolic link, and no file with a second name (a hard link). The owner is written into
-  /// it.
-  static Descriptor open_lock(const std::string& path) {
-    require_own(Env::posix(), path, EntryKind::kFile);
-    Descriptor fd = open_or_fail(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open the lock file");
-    size_of(fd, path);  // a FIFO or a device put there meanwhile
-    return fd;
-  }
-
   static std::uint64_t size_of(const Descriptor& fd, const std::string& path) {
     struct stat info {};
     if (::fstat(fd, &info) != 0) fail(path, "stat", errno);
@@ -266,6 +239,15 @@ class PosixEnv : public Env {
 };
 
 }  // namespace
+
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = retry([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
 
 Env& Env::posix() {
   static PosixEnv env;

@@ -17,6 +17,15 @@ struct UnprintableByte {
   const char* cause;  ///< "a NUL byte", "bytes that are not UTF-8", ...
 };
 
+/// A character in UTF-8.
+struct CodePoint {
+  char32_t value;
+  std::size_t bytes;  ///< 0: not UTF-8
+};
+
+/// The character that begins at `at`, of which strict UTF-8 is asked.
+CodePoint decode_utf8(std::string_view text, std::size_t at);
+
 /// The first place where `text` is not printable UTF-8. Tabs, line feeds and CR LF are allowed, other control
 /// characters are not: yaml-cpp reads byte 4 as the end of the file and would silently drop the rest.
 std::optional<UnprintableByte> find_unprintable(std::string_view text);

@@ -3,7 +3,6 @@
 /// Files of tensors, read and written.
 #include "common/safetensors.hpp"
 
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -12,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -21,6 +19,9 @@ namespace lockstep {
 // Reading safetensors from untrusted bytes.
 
 namespace {
+
+/// The format's bound on the header.
+constexpr std::size_t kMaxHeaderBytes = 100'000'000;
 
 std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
@@ -35,7 +36,7 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
                                 plural(bytes.size(), "byte")));
   const std::uint64_t size = little_endian_u64(bytes);
   const std::size_t room = bytes.size() - kSafetensorsPrefixBytes;
-  if (size > std::min(room, kMaxSafetensorsHeaderBytes))
+  if (size > std::min(room, kMaxHeaderBytes))
     throw DataError(
         fmt::format("{}: says its header takes {} bytes, but the file has {}: damaged, truncated, or "
                     "not a safetensors file",
@@ -55,10 +56,8 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
 SafetensorsFile SafetensorsFile::parse(std::vector<std::byte> bytes, const std::string& file) {
   const std::string_view text = header_text(bytes, file);
   const std::size_t data_start = kSafetensorsPrefixBytes + text.size();
-  SafetensorsHeader header = parse_safetensors_header(text, bytes.size() - data_start, file);
-  SafetensorsFile result = of_entries(std::move(header.entries), std::move(bytes), data_start, file);
-  result.metadata_ = std::move(header.metadata);
-  return result;
+  auto entries = parse_safetensors_header(text, bytes.size() - data_start, file);
+  return of_entries(std::move(entries), std::move(bytes), data_start, file);
 }
 
 SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entries,
@@ -72,22 +71,13 @@ SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entrie
   for (SafetensorsEntry& entry : entries)
     result.tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
                                data.subspan(entry.begin, entry.end - entry.begin)});
-  result.by_name_.resize(result.tensors_.size());
-  std::iota(result.by_name_.begin(), result.by_name_.end(), std::size_t{0});
-  std::sort(result.by_name_.begin(), result.by_name_.end(),
-            [&](std::size_t a, std::size_t b) { return result.tensors_[a].name < result.tensors_[b].name; });
+  for (const TensorView& tensor : result.tensors_) result.by_name_.emplace(tensor.name, &tensor);
   return result;
 }
 
-SafetensorsFile SafetensorsFile::read(const std::string& path) {
-  return parse(Env::posix().read(path), path);
-}
-
 const TensorView* SafetensorsFile::find(const std::string& name) const {
-  const auto found =
-      std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                       [&](std::size_t i, const std::string& n) { return tensors_[i].name < n; });
-  return found == by_name_.end() || tensors_[*found].name != name ? nullptr : &tensors_[*found];
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 const TensorView& SafetensorsFile::require(const std::string& name, const std::string& dtype,
@@ -116,19 +106,16 @@ std::string header_json(std::span<const TensorView> tensors,
   std::set<std::string> names{"__metadata__"};
   std::size_t position = 0;
   for (const TensorView& tensor : tensors) {
-    std::size_t bytes = 0;
-    LOCKSTEP_CHECK(safetensors_tensor_bytes(tensor.dtype, tensor.shape, &bytes));
-    LOCKSTEP_CHECK(bytes == tensor.bytes.size());
+    LOCKSTEP_CHECK(safetensors_tensor_bytes(tensor.dtype, tensor.shape) == tensor.bytes.size());
     LOCKSTEP_CHECK(names.insert(tensor.name).second);
     entries.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                                   json(tensor.name).dump(), tensor.dtype, fmt::join(tensor.shape, ","),
-                                  position, position + bytes));
-    position += bytes;
+                                  position, position + tensor.bytes.size()));
+    position += tensor.bytes.size();
   }
   std::string text = fmt::format("{{{}}}", fmt::join(entries, ","));
-  const std::size_t excess = text.size() % kDataAlignment;
-  if (excess != 0) text.append(kDataAlignment - excess, ' ');
-  LOCKSTEP_CHECK(text.size() <= kMaxSafetensorsHeaderBytes);
+  while (text.size() % kDataAlignment != 0) text += ' ';
+  LOCKSTEP_CHECK(text.size() <= kMaxHeaderBytes);
   return text;
 }
 

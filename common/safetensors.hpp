@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,11 +46,8 @@ class SafetensorsFile {
   /// Tensors of another format that lie in `bytes` from `start` on, each with the bytes that it says.
   static SafetensorsFile of_entries(std::vector<SafetensorsEntry> entries, std::vector<std::byte> bytes,
                                     std::size_t start, const std::string& file);
-  /// @throws MissingDataError, IoError, DataError
-  static SafetensorsFile read(const std::string& path);
 
   const std::vector<TensorView>& tensors() const { return tensors_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// @throws DataError if there is no such tensor, or its dtype or shape is another
   const TensorView& require(const std::string& name, const std::string& dtype,
                             const std::vector<std::size_t>& shape) const;
@@ -61,8 +59,7 @@ class SafetensorsFile {
   std::string file_;
   std::vector<std::byte> bytes_;
   std::vector<TensorView> tensors_;
-  std::vector<std::size_t> by_name_;  ///< positions in tensors_, sorted by name
-  std::map<std::string, std::string> metadata_;
+  std::map<std::string_view, const TensorView*> by_name_;
 };
 
 // The JSON header, checked for everything that can be checked without the data.
@@ -75,27 +72,19 @@ struct SafetensorsEntry {
   std::size_t begin = 0, end = 0;
 };
 
-struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  ///< by position in the data
-  std::map<std::string, std::string> metadata;
-};
-
-/// The format's bound on the header, and ours on dimensions.
-inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100'000'000;
+/// Our bound on dimensions.
 inline constexpr std::size_t kMaxSafetensorsRank = 32;
 inline constexpr std::size_t kSafetensorsPrefixBytes = 8;
 
 /// Parses and checks a header. Structure, known dtypes, no duplicates, sizes that agree with dtype and shape, and
 /// ranges that cover exactly [0, data_bytes) without overlap or hole. Memory stays proportional to the text.
+/// @returns the entries by position in the data
 /// @throws DataError naming `file`, the tensor and what is wrong
-SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t data_bytes,
-                                           const std::string& file);
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view json, std::size_t data_bytes,
+                                                       const std::string& file);
 
-/// Bytes of one element, 0 for a dtype that does not exist.
-std::size_t safetensors_dtype_bytes(std::string_view dtype);
-
-/// Elements times bytes an element. False on overflow or an unknown dtype.
-bool safetensors_tensor_bytes(std::string_view dtype, const std::vector<std::size_t>& shape,
-                              std::size_t* bytes);
+/// Elements times bytes an element. Nothing on overflow or for an unknown dtype.
+std::optional<std::size_t> safetensors_tensor_bytes(std::string_view dtype,
+                                                    const std::vector<std::size_t>& shape);
 
 }  // namespace lockstep

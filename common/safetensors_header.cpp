@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -18,43 +18,31 @@
 
 namespace lockstep {
 
-// The JSON text of a safetensors header as data, with the structure checked and nothing else.
-
-/// Reads event by event and stops at the first thing that has no place in a header. So no hostile text
-/// is ever built up in memory. @throws DataError
-SafetensorsHeader read_safetensors_json(std::string_view json, const std::string& file);
-
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::size_t>, 17> kDtypes = {{{"BOOL", 1},
-                                                                               {"U8", 1},
-                                                                               {"I8", 1},
-                                                                               {"F8_E5M2", 1},
-                                                                               {"F8_E4M3", 1},
-                                                                               {"F8_E8M0", 1},
-                                                                               {"I16", 2},
-                                                                               {"U16", 2},
-                                                                               {"F16", 2},
-                                                                               {"BF16", 2},
-                                                                               {"I32", 4},
-                                                                               {"U32", 4},
-                                                                               {"F32", 4},
-                                                                               {"F64", 8},
-                                                                               {"I64", 8},
-                                                                               {"U64", 8},
-                                                                               {"C64", 8}}};
+/// Bytes of one element; 0 for a dtype that does not exist.
+std::size_t dtype_bytes(std::string_view dtype) {
+  static const std::map<std::size_t, std::vector<std::string_view>> dtypes = {
+      {1, {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"}},
+      {2, {"I16", "U16", "F16", "BF16"}},
+      {4, {"I32", "U32", "F32"}},
+      {8, {"F64", "I64", "U64", "C64"}}};
+  for (const auto& [bytes, names] : dtypes)
+    if (std::ranges::find(names, dtype) != names.end()) return bytes;
+  return 0;
+}
 
 void check_entry(const SafetensorsEntry& entry, const std::string& file) {
-  std::size_t bytes = 0;
-  if (safetensors_dtype_bytes(entry.dtype) == 0)
+  if (dtype_bytes(entry.dtype) == 0)
     throw DataError(fmt::format("{}: tensor {}: unknown dtype {}", file, quoted_text(entry.name),
                                 quoted_text(entry.dtype)));
-  if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes))
+  const auto bytes = safetensors_tensor_bytes(entry.dtype, entry.shape);
+  if (!bytes)
     throw DataError(
         fmt::format("{}: tensor {}: its shape is too large for any file", file, quoted_text(entry.name)));
   if (entry.end < entry.begin || entry.end - entry.begin != bytes)
     throw DataError(fmt::format("{}: tensor {}: data_offsets [{}, {}] do not hold the {} bytes of its shape",
-                                file, quoted_text(entry.name), entry.begin, entry.end, bytes));
+                                file, quoted_text(entry.name), entry.begin, entry.end, *bytes));
 }
 
 /// The ranges, in order, must cover the data with neither overlap nor hole.
@@ -74,67 +62,24 @@ void check_tiling(const std::vector<SafetensorsEntry>& entries, std::size_t data
                     position > data_bytes ? "truncated" : "followed by bytes that belong to nothing"));
 }
 
-void check_names(const std::vector<SafetensorsEntry>& entries, const std::string& file) {
-  std::vector<std::string_view> names;
-  names.reserve(entries.size());
-  for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
-  std::sort(names.begin(), names.end());
-  const auto twin = std::adjacent_find(names.begin(), names.end());
-  if (twin != names.end())
-    throw DataError(fmt::format("{}: tensor {}: is there twice", file, quoted_text(*twin)));
-}
-
-}  // namespace
-
-std::size_t safetensors_dtype_bytes(std::string_view dtype) {
-  for (const auto& [name, bytes] : kDtypes)
-    if (name == dtype) return bytes;
-  return 0;
-}
-
-bool safetensors_tensor_bytes(std::string_view dtype, const std::vector<std::size_t>& shape,
-                              std::size_t* bytes) {
-  std::size_t product = safetensors_dtype_bytes(dtype);
-  if (product == 0) return false;
-  for (const std::size_t dimension : shape) {
-    if (dimension != 0 && product > std::numeric_limits<std::size_t>::max() / dimension) return false;
-    product *= dimension;
-  }
-  *bytes = product;
-  return true;
-}
-
-SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t data_bytes,
-                                           const std::string& file) {
-  SafetensorsHeader header = read_safetensors_json(json, file);
-  for (const SafetensorsEntry& entry : header.entries) check_entry(entry, file);
-  check_names(header.entries, file);
-  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
-  check_tiling(header.entries, data_bytes, file);
-  return header;
-}
-
-// The header of a safetensors file, read as a stream of JSON events.
-
-namespace {
+// The JSON text of a header as data, with the structure checked and nothing else.
 
 using nlohmann::json;
 
-/// Accepts {"name": {"dtype": S, "shape": [N...], "data_offsets": [N, N]}, ..., "__metadata__": {S: S}}.
+/// Reads event by event and stops at the first thing that has no place in a header. So no hostile text is ever built up
+/// in memory. Accepts {"name": {"dtype": S, "shape": [N...], "data_offsets": [N, N]}, ..., "__metadata__": {S: S}}.
 class HeaderEvents final : public json::json_sax_t {
  public:
   explicit HeaderEvents(const std::string& file) : file_(file) {}
 
-  SafetensorsHeader take() { return std::move(header_); }
+  std::vector<SafetensorsEntry> take() { return std::move(entries_); }
 
   bool start_object(std::size_t /*size*/) override {
     if (state_ == State::kStart) return go(State::kTop);
     if (state_ != State::kEntryStart) return wrong("an object");
     if (in_metadata_) return go(State::kMetadata);
     seen_ = 0;
-    header_.entries.emplace_back().name = std::move(name_);
+    entries_.emplace_back().name = std::move(name_);
     return go(State::kFields);
   }
 
@@ -155,12 +100,11 @@ class HeaderEvents final : public json::json_sax_t {
 
   bool string(string_t& text) override {
     if (state_ == State::kMetadataValue) {
-      if (!header_.metadata.emplace(name_, text).second)
-        return wrong("a second value for a key of __metadata__");
+      if (!metadata_keys_.insert(name_).second) return wrong("a second value for a key of __metadata__");
       return go(State::kMetadata);
     }
     if (state_ != State::kDtype) return wrong("a string");
-    header_.entries.back().dtype = text.substr(0, 16);
+    entries_.back().dtype = text.substr(0, 16);
     return go(State::kFields);
   }
 
@@ -173,7 +117,7 @@ class HeaderEvents final : public json::json_sax_t {
 
   bool number_unsigned(number_unsigned_t value) override {
     if (state_ != State::kShape && state_ != State::kOffsets) return wrong("a number");
-    SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
+    SafetensorsEntry& entry = entries_.back();  // both places are inside an entry
     if (state_ == State::kShape) {
       if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
       entry.shape.push_back(value);
@@ -246,15 +190,16 @@ class HeaderEvents final : public json::json_sax_t {
   }
 
   [[noreturn]] bool wrong(const char* what) const {
-    const bool in_entry = !header_.entries.empty() && state_ != State::kTop && state_ != State::kEntryStart;
-    const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
+    const bool in_entry = !entries_.empty() && state_ != State::kTop && state_ != State::kEntryStart;
+    const std::string& name = in_entry && !in_metadata_ ? entries_.back().name : name_;
     throw DataError(
         fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
                     what, quoted_text(name)));
   }
 
   const std::string& file_;
-  SafetensorsHeader header_;
+  std::vector<SafetensorsEntry> entries_;
+  std::set<std::string> metadata_keys_;
   State state_ = State::kStart;
   std::string name_;
   bool in_metadata_ = false, metadata_seen_ = false;
@@ -264,10 +209,29 @@ class HeaderEvents final : public json::json_sax_t {
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_json(std::string_view json_text, const std::string& file) {
+std::optional<std::size_t> safetensors_tensor_bytes(std::string_view dtype,
+                                                    const std::vector<std::size_t>& shape) {
+  std::size_t bytes = dtype_bytes(dtype);
+  if (bytes == 0) return std::nullopt;
+  for (const std::size_t dimension : shape)
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, std::size_t data_bytes,
+                                                       const std::string& file) {
   HeaderEvents events(file);
-  json::sax_parse(json_text.begin(), json_text.end(), &events);
-  return events.take();
+  json::sax_parse(text.begin(), text.end(), &events);
+  std::vector<SafetensorsEntry> entries = events.take();
+  for (const SafetensorsEntry& entry : entries) check_entry(entry, file);
+  std::ranges::sort(entries, {}, &SafetensorsEntry::name);
+  const auto twin = std::ranges::adjacent_find(entries, {}, &SafetensorsEntry::name);
+  if (twin != entries.end())
+    throw DataError(fmt::format("{}: tensor {}: is there twice", file, quoted_text(twin->name)));
+  std::ranges::sort(entries, {},
+                    [](const auto& entry) { return std::tie(entry.begin, entry.end, entry.name); });
+  check_tiling(entries, data_bytes, file);
+  return entries;
 }
 
 }  // namespace lockstep

@@ -3,10 +3,13 @@
 /// Widths by characters, folds at spaces, and the forms that durations, losses and large numbers have.
 #include "common/text_layout.hpp"
 
+#include "common/printable.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -22,32 +25,12 @@ struct Cell {
 };
 using Cells = std::vector<Cell>;
 
-/// Bytes of the first character of UTF-8 text; 1 for a byte that opens none.
-std::size_t bytes_of_first(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t count = first >= 0xF0 && first < 0xF8 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
-  if (first >= 0xF8 || count > text.size()) return 1;
-  for (std::size_t i = 1; i < count; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 1;
-  }
-  return count;
-}
-
-char32_t code_point(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first;
-  char32_t code = first & (0x7FU >> character.size());
-  for (const char byte : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(byte) & 0x3F);
-  return code;
-}
-
 struct Range {
   char32_t first, last;
 };
 
 bool in_any(const char32_t code, const std::vector<Range>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [&](const Range& range) { return code >= range.first && code <= range.last; });
+  return std::ranges::any_of(ranges, [&](const Range& r) { return code >= r.first && code <= r.last; });
 }
 
 /// Not wcwidth(): it knows only the characters of the locale that the program was started in.
@@ -63,10 +46,10 @@ int columns_of(const char32_t code) {
 
 Cells cells_of(std::string_view text) {
   Cells cells;
-  while (!text.empty()) {
-    const std::string_view character = text.substr(0, bytes_of_first(text));
-    cells.push_back({character, columns_of(code_point(character))});
-    text.remove_prefix(character.size());
+  for (std::size_t at = 0; at < text.size(); at += cells.back().bytes.size()) {
+    const CodePoint character = decode_utf8(text, at);
+    cells.push_back(
+        {text.substr(at, std::max<std::size_t>(character.bytes, 1)), columns_of(character.value)});
   }
   return cells;
 }
@@ -93,9 +76,8 @@ std::size_t end_of_piece(const Cells& cells, std::size_t begin, std::size_t end,
 /// Place where a word that is wider than `columns` breaks: after a slash, otherwise into pieces of one length.
 std::size_t break_in_word(const Cells& cells, std::size_t begin, std::size_t end, int columns) {
   const std::size_t furthest = end_of_piece(cells, begin, end, columns);
-  for (std::size_t at = furthest; at > begin + 1; --at) {
+  for (std::size_t at = furthest; at > begin + 1; --at)
     if (cells[at - 1].is('/')) return at;
-  }
   const int width = width_of(cells, begin, end);
   const int pieces = (width + columns - 1) / columns;
   return end_of_piece(cells, begin, end, (width + pieces - 1) / pieces);
@@ -152,12 +134,8 @@ std::string join(const std::vector<LineField>& fields) {
 }
 
 std::string fit(std::vector<LineField> fields, int columns) {
-  const auto less_important = [](const LineField& a, const LineField& b) {
-    return a.importance < b.importance;
-  };
-  while (fields.size() > 1 && display_width(join(fields)) > columns) {
-    fields.erase(std::min_element(fields.begin(), fields.end(), less_important));
-  }
+  while (fields.size() > 1 && display_width(join(fields)) > columns)
+    fields.erase(std::ranges::min_element(fields, {}, &LineField::importance));
   std::string line = join(fields);
   if (display_width(line) <= columns) return line;
   const Cells cells = cells_of(line);
@@ -180,14 +158,9 @@ std::string fold(std::string_view line, int columns) {
 }
 
 std::string fold_lines(std::string_view text, int columns) {
+  std::istringstream in{std::string(text)};
   std::string lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    lines += fold(text.substr(0, end), columns);
-    if (end == text.npos) break;
-    lines += '\n';
-    text.remove_prefix(end + 1);
-  }
+  for (std::string line; std::getline(in, line);) lines += fold(line, columns) + (in.eof() ? "" : "\n");
   return lines;
 }
 
@@ -195,17 +168,14 @@ namespace {
 
 /// The words of a text; a number and the word after it are one.
 std::vector<std::string> words_of(std::string_view text) {
+  std::istringstream in{std::string(text)};
   std::vector<std::string> words;
   bool is_number = false;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.empty()) continue;
+  for (std::string word; in >> word;) {
     if (is_number) {
-      words.back() += " " + std::string(word);
+      words.back() += " " + word;
     } else {
-      words.emplace_back(word);
+      words.push_back(word);
     }
     is_number = word.find_first_not_of("0123456789") == word.npos;
   }
@@ -247,12 +217,9 @@ std::string align_columns(const TableRows& rows, const std::vector<std::size_t>&
 }
 
 int widest_line(std::string_view text) {
+  std::istringstream in{std::string(text)};
   int widest = 0;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    widest = std::max(widest, display_width(line));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
+  for (std::string line; std::getline(in, line);) widest = std::max(widest, display_width(line));
   return widest;
 }
 

@@ -68,8 +68,7 @@ std::string format_loss(double loss);
 std::string with_thousands(std::int64_t value);
 
 /// "rank" where the count is 1, otherwise "ranks"; "class" and "classes", "batch" and "batches".
-template <std::integral Count>
-std::string plural(Count count, std::string_view thing) {
+std::string plural(std::integral auto count, std::string_view thing) {
   if (count == 1) return std::string(thing);
   const bool hisses =
       thing.ends_with("s") || thing.ends_with("x") || (thing.ends_with("ch") && !thing.ends_with("epoch"));
@@ -80,8 +79,7 @@ std::string ranges_text(const std::vector<int>& numbers);
 /// "rank 3", "ranks 0-2, 5": which of the things.
 std::string list_of(std::string_view thing, const std::vector<int>& numbers);
 /// "1 rank", "60,000 images": every count that people read, so that no message says "1 ranks".
-template <std::integral Count>
-std::string counted(Count count, std::string_view thing) {
+std::string counted(std::integral auto count, std::string_view thing) {
   return with_thousands(static_cast<std::int64_t>(count)) + " " + plural(count, thing);
 }
 

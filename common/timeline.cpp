@@ -47,7 +47,7 @@ void Timeline::open() {
   open_.store(true, std::memory_order_relaxed);
 }
 
-std::int64_t Timeline::now() {
+std::int64_t clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -92,11 +92,11 @@ void TimeSpan::begin(Work work, std::string_view of, std::int64_t number) {
 #ifdef LOCKSTEP_HAS_NVTX
   nvtxRangePushA(describe(slice_).c_str());
 #endif
-  slice_.begin_ns = Timeline::now();
+  slice_.begin_ns = clock_ns();
 }
 
 void TimeSpan::end() {
-  slice_.end_ns = Timeline::now();
+  slice_.end_ns = clock_ns();
 #ifdef LOCKSTEP_HAS_NVTX
   nvtxRangePop();
 #endif

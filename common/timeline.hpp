@@ -48,6 +48,9 @@ struct TimeSlice {
   std::int64_t nanoseconds() const { return end_ns - begin_ns; }
 };
 
+/// Nanoseconds of the rank's steady clock.
+std::int64_t clock_ns();
+
 /// "conv1 forward", "step 100", "all-reduce of bucket 0"
 std::string describe(const TimeSlice& slice);
 
@@ -73,8 +76,6 @@ class Timeline {
   void open();
   void close() { open_.store(false, std::memory_order_relaxed); }
 
-  /// The rank's steady clock, in nanoseconds.
-  static std::int64_t now();
   /// Track of the calling thread. The first one to ask is the main thread.
   std::uint32_t thread_track();
   std::uint32_t track(std::string_view name);

@@ -128,20 +128,12 @@ YAML::Mark mark_of(std::string_view text, std::size_t offset) {
   return mark;
 }
 
-void check_bytes(std::string_view text, const std::string& file) {
-  if (const auto bad = find_unprintable(text)) {
-    throw config_error(file, mark_of(text, bad->offset),
-                       fmt::format("{}; a YAML file is plain UTF-8 text", bad->cause));
-  }
-}
-
 /// Ahead of parsing, because yaml-cpp looks for the end of "[[[[..." before it reports the first bracket.
 void check_brackets(std::string_view text, const std::string& file) {
   std::size_t brackets = 0;
   for (std::size_t at = text.find_first_of("[{"); at != text.npos; at = text.find_first_of("[{", at + 1)) {
-    if (++brackets > kMaxYamlBrackets) {
+    if (++brackets > kMaxYamlBrackets)
       throw config_error(file, mark_of(text, at), fmt::format("more than {} brackets", kMaxYamlBrackets));
-    }
   }
 }
 
@@ -156,17 +148,18 @@ void check_indentation(std::string_view text, const std::string& file) {
   }
 }
 
-std::string reason(int error) {
-  return error == ETIMEDOUT ? "nothing writes into it" : std::generic_category().message(error);
+[[noreturn]] void fail(const std::string& path, const char* action, int error) {
+  const auto reason = error == ETIMEDOUT ? "nothing writes into it" : std::generic_category().message(error);
+  throw IoError(fmt::format("{}: cannot be {}: {}", path, action, reason));
 }
 
-/// 0, or what is wrong: ETIMEDOUT after ten seconds without a byte.
-int wait_until_readable(int file) {
-  pollfd ready{file, POLLIN, 0};
+/// @throws IoError  also after ten seconds without a byte
+void wait_until_readable(int file, const std::string& path) {
   constexpr int kMilliseconds = 10'000;
+  pollfd ready{file, POLLIN, 0};
   int result = ::poll(&ready, 1, kMilliseconds);
   while (result < 0 && errno == EINTR) result = ::poll(&ready, 1, kMilliseconds);
-  return result < 0 ? errno : result == 0 ? ETIMEDOUT : 0;
+  if (result <= 0) fail(path, "read", result == 0 ? ETIMEDOUT : errno);
 }
 
 void check_events(const std::string& text, const std::string& file) {
@@ -180,14 +173,15 @@ void check_events(const std::string& text, const std::string& file) {
 }  // namespace
 
 YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
-  if (given.size() > kMaxYamlBytes) {
+  if (given.size() > kMaxYamlBytes)
     throw config_error(file, YAML::Mark(),
                        fmt::format("more than {} bytes; is this the right file?", kMaxYamlBytes));
-  }
   const std::string text = given.substr(given.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   if (text.starts_with(kByteOrderMark))
     throw config_error(file, mark_of(text, 0), "a second byte order mark; a YAML file is plain UTF-8 text");
-  check_bytes(text, file);
+  if (const auto bad = find_unprintable(text))
+    throw config_error(file, mark_of(text, bad->offset),
+                       fmt::format("{}; a YAML file is plain UTF-8 text", bad->cause));
   check_brackets(text, file);
   try {
     check_events(text, file);
@@ -204,19 +198,15 @@ std::string read_yaml_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file < 0 && errno == ENOENT)
     throw MissingDataError(fmt::format("{}: no such file; check the path", path));
-  if (file < 0) throw IoError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
+  if (file < 0) fail(path, "opened", errno);
   std::string text(kMaxYamlBytes + 1, '\0');
   std::size_t size = 0;
-  ssize_t count = 1;
-  int error = 0;
-  while (count > 0 && size < text.size() && error == 0) {
-    error = wait_until_readable(file);
-    if (error == 0) count = ::read(file, text.data() + size, text.size() - size);
-    if (error == 0 && count < 0 && errno != EINTR && errno != EAGAIN) error = errno;
+  for (ssize_t count = 1; count != 0 && size < text.size();) {
+    wait_until_readable(file, path);
+    count = ::read(file, text.data() + size, text.size() - size);
+    if (count < 0 && errno != EINTR && errno != EAGAIN) fail(path, "read", errno);
     size += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
-    count = count < 0 ? 1 : count;
   }
-  if (error != 0) throw IoError(fmt::format("{}: cannot be read: {}", path, reason(error)));
   text.resize(size);
   return text;
 }

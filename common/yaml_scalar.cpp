@@ -12,16 +12,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace lockstep {
 
 // Scalars by std::from_chars and std::to_chars, which know no locale.
 
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 template <typename Integer>
 std::optional<Integer> parse_integer(std::string_view text) {
@@ -40,7 +37,7 @@ bool is_yaml_keyword(std::string_view text) {
 bool is_safe_plain(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_plain = [&](char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '/' || c == '.' || c == '-';
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '.' || c == '-';
   };
   if (text.empty() || is_yaml_keyword(text)) return false;
   const bool starts_as_text = is_letter(text.front()) || text.front() == '/';
@@ -68,19 +65,16 @@ std::optional<bool> parse_bool(std::string_view text) {
 }
 
 std::optional<std::uint64_t> parse_byte_count(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    std::uint64_t bytes;
-  };
+  using Unit = std::pair<std::string_view, std::uint64_t>;
   constexpr std::array<Unit, 4> kUnits = {
       {{"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"", 1}}};
-  const auto unit =
-      std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return text.ends_with(u.name); });
-  text.remove_suffix(unit->name.size());
-  if (!unit->name.empty() && text.ends_with(' ')) text.remove_suffix(1);
+  const auto& [name, bytes] =
+      *std::ranges::find_if(kUnits, [&](const Unit& unit) { return text.ends_with(unit.first); });
+  text.remove_suffix(name.size());
+  if (!name.empty() && text.ends_with(' ')) text.remove_suffix(1);
   const std::optional<std::uint64_t> count = parse_uint64(text);
-  if (!count || *count > std::numeric_limits<std::uint64_t>::max() / unit->bytes) return std::nullopt;
-  return *count * unit->bytes;
+  if (!count || *count > std::numeric_limits<std::uint64_t>::max() / bytes) return std::nullopt;
+  return *count * bytes;
 }
 
 std::string fp32_hint(const std::string& text) {
@@ -119,9 +113,7 @@ constexpr std::size_t kNever = kLongestWord * 2;
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   if (a.size() > kLongestWord || b.size() > kLongestWord) return kNever;
   using Row = std::array<std::size_t, kLongestWord + 1>;
-  Row before_last{};
-  Row last{};
-  Row row{};
+  Row before_last{}, last{}, row{};
   std::iota(last.begin(), last.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
@@ -138,11 +130,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string folded(std::string_view word) {
-  std::string result(word.substr(0, kLongestWord + 1));
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c == '-') c = '_';
-  }
+  std::string result = in_small_letters(std::string(word.substr(0, kLongestWord + 1)));
+  std::ranges::replace(result, '-', '_');
   return result;
 }
 
@@ -159,17 +148,10 @@ std::size_t guess_cost(const std::string& key, const std::string& candidate) {
 }  // namespace
 
 std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates) {
-  const std::string word = folded(key);
-  std::size_t best_cost = kNever;
-  std::string_view best;
-  for (const std::string_view candidate : candidates) {
-    const std::size_t cost = guess_cost(word, folded(candidate));
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = candidate;
-    }
-  }
-  return best_cost == kNever ? std::string() : fmt::format(" (did you mean '{}'?)", best);
+  const auto cost = [word = folded(key)](std::string_view known) { return guess_cost(word, folded(known)); };
+  const auto best = std::ranges::min_element(candidates, {}, cost);
+  const bool is_near = best != candidates.end() && cost(*best) < kNever;
+  return is_near ? fmt::format(" (did you mean '{}'?)", *best) : "";
 }
 
 }  // namespace lockstep

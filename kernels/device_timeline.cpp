@@ -14,7 +14,7 @@ void DeviceTimeline::begin_step(Stream& stream) {
   stream.synchronize();
   stream.record(*base_);
   stream.synchronize();
-  base_ns_ = Timeline::now();
+  base_ns_ = clock_ns();
   used_ = 0;
   in_step_ = true;
 }

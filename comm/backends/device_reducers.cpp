@@ -23,15 +23,7 @@ constexpr std::array kReducers{
                   .may_share_gpus = nccl_shares_gpus,
                   .make = make_nccl_all_reduce,
                   .make_link = make_nccl_link},
-    DeviceReducer{.path = GradientPath::kStaged,
-                  .name = "",
-                  .device_kind = "",
-                  .whole_gpus = false,
-                  .threads = false,
-                  .load = nullptr,
-                  .may_share_gpus = nullptr,
-                  .make = make_staged_all_reduce,
-                  .make_link = nullptr},
+    DeviceReducer{.path = GradientPath::kStaged, .make = make_staged_all_reduce},
 };
 
 }  // namespace

@@ -15,19 +15,19 @@ namespace lockstep {
 struct DeviceReducer {
   GradientPath path;
   /// Name of the backend that chooses it; empty: the control plane's name does.
-  std::string_view name;
+  std::string_view name = "";
   /// The one kind of device whose memory it can sum; empty: any.
-  std::string_view device_kind;
-  bool whole_gpus;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
-  bool threads;     ///< it has separate threads, which want cores
+  std::string_view device_kind = "";
+  bool whole_gpus = false;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
+  bool threads = false;     ///< it has separate threads, which want cores
   /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
-  void (*load)();
+  void (*load)() = nullptr;
   /// True if this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.
-  bool (*may_share_gpus)();
+  bool (*may_share_gpus)() = nullptr;
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
   /// Between the two ranks of `comm`. Null: by way of their hosts.
-  std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end);
+  std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end) = nullptr;
 };
 
 /// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.

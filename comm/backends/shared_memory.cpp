@@ -11,11 +11,10 @@
 
 namespace lockstep {
 
-std::unique_ptr<SharedMemory> share_memory(Communicator& comm, std::size_t bytes) {
-  if (const int hosts = count_hosts(comm); hosts > 1) {
+SharedMemory share_memory(Communicator& comm, std::size_t bytes) {
+  if (const int hosts = count_hosts(comm); hosts > 1)
     throw ConfigError(fmt::format(
         "the ranks are on {} hosts, and memory is shared on one: start them all on one host", hosts));
-  }
   return comm.backend() == "mpi" ? share_mpi_memory(comm, bytes) : share_thread_memory(comm, bytes);
 }
 

@@ -34,17 +34,10 @@ struct Level {
   }
 };
 
-/// A power of two of ranks; those beyond it are guests.
-Level to_power_of_two(int size) {
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
-  return {1, power, size - power};
-}
-
 /// @param here  ranks of a host: groups divide them, if they can; 1: groups divide all
 Level next_level(int size, int here) {
-  for (const int parts : {2, 3, 5, 7}) {
+  for (const int parts : {2, 3, 5, 7})
     if ((here > 1 ? here : size) % parts == 0) return {parts, size / parts, size % parts};
-  }
   const int parts = size < 13 ? 3 : 4;  // there are more groups than guests
   return {parts, size / parts, size % parts};
 }
@@ -61,7 +54,8 @@ int rank_behind(const std::vector<Level>& levels, int index) {
 /// @returns true if this rank has the sum after these rounds
 bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back, int index, int size,
                      int first, int stride, const Slice& all) {
-  const Level pairs = to_power_of_two(size);
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const Level pairs{1, power, size - power};  // those beyond a power of two of ranks are guests
   const int pair = pairs.group_of(index), member = pairs.start(pair);
   const auto rank_of = [&](int other) { return first + other * stride; };
   if (index != member) {
@@ -73,7 +67,7 @@ bool append_doubling(std::vector<Exchange>& rounds, std::vector<Exchange>& back,
     rounds.push_back({rank_of(index + 1), rank_of(index + 1), {}, all, true, false, rounds.empty()});
     back.push_back({rank_of(index + 1), rank_of(index + 1), all, {}});
   }
-  for (int mask = 1; mask < size - pairs.guests; mask *= 2) {
+  for (int mask = 1; mask < power; mask *= 2) {
     const int partner = rank_of(pairs.start(pair ^ mask));
     rounds.push_back({partner, partner, all, all, true, rounds.empty(), rounds.empty()});
   }
@@ -144,9 +138,8 @@ struct Hosts {
 /// @param one_by_one  one partner after the other
 /// @param part        (number of the slice, place in the group): what that rank keeps
 /// @param rank_of     (number of the slice, index)
-template <typename Part, typename RankOf>
 void append_level(std::vector<Exchange>& rounds, const Level& level, int group, std::size_t slices,
-                  bool one_by_one, Part part, RankOf rank_of) {
+                  bool one_by_one, const auto& part, const auto& rank_of) {
   const bool own = rounds.empty();
   const int start = level.start(group), members = level.size(group);
   for (int distance = 1; distance < members; ++distance) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 namespace lockstep {
@@ -14,13 +15,6 @@ namespace lockstep {
 namespace {
 
 constexpr int kTags = 32768;  // every MPI grants them; an operation's tag comes back after as many later ones
-
-MPI_Datatype datatype(const std::int64_t* /*type*/) {
-  return MPI_INT64_T;
-}
-MPI_Datatype datatype(const float* /*type*/) {
-  return MPI_FLOAT;
-}
 
 /// Elements that arrive to be added in one round, at most.
 std::size_t largest_addition(const std::vector<Exchange>& rounds) {
@@ -35,20 +29,6 @@ std::size_t largest_addition(const std::vector<Exchange>& rounds) {
 
 }  // namespace
 
-std::vector<std::byte> ReceiveBuffers::take(std::size_t bytes) {
-  std::vector<std::byte> buffer;
-  if (!free_.empty()) {
-    buffer = std::move(free_.back());
-    free_.pop_back();
-  }
-  if (buffer.size() < bytes) buffer.resize(bytes);
-  return buffer;
-}
-
-void ReceiveBuffers::give_back(std::vector<std::byte> buffer) {
-  free_.push_back(std::move(buffer));
-}
-
 template <typename T>
 MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
                                 std::span<T> data, ReceiveBuffers& buffers)
@@ -59,20 +39,24 @@ MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> ro
     if (mine.data() != data.data()) std::ranges::copy(mine, data.begin());
     return;
   }
-  incoming_ = buffers_.take(largest_addition(rounds_) * sizeof(T));
+  if (!buffers_.empty()) {
+    incoming_ = std::move(buffers_.back());
+    buffers_.pop_back();
+  }
+  const std::size_t bytes = largest_addition(rounds_) * sizeof(T);
+  if (incoming_.size() < bytes) incoming_.resize(bytes);
   start_round();
 }
 
 template <typename T>
 MpiPendingSum<T>::~MpiPendingSum() {
   const bool complete = round_ == rounds_.size();
-  if (complete && !incoming_.empty()) buffers_.give_back(std::move(incoming_));
+  if (complete && !incoming_.empty()) buffers_.push_back(std::move(incoming_));
   if (complete) return;
   // Abandoned: the job is ending. MPI may still write here, so the memory is left to it.
   static_cast<void>(new std::vector<std::byte>(std::move(incoming_)));  // NOLINT: leaked on purpose
-  for (MPI_Request& request : requests_) {
+  for (MPI_Request& request : requests_)
     if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-  }
 }
 
 template <typename T>
@@ -89,7 +73,7 @@ bool MpiPendingSum<T>::test() {
 
 template <typename T>
 void MpiPendingSum<T>::start_round() {
-  MPI_Datatype type = datatype(data_.data());
+  const MPI_Datatype type = std::is_same_v<T, float> ? MPI_FLOAT : MPI_INT64_T;
   T* incoming = this->incoming();
   requests_.clear();
   do {

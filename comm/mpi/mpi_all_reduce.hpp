@@ -77,16 +77,8 @@ inline constexpr std::size_t kSharedOutFromBytes = 16 * 1024;
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element, int ranks_per_host);
 
-/// Buffers for what arrives to be added; kept, since fresh pages would cost as much as the all-reduce itself.
-class ReceiveBuffers {
- public:
-  /// At least `bytes`, contents unspecified, aligned for any number.
-  std::vector<std::byte> take(std::size_t bytes);
-  void give_back(std::vector<std::byte> buffer);
-
- private:
-  std::vector<std::vector<std::byte>> free_;
-};
+/// Free buffers for what arrives to be added; kept, since fresh pages would cost as much as the all-reduce itself.
+using ReceiveBuffers = std::vector<std::vector<std::byte>>;
 
 /// One under way: walks through its schedule, one round after the other. T is std::int64_t or float. `buffers`, `mine`
 /// and `data` outlive it. The tag belongs to this one alone of all operations under way on `comm`.

@@ -18,25 +18,6 @@
 namespace lockstep {
 namespace {
 
-/// A request of one of MPI's non-blocking collectives.
-class MpiRequest final : public PendingCollective {
- public:
-  explicit MpiRequest(MPI_Request request) : request_(request) {}
-  // MPI cannot cancel a collective: an abandoned one is left to it, the job is ending.
-  ~MpiRequest() override = default;
-  MpiRequest(const MpiRequest&) = delete;
-  MpiRequest& operator=(const MpiRequest&) = delete;
-
-  bool test() override {
-    int complete = 0;
-    LOCKSTEP_MPI(MPI_Test(&request_, &complete, MPI_STATUS_IGNORE));
-    return complete != 0;
-  }
-
- private:
-  MPI_Request request_;
-};
-
 int int_count(std::size_t bytes) {
   LOCKSTEP_CHECK(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   return static_cast<int>(bytes);
@@ -57,10 +38,11 @@ int cores_of(MPI_Comm host) {
   return CPU_COUNT(&all);
 }
 
-HostShare share_of_host(int rank) {
+/// @param rank  this one's in `comm`
+HostShare share_of_host(MPI_Comm comm, int rank) {
   MPI_Comm host = MPI_COMM_NULL;
   HostShare share;
-  LOCKSTEP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
+  LOCKSTEP_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
   LOCKSTEP_MPI(MPI_Comm_rank(host, &share.rank));
   LOCKSTEP_MPI(MPI_Comm_size(host, &share.size));
   share.cores = cores_of(host);
@@ -70,14 +52,10 @@ HostShare share_of_host(int rank) {
 
 /// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer. Otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
-  MPI_Comm host = MPI_COMM_NULL;
-  int place = 0, size = 1, most = 1;
-  LOCKSTEP_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
-  LOCKSTEP_MPI(MPI_Comm_rank(host, &place));
-  LOCKSTEP_MPI(MPI_Comm_size(host, &size));
-  LOCKSTEP_MPI(MPI_Comm_free(&host));
-  LOCKSTEP_MPI(MPI_Allreduce(&size, &most, 1, MPI_INT, MPI_MAX, comm));
-  int in_place = rank % most == place ? 1 : 0,
+  const HostShare share = share_of_host(comm, rank);
+  int most = 1;
+  LOCKSTEP_MPI(MPI_Allreduce(&share.size, &most, 1, MPI_INT, MPI_MAX, comm));
+  int in_place = rank % most == share.rank ? 1 : 0,
       all_in_place = 0;  // so a host ends only where the next one begins
   LOCKSTEP_MPI(MPI_Allreduce(&in_place, &all_in_place, 1, MPI_INT, MPI_LAND, comm));
   return all_in_place != 0 ? most : 1;
@@ -93,21 +71,15 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
       : rank_(runtime.rank()),
         size_(runtime.size()),
-        host_share_(share_of_host(rank_)),
+        host_share_(share_of_host(MPI_COMM_WORLD, rank_)),
         host_(host_name()),
-        timeout_(timeout),
-        rank_in_whole_(rank_),
-        size_of_whole_(size_) {
+        timeout_(timeout) {
     duplicate(MPI_COMM_WORLD, comm_);
     open();
   }
 
   MpiCommunicator(const MpiCommunicator& whole, int colour)
-      : host_share_(whole.host_share_),
-        host_(whole.host_),
-        timeout_(whole.timeout_),
-        rank_in_whole_(whole.rank_in_whole_),
-        size_of_whole_(whole.size_of_whole_) {
+      : host_share_(whole.host_share_), host_(whole.host_), timeout_(whole.timeout_) {
     LOCKSTEP_MPI(MPI_Comm_split(whole.comm_, colour, whole.rank_, &comm_));
     LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
     LOCKSTEP_MPI(MPI_Comm_rank(comm_, &rank_));
@@ -118,10 +90,9 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > exceptions_)
       return;  // freeing is collective, and the others may be gone
-    for (MPI_Comm* comm : {&comm_, &message_comm_}) {
+    for (MPI_Comm* comm : {&comm_, &message_comm_})
       if (MPI_Comm_free(comm) != MPI_SUCCESS)
-        print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_in_whole_));
-    }
+        print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_in_whole()));
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -132,21 +103,44 @@ class MpiCommunicator final : public Communicator {
   int local_size() const override { return host_share_.size; }
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return "mpi"; }
-  std::string library() const override;
+  std::string library() const override { return mpi_library(); }
   std::chrono::duration<double> timeout() const override { return timeout_; }
   bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
 
   AllReduce& host_all_reduce() override { return *all_reduce_; }
   PointToPoint& point_to_point() override { return *messages_; }
-  void broadcast(std::span<std::byte> data, int root) override;
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
-  void barrier() override;
+
+  /// In pieces: MPI counts with int, and the weights of a large network are more bytes than that.
+  void broadcast(std::span<std::byte> data, int root) override {
+    constexpr std::size_t kPiece = std::size_t{1} << 30;
+    do {
+      const auto piece = data.first(std::min(data.size(), kPiece));
+      MPI_Request request = MPI_REQUEST_NULL;
+      LOCKSTEP_MPI(MPI_Ibcast(piece.data(), int_count(piece.size()), MPI_BYTE, root, comm_, &request));
+      finish(request, fmt::format("a broadcast from rank {}", root));
+      data = data.subspan(piece.size());
+    } while (!data.empty());
+  }
+
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
+    const int count = int_count(mine.size());
+    MPI_Request request = MPI_REQUEST_NULL;
+    LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
+    finish(request, "an all-gather");
+    return all;
+  }
+
+  void barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    LOCKSTEP_MPI(MPI_Ibarrier(comm_, &request));
+    finish(request, "a barrier");
+  }
+
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
   std::unique_ptr<Communicator> make_part(int colour) override {
     return std::make_unique<MpiCommunicator>(*this, colour);
   }
-  int rank_in_whole() const override { return rank_in_whole_; }
-  int size_of_whole() const override { return size_of_whole_; }
 
  private:
   /// Makes the parts that live as long as comm_.
@@ -156,51 +150,26 @@ class MpiCommunicator final : public Communicator {
     messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
   }
 
+  /// Waits for a collective. MPI cannot cancel one: if it is abandoned it is left to it, the job is ending.
+  void finish(MPI_Request request, std::string_view what) {
+    PendingWork pending([&request] {
+      int complete = 0;
+      LOCKSTEP_MPI(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+      return complete != 0;
+    });
+    wait(pending, what, Waiting::kForAll);
+  }
+
   int rank_ = 0, size_ = 1;
   HostShare host_share_;
   std::string host_;
   std::chrono::duration<double> timeout_;
-  int rank_in_whole_, size_of_whole_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm message_comm_ = MPI_COMM_NULL;  ///< for messages between two ranks: sums use tags of comm_
   std::unique_ptr<MpiAllReduce> all_reduce_;
   std::unique_ptr<MpiPointToPoint> messages_;
   int exceptions_ = std::uncaught_exceptions();
 };
-
-std::string MpiCommunicator::library() const {
-  return mpi_library();
-}
-
-/// In pieces: MPI counts with int, and the weights of a large network are more bytes than that.
-void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
-  constexpr std::size_t kPiece = std::size_t{1} << 30;
-  do {
-    const auto piece = data.first(std::min(data.size(), kPiece));
-    MPI_Request request = MPI_REQUEST_NULL;
-    LOCKSTEP_MPI(MPI_Ibcast(piece.data(), int_count(piece.size()), MPI_BYTE, root, comm_, &request));
-    MpiRequest pending(request);
-    wait(pending, fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
-    data = data.subspan(piece.size());
-  } while (!data.empty());
-}
-
-std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {
-  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
-  const int count = int_count(mine.size());
-  MPI_Request request = MPI_REQUEST_NULL;
-  LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
-  MpiRequest pending(request);
-  wait(pending, "an all-gather", Waiting::kForAll);
-  return all;
-}
-
-void MpiCommunicator::barrier() {
-  MPI_Request request = MPI_REQUEST_NULL;
-  LOCKSTEP_MPI(MPI_Ibarrier(comm_, &request));
-  MpiRequest pending(request);
-  wait(pending, "a barrier", Waiting::kForAll);
-}
 
 }  // namespace
 

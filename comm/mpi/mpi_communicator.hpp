@@ -46,6 +46,6 @@ class MpiPointToPoint final : public PointToPoint {
 // Memory that the processes of a host share: a window of MPI-3.
 
 /// See share_memory(). All ranks of MPI_COMM_WORLD are on one host.
-std::unique_ptr<SharedMemory> share_mpi_memory(Communicator& comm, std::size_t bytes);
+SharedMemory share_mpi_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

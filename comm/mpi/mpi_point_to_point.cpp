@@ -22,19 +22,27 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts with int
 
-/// A message of no bytes is a piece, too: its receiver waits for it.
-std::size_t piece_count(std::size_t bytes) {
-  return std::max<std::size_t>(1, (bytes + kPiece - 1) / kPiece);
+bool is_truncation(int status) {
+  int error_class = MPI_SUCCESS;
+  return MPI_Error_class(status, &error_class) == MPI_SUCCESS && error_class == MPI_ERR_TRUNCATE;
 }
 
-int piece_bytes(std::size_t bytes, std::size_t piece) {
-  return static_cast<int>(std::min(kPiece, bytes - piece * kPiece));
-}
-
-class Message : public PendingCollective {
+class Message final : public PendingCollective {
  public:
-  Message(std::size_t bytes, bool is_receive)
-      : bytes_(bytes), is_receive_(is_receive), requests_(piece_count(bytes), MPI_REQUEST_NULL) {}
+  /// Begins to send.
+  Message(std::span<const std::byte> data, int to, int tag, MPI_Comm comm)
+      : Message(data.size(), to, tag, /*is_receive=*/false) {
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      LOCKSTEP_MPI(
+          MPI_Isend(data.data() + i * kPiece, piece_bytes(i), MPI_BYTE, to, tag, comm, &requests_[i]));
+  }
+  /// Begins to receive.
+  Message(std::span<std::byte> data, int from, int tag, MPI_Comm comm)
+      : Message(data.size(), from, tag, /*is_receive=*/true) {
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      LOCKSTEP_MPI(
+          MPI_Irecv(data.data() + i * kPiece, piece_bytes(i), MPI_BYTE, from, tag, comm, &requests_[i]));
+  }
   /// Abandoned: the job is ending, and nothing that still arrives may be written. (A send cannot be taken
   /// back.)
   ~Message() override {
@@ -51,77 +59,50 @@ class Message : public PendingCollective {
     if (complete_) return true;
     std::vector<MPI_Status> statuses(requests_.size());
     int done = 0;
-    check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses.data()),
-          statuses);
+    const int status =
+        MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses.data());
+    if (is_receive_ && status != MPI_SUCCESS) refuse_longer(status, statuses);
+    LOCKSTEP_MPI(status);
     if (done == 0) return false;
-    finish(statuses);
+    for (std::size_t i = 0; is_receive_ && i < statuses.size(); ++i) {
+      int received = 0;
+      LOCKSTEP_MPI(MPI_Get_count(&statuses[i], MPI_BYTE, &received));
+      if (received != piece_bytes(i)) throw_other_length("shorter");
+    }
     return complete_ = true;
   }
 
- protected:
-  std::size_t bytes() const { return bytes_; }
-  std::vector<MPI_Request>& requests() { return requests_; }
-
  private:
-  virtual void check(int status, const std::vector<MPI_Status>& /*statuses*/) { LOCKSTEP_MPI(status); }
-  virtual void finish(const std::vector<MPI_Status>& /*statuses*/) {}
+  Message(std::size_t bytes, int other, int tag, bool is_receive)
+      : bytes_(bytes),
+        other_(other),
+        tag_(tag),
+        is_receive_(is_receive),
+        requests_(std::max<std::size_t>(1, (bytes + kPiece - 1) / kPiece), MPI_REQUEST_NULL) {}
 
-  std::size_t bytes_;
-  bool is_receive_;
-  std::vector<MPI_Request> requests_;
-  bool complete_ = false;
-};
-
-class Send final : public Message {
- public:
-  Send(std::span<const std::byte> data, int to, int tag, MPI_Comm comm) : Message(data.size(), false) {
-    for (std::size_t i = 0; i < requests().size(); ++i)
-      LOCKSTEP_MPI(MPI_Isend(data.data() + i * kPiece, piece_bytes(data.size(), i), MPI_BYTE, to, tag, comm,
-                             &requests()[i]));
+  int piece_bytes(std::size_t piece) const {
+    return static_cast<int>(std::min(kPiece, bytes_ - piece * kPiece));
   }
-};
-
-class Receive final : public Message {
- public:
-  Receive(std::span<std::byte> data, int from, int tag, MPI_Comm comm)
-      : Message(data.size(), true), from_(from), tag_(tag) {
-    for (std::size_t i = 0; i < requests().size(); ++i)
-      LOCKSTEP_MPI(MPI_Irecv(data.data() + i * kPiece, piece_bytes(data.size(), i), MPI_BYTE, from, tag, comm,
-                             &requests()[i]));
-  }
-
- private:
   [[noreturn]] void throw_other_length(const char* is) const {
     throw InternalError(
         fmt::format("a message from rank {} (tag {}) is {} than the {} bytes that this rank "
                     "expects; please report this",
-                    from_, tag_, is, bytes()));
+                    other_, tag_, is, bytes_));
   }
-  static bool is_truncation(int status) {
+  void refuse_longer(int status, const std::vector<MPI_Status>& pieces) const {
     int error_class = MPI_SUCCESS;
-    return status != MPI_SUCCESS && MPI_Error_class(status, &error_class) == MPI_SUCCESS &&
-           error_class == MPI_ERR_TRUNCATE;
-  }
-  void check(int status, const std::vector<MPI_Status>& statuses) override {
-    int error_class = MPI_SUCCESS;
-    if (status != MPI_SUCCESS) LOCKSTEP_MPI(MPI_Error_class(status, &error_class));
-    if (error_class == MPI_ERR_IN_STATUS) {
-      for (const MPI_Status& piece : statuses) {
-        if (is_truncation(piece.MPI_ERROR)) throw_other_length("longer");
-      }
-    }
-    if (is_truncation(status)) throw_other_length("longer");
-    LOCKSTEP_MPI(status);
-  }
-  void finish(const std::vector<MPI_Status>& statuses) override {
-    for (std::size_t i = 0; i < statuses.size(); ++i) {
-      int received = 0;
-      LOCKSTEP_MPI(MPI_Get_count(&statuses[i], MPI_BYTE, &received));
-      if (received != piece_bytes(bytes(), i)) throw_other_length("shorter");
-    }
+    LOCKSTEP_MPI(MPI_Error_class(status, &error_class));
+    if (error_class == MPI_ERR_TRUNCATE ||
+        (error_class == MPI_ERR_IN_STATUS &&
+         std::ranges::any_of(pieces, is_truncation, &MPI_Status::MPI_ERROR)))
+      throw_other_length("longer");
   }
 
-  int from_, tag_;
+  std::size_t bytes_;
+  int other_, tag_;
+  bool is_receive_;
+  std::vector<MPI_Request> requests_;  ///< a message of no bytes is a piece, too: its receiver waits for it
+  bool complete_ = false;
 };
 
 }  // namespace
@@ -129,13 +110,13 @@ class Receive final : public Message {
 std::unique_ptr<PendingCollective> MpiPointToPoint::start_send(std::span<const std::byte> data, int to,
                                                                int tag) {
   LOCKSTEP_CHECK(to >= 0 && to < size_ && tag >= 0 && tag < kTags);
-  return std::make_unique<Send>(data, to, tag, comm_);
+  return std::make_unique<Message>(data, to, tag, comm_);
 }
 
 std::unique_ptr<PendingCollective> MpiPointToPoint::start_receive(std::span<std::byte> data, int from,
                                                                   int tag) {
   LOCKSTEP_CHECK(from >= 0 && from < size_ && tag >= 0 && tag < kTags);
-  return std::make_unique<Receive>(data, from, tag, comm_);
+  return std::make_unique<Message>(data, from, tag, comm_);
 }
 
 // Rank 0 brings the memory, the others map it. One epoch of access for all its life: loads and stores are
@@ -145,9 +126,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-class MpiSharedMemory final : public SharedMemory {
+class MpiWindow {
  public:
-  MpiSharedMemory(Communicator& comm, std::size_t bytes) : comm_(comm), bytes_(bytes) {
+  MpiWindow(Communicator& comm, std::size_t bytes) : comm_(comm) {
     MPI_Comm host = MPI_COMM_NULL;
     LOCKSTEP_MPI(
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &host));
@@ -168,19 +149,18 @@ class MpiSharedMemory final : public SharedMemory {
     comm.barrier();
   }
 
-  ~MpiSharedMemory() override {
+  ~MpiWindow() {
     if (std::uncaught_exceptions() > exceptions_) return;  // freeing is collective
     if (MPI_Win_unlock_all(window_) != MPI_SUCCESS || MPI_Win_free(&window_) != MPI_SUCCESS)
       print_error(fmt::format("rank {}: MPI_Win_free failed", comm_.rank()));
   }
-  MpiSharedMemory(const MpiSharedMemory&) = delete;
-  MpiSharedMemory& operator=(const MpiSharedMemory&) = delete;
+  MpiWindow(const MpiWindow&) = delete;
+  MpiWindow& operator=(const MpiWindow&) = delete;
 
-  std::span<std::byte> bytes() override { return {data_, bytes_}; }
+  std::byte* data() const { return data_; }
 
  private:
   Communicator& comm_;
-  std::size_t bytes_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* data_ = nullptr;
   int exceptions_ = std::uncaught_exceptions();
@@ -188,8 +168,9 @@ class MpiSharedMemory final : public SharedMemory {
 
 }  // namespace
 
-std::unique_ptr<SharedMemory> share_mpi_memory(Communicator& comm, std::size_t bytes) {
-  return std::make_unique<MpiSharedMemory>(comm, bytes);
+SharedMemory share_mpi_memory(Communicator& comm, std::size_t bytes) {
+  const auto window = std::make_shared<MpiWindow>(comm, bytes);
+  return {window, window->data()};
 }
 
 }  // namespace lockstep

@@ -43,11 +43,10 @@ void init(int* argc, char*** argv) {
   const int status = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
   if (status != MPI_SUCCESS) tell_failed_start();
   starting = 0;
-  if (provided < MPI_THREAD_SERIALIZED) {
+  if (provided < MPI_THREAD_SERIALIZED)
     throw DeviceError(advice(
         "this MPI was built without thread support (MPI_THREAD_SERIALIZED); use Open MPI as packaged by "
         "the distribution, or run with {backend}thread"));
-  }
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }
@@ -66,15 +65,6 @@ void refuse_launchers_unknown_to_mpi(const Launch& launch) {
                     launch.world_size));
 }
 
-void refuse_singletons(int world_size, int launched) {
-  if (world_size != 1 || launched <= 1) return;
-  throw DeviceError(
-      fmt::format("the launcher started {}, but MPI on {} sees only one: the launcher does not "
-                  "speak to this MPI library; "
-                  "start with Open MPI's own mpirun, or with srun --mpi=pmix",
-                  counted(launched, "process"), host_name()));
-}
-
 }  // namespace
 
 MpiRuntime::MpiRuntime(int* argc, char*** argv) {
@@ -83,7 +73,11 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) {
   init(argc, argv);
   LOCKSTEP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   LOCKSTEP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));
-  refuse_singletons(size_, launch.world_size);
+  if (size_ == 1 && launch.world_size > 1)
+    throw DeviceError(fmt::format(
+        "the launcher started {}, but MPI on {} sees only one: the launcher does not speak to this MPI "
+        "library; start with Open MPI's own mpirun, or with srun --mpi=pmix",
+        counted(launch.world_size, "process"), host_name()));
 }
 
 MpiRuntime::~MpiRuntime() {

@@ -18,13 +18,89 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <system_error>
 
 namespace lockstep {
+
+// Facts of other processes from /proc: environments as they were at the start, states, names of threads.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A process's environment as it was when it was started.
+using StartEnvironment = std::map<std::string, std::string>;
+
+StartEnvironment environment_of(const fs::path& process) {
+  std::ifstream file(process / "environ", std::ios::binary);
+  StartEnvironment environment;
+  for (std::string text; std::getline(file, text, '\0');) {
+    const std::size_t end = text.find('=');
+    if (end != text.npos) environment.try_emplace(text.substr(0, end), text.substr(end + 1));
+  }
+  return environment;
+}
+
+/// Identifies a job: the same for all of its ranks, different for other jobs. Empty: not launched as a rank.
+std::string job_of(StartEnvironment& environment) {
+  if (const std::string& space = environment["PMIX_NAMESPACE"]; !space.empty()) return space;
+  const std::string& step = environment["SLURM_STEP_ID"];
+  return step.empty() ? "" : environment["SLURM_JOB_ID"] + "." + step;
+}
+
+std::optional<int> rank_of(StartEnvironment& environment) {
+  for (const char* name : kRankVariables)
+    if (const std::string& value = environment[name]; !value.empty())
+      return static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
+  return std::nullopt;
+}
+
+bool has_thread(const fs::path& process, const std::string& mark) {
+  std::error_code gone;
+  for (const auto& thread : fs::directory_iterator(process / "task", gone))
+    if (value_after(thread.path() / "comm", "") == mark) return true;
+  return false;
+}
+
+std::string program_of(const fs::path& process) {
+  std::error_code hidden;
+  return fs::read_symlink(process / "exe", hidden);
+}
+
+/// Prefers the program to the wrapper that started it: the program was started last, or carries the mark.
+bool speaks_better(const LaunchedProcess& one, const LaunchedProcess& other) {
+  if (one.marked != other.marked) return one.marked;
+  return one.pid > other.pid;
+}
+
+}  // namespace
+
+std::vector<LaunchedProcess> launched_processes(const std::string& mark) {
+  StartEnvironment own = environment_of("/proc/self");
+  const std::string job = job_of(own);
+  std::map<int, LaunchedProcess> by_rank;
+  std::error_code no_proc;
+  for (const auto& entry : fs::directory_iterator("/proc", no_proc)) {
+    const std::string name = entry.path().filename();
+    if (job.empty() || std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
+    StartEnvironment environment = environment_of(entry.path());
+    const auto rank = rank_of(environment);
+    if (!rank || job_of(environment) != job) continue;
+    const std::string stat = process_stat(entry.path());
+    const LaunchedProcess process{*rank, static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)),
+                                  stat.empty() ? '?' : stat.front(), program_of(entry.path()),
+                                  has_thread(entry.path(), mark)};
+    const auto [known, is_new] = by_rank.try_emplace(*rank, process);
+    if (!is_new && speaks_better(process, known->second)) known->second = process;
+  }
+  std::vector<LaunchedProcess> processes;
+  for (const auto& [rank, process] : by_rank) processes.push_back(process);
+  return processes;
+}
+
+// The thread that waits for the deadline.
 
 namespace {
 
@@ -33,27 +109,9 @@ constexpr std::chrono::seconds kOthersSpeak{5};
 /// Hosts are not in step: let them all speak before the launcher ends the job.
 constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Name of a meeting for people, and of its thread meanwhile. By the latter, ranks of one host know who has come. At
-/// most 15 characters.
-struct MeetingName {
-  const char* name;
-  const char* mark;
-};
-
-MeetingName name_of(Meeting meeting) {
-  return meeting == Meeting::kInit ? MeetingName{"MPI_Init", "ls:MPI_Init"}
-                                   : MeetingName{"MPI_Finalize", "ls:MPI_Finalize"};
-}
-
-Absence look_around(Meeting meeting, int ranks, double seconds) {
-  Absence absence{.rank = this_launch().rank,
-                  .ranks = ranks,
-                  .host = host_name(),
-                  .place = name_of(meeting).name,
-                  .seconds = seconds,
-                  .own_program = own_program(),
-                  .processes = launched_processes(name_of(meeting).mark)};
-  return absence;
+/// Name of the thread that waits there: by it, ranks of one host know who has come. At most 15 characters.
+std::string mark_of(const std::string& place) {
+  return "ls:" + place;
 }
 
 }  // namespace
@@ -71,12 +129,12 @@ RankWatch::~RankWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void RankWatch::expect(Meeting meeting, std::chrono::duration<double> limit) {
+void RankWatch::expect(const std::string& place, std::chrono::duration<double> limit) {
   // Far enough away, without overflow in the clock's units.
   constexpr std::chrono::duration<double> kForever{1e9};
   const std::lock_guard lock(mutex_);
   waiting_ = true;
-  meeting_ = meeting;
+  place_ = place;
   limit_ = std::min(limit, kForever);
   deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_);
   changed_.notify_one();
@@ -93,10 +151,16 @@ void RankWatch::watch() {
   while (!ending_) {
     changed_.wait(lock, [this] { return waiting_ || ending_; });
     if (ending_) return;
-    mark_this_thread(name_of(meeting_).mark);
+    prctl(PR_SET_NAME, mark_of(place_).c_str());
     const auto over = [this] { return !waiting_ || ending_; };
     if (changed_.wait_until(lock, deadline_, over)) continue;
-    const Absence absence = look_around(meeting_, ranks_, limit_.count());
+    const Absence absence{.rank = this_launch().rank,
+                          .ranks = ranks_,
+                          .host = host_name(),
+                          .place = place_,
+                          .seconds = limit_.count(),
+                          .own_program = program_of("/proc/self"),
+                          .processes = launched_processes(mark_of(place_))};
     if (!speaks_for_host(absence) && changed_.wait_for(lock, kOthersSpeak, over)) continue;
     print_error(absence_report(absence));
     if (changed_.wait_for(lock, kLastWords, over)) continue;
@@ -128,11 +192,9 @@ std::optional<std::string> excuse_of(const LaunchedProcess& process, const Absen
 
 std::vector<int> ranks_elsewhere(const Absence& absence) {
   std::vector<int> ranks;
-  for (int rank = 0; rank < absence.ranks; ++rank) {
-    const bool here = std::any_of(absence.processes.begin(), absence.processes.end(),
-                                  [&](const auto& process) { return process.rank == rank; });
-    if (!here) ranks.push_back(rank);
-  }
+  for (int rank = 0; rank < absence.ranks; ++rank)
+    if (std::ranges::find(absence.processes, rank, &LaunchedProcess::rank) == absence.processes.end())
+      ranks.push_back(rank);
   return ranks;
 }
 
@@ -151,8 +213,7 @@ std::string absence_report(const Absence& absence) {
   if (findings.empty())
     findings.emplace_back(
         "all have come, but cannot reach each other: open TCP between the hosts, or choose the network with "
-        "mpirun "
-        "--mca btl_tcp_if_include NET --mca oob_tcp_if_include NET");
+        "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET");
   return fmt::format(
       "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
       "only slow, raise {})",
@@ -161,110 +222,8 @@ std::string absence_report(const Absence& absence) {
 }
 
 bool speaks_for_host(const Absence& absence) {
-  const auto& all = absence.processes;
-  const auto first = std::find_if(all.begin(), all.end(), has_come);
-  return first == all.end() || first->rank == absence.rank;
-}
-
-// Facts of other processes from /proc: environments as they were at the start, states, names of threads.
-
-namespace {
-
-namespace fs = std::filesystem;
-
-std::string contents_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// A process's environment as it was when it was started: NAME=VALUE, each ended by a zero byte.
-class StartEnvironment {
- public:
-  explicit StartEnvironment(const fs::path& process) : text_('\0' + contents_of(process / "environ")) {}
-
-  std::string_view operator[](std::string_view name) const {
-    const std::string key = '\0' + std::string(name) + '=';
-    const auto at = text_.find(key);
-    if (at == std::string::npos) return {};
-    const auto value = std::string_view(text_).substr(at + key.size());
-    return value.substr(0, value.find('\0'));
-  }
-
- private:
-  std::string text_;
-};
-
-/// Identifies a job: the same for all of its ranks, different for other jobs. Empty: not launched as a rank.
-std::string job_of(const StartEnvironment& environment) {
-  if (const auto space = environment["PMIX_NAMESPACE"]; !space.empty()) return std::string(space);
-  const auto step = environment["SLURM_STEP_ID"];
-  return step.empty() ? "" : std::string(environment["SLURM_JOB_ID"]).append(".").append(step);
-}
-
-std::optional<int> rank_of(const StartEnvironment& environment) {
-  for (const char* name : kRankVariables) {
-    const auto value = std::string(environment[name]);
-    if (!value.empty()) return static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
-  }
-  return std::nullopt;
-}
-
-/// /proc/PID/stat is "PID (NAME) STATE ..."; NAME may hold anything but ends with the last ')'.
-char state_of(const fs::path& process) {
-  const std::string stat = contents_of(process / "stat");
-  const auto name_end = stat.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];
-}
-
-bool has_thread(const fs::path& process, const std::string& mark) {
-  std::error_code gone;
-  for (const auto& thread : fs::directory_iterator(process / "task", gone)) {
-    if (contents_of(thread.path() / "comm") == mark + "\n") return true;
-  }
-  return false;
-}
-
-std::string program_of(const fs::path& process) {
-  std::error_code hidden;
-  const auto path = fs::read_symlink(process / "exe", hidden);
-  return hidden ? "" : path.string();
-}
-
-/// Prefers the program to the wrapper that started it: the program was started last, or carries the mark.
-bool speaks_better(const LaunchedProcess& one, const LaunchedProcess& other) {
-  if (one.marked != other.marked) return one.marked;
-  return one.pid > other.pid;
-}
-
-}  // namespace
-
-std::vector<LaunchedProcess> launched_processes(const std::string& mark) {
-  const std::string job = job_of(StartEnvironment("/proc/self"));
-  std::map<int, LaunchedProcess> by_rank;
-  std::error_code no_proc;
-  for (const auto& entry : fs::directory_iterator("/proc", no_proc)) {
-    const std::string name = entry.path().filename();
-    if (job.empty() || std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
-    const StartEnvironment environment(entry.path());
-    const auto rank = rank_of(environment);
-    if (!rank || job_of(environment) != job) continue;
-    LaunchedProcess process{*rank, static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)),
-                            state_of(entry.path()), program_of(entry.path()), has_thread(entry.path(), mark)};
-    const auto [known, is_new] = by_rank.try_emplace(*rank, process);
-    if (!is_new && speaks_better(process, known->second)) known->second = process;
-  }
-  std::vector<LaunchedProcess> processes;
-  processes.reserve(by_rank.size());
-  for (auto& [rank, process] : by_rank) processes.push_back(std::move(process));
-  return processes;
-}
-
-std::string own_program() {
-  return program_of("/proc/self");
-}
-
-void mark_this_thread(const std::string& mark) {
-  prctl(PR_SET_NAME, mark.c_str());
+  const auto first = std::ranges::find_if(absence.processes, has_come);
+  return first == absence.processes.end() || first->rank == absence.rank;
 }
 
 }  // namespace lockstep

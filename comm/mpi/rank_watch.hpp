@@ -16,9 +16,6 @@
 
 namespace lockstep {
 
-/// A call in which all ranks must meet.
-enum class Meeting { kInit, kFinalize };
-
 /// A thread that ends this process with exit code 71 when the ranks do not meet in time. Reasons: a rank that is
 /// stopped, another program in the place of a rank, a host that is gone. First it says which ranks have not
 /// come, as far as the processes of this host tell. One rank a host speaks.
@@ -32,8 +29,9 @@ class RankWatch {
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
-  /// This rank is about to wait for the others. @param limit  from now on
-  void expect(Meeting meeting, std::chrono::duration<double> limit);
+  /// This rank is about to wait for the others.
+  /// @param place  the call in which all ranks must meet: "MPI_Init", "MPI_Finalize"   @param limit  from now on
+  void expect(const std::string& place, std::chrono::duration<double> limit);
   /// All have come.
   void met();
 
@@ -44,7 +42,7 @@ class RankWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool waiting_ = false, ending_ = false;
-  Meeting meeting_ = Meeting::kInit;
+  std::string place_;
   Clock::time_point deadline_;
   std::chrono::duration<double> limit_{};
   std::thread thread_;
@@ -65,12 +63,6 @@ struct LaunchedProcess {
 /// this process was not launched as a rank, or where there is no /proc.
 /// @param mark  name of a thread, at most 15 characters
 std::vector<LaunchedProcess> launched_processes(const std::string& mark);
-
-/// Path of this process's executable, as LaunchedProcess has it.
-std::string own_program();
-
-/// Sets the name of the calling thread, for others to see.
-void mark_this_thread(const std::string& mark);
 
 // Ranks that are missing at a meeting of all ranks, and the rank that says so.
 

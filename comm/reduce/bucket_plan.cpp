@@ -19,9 +19,8 @@ namespace {
 constexpr double kSameSeconds = 1e-12;  // below this, two predictions differ by rounding only
 
 void check_ranges(std::span<const GradientRange> ranges) {
-  for (std::size_t i = 1; i < ranges.size(); ++i) {
+  for (std::size_t i = 1; i < ranges.size(); ++i)
     LOCKSTEP_CHECK(ranges[i].offset + ranges[i].size == ranges[i - 1].offset);
-  }
 }
 
 /// Backward goes down through the arena: a bucket begins where its last range does.
@@ -91,12 +90,6 @@ std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std:
   return plan;
 }
 
-std::vector<Row> all_rows(const CostModel& model, std::size_t most_buckets) {
-  std::vector<Row> rows{first_row(model)};
-  while (rows.size() < most_buckets) rows.push_back(next_row(model, rows.back()));
-  return rows;
-}
-
 double exposed_seconds_of(const CostModel& model, const Row& row) {
   return std::max(0.0, row.back().end - model.backward_end);
 }
@@ -118,26 +111,18 @@ BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size
 }
 
 BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
-                             std::span<const LatencyPoint> latency) {
+                             std::span<const LatencyPoint> latency, std::size_t buckets) {
   check_ranges(ranges);
+  LOCKSTEP_CHECK(buckets <= ranges.size());
   if (ranges.empty()) return {};
   const CostModel model(ranges, bytes_per_element, latency);
-  const auto rows = all_rows(model, ranges.size());
-  std::size_t best = 0;
-  for (std::size_t row = 1; row < rows.size(); ++row) {
+  std::vector<Row> rows{first_row(model)};
+  while (rows.size() < (buckets == 0 ? ranges.size() : buckets)) rows.push_back(next_row(model, rows.back()));
+  std::size_t best = buckets == 0 ? 0 : buckets - 1;
+  for (std::size_t row = best + 1; row < rows.size(); ++row)
     if (exposed_seconds_of(model, rows[row]) < exposed_seconds_of(model, rows[best]) - kSameSeconds)
       best = row;
-  }
   return {trace_back(ranges, rows, best + 1), exposed_seconds_of(model, rows[best])};
-}
-
-BucketPlan plan_buckets_in_number(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
-                                  std::span<const LatencyPoint> latency, std::size_t buckets) {
-  check_ranges(ranges);
-  LOCKSTEP_CHECK(buckets >= 1 && buckets <= ranges.size());
-  const CostModel model(ranges, bytes_per_element, latency);
-  const auto rows = all_rows(model, buckets);
-  return {trace_back(ranges, rows, buckets), exposed_seconds_of(model, rows.back())};
 }
 
 std::string BucketPlan::describe() const {
@@ -164,12 +149,6 @@ constexpr std::size_t kGrowth = 4;
 constexpr int kLeastRounds = 3;  // the first one warms up connections and caches
 constexpr int kMostRounds = 20;
 
-double time_once(Communicator& comm, std::span<std::int64_t> data) {
-  const auto start = Clock::now();
-  comm.all_reduce(data);
-  return seconds_since(start);
-}
-
 /// Rank 0's clock decides for all.
 bool agree_on_another_round(Communicator& comm, int rounds_done, bool time_left) {
   std::uint8_t go_on = rounds_done < kLeastRounds || (rounds_done < kMostRounds && time_left) ? 1 : 0;
@@ -189,16 +168,16 @@ std::vector<std::size_t> latency_sizes(std::size_t max_bytes) {
 std::vector<LatencyPoint> measure_latency(Communicator& comm, std::size_t max_bytes, Seconds budget) {
   std::vector<LatencyPoint> points;
   if (comm.size() == 1) return points;
-  for (const std::size_t bytes : latency_sizes(max_bytes)) {
+  for (const std::size_t bytes : latency_sizes(max_bytes))
     points.push_back({bytes, std::numeric_limits<double>::max()});
-  }
   std::vector<std::int64_t> data(points.back().bytes / sizeof(std::int64_t));
   const auto start = Clock::now();
   for (int round = 0; agree_on_another_round(comm, round, Clock::now() - start < budget); ++round) {
     for (LatencyPoint& point : points) {
-      const double seconds = time_once(comm, std::span(data.data(), point.bytes / sizeof(std::int64_t)));
+      const auto began = Clock::now();
+      comm.all_reduce(std::span(data.data(), point.bytes / sizeof(std::int64_t)));
       // A machine that is busy with something else, or waits for a slow peer, only ever makes a time longer.
-      point.seconds = std::min(point.seconds, seconds);
+      point.seconds = std::min(point.seconds, seconds_since(began));
     }
   }
   broadcast(comm, std::span(points));

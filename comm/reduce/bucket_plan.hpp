@@ -45,11 +45,9 @@ BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size
                                 std::size_t bucket_bytes);
 /// The plan with the least predicted exposed time (fewest buckets among equals). Buckets leave when their
 /// last range is done, one after another, each taking latency(bytes).
+/// @param buckets  how many, at most one for each range; 0: the best number
 BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
-                             std::span<const LatencyPoint> latency);
-/// Plans a given number of buckets, from 1 to that of the ranges.
-BucketPlan plan_buckets_in_number(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
-                                  std::span<const LatencyPoint> latency, std::size_t buckets);
+                             std::span<const LatencyPoint> latency, std::size_t buckets = 0);
 
 // How long an all-reduce takes on this machine: measured when a job starts, the input of the bucket plan.
 

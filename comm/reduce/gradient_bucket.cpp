@@ -23,9 +23,9 @@ constexpr std::size_t kNear = 1024;
 
 }  // namespace
 
-GradientBucket::GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters,
-                               bool alone)
-    : range_(range), determinism_(determinism), locks_((range.size + kChunk - 1) / kChunk) {
+GradientBucket::GradientBucket(const Bucket& range, const GradientUnits& units, Determinism determinism,
+                               bool carries_counters, bool alone)
+    : range_(range), units_(units), determinism_(determinism), locks_((range.size + kChunk - 1) / kChunk) {
   if (exact()) {
     exact_ =
         AlignedBuffer<std::int64_t>(range.size + (carries_counters ? std::size_t{kStepCounters} + 1 : 0));
@@ -41,28 +41,26 @@ void GradientBucket::begin_step(std::int64_t parts) {
   missing_.store(parts, std::memory_order_release);
 }
 
-template <typename F>
-void GradientBucket::for_each_tensor(const GradientUnits& units, const F& f) const {
-  for (std::size_t tensor = units.tensor_at(begin()), at = begin(); at < end(); ++tensor) {
-    const std::size_t stop = std::min(units.end(tensor), end());
+void GradientBucket::for_each_tensor(const auto& f) const {
+  for (std::size_t tensor = units_.tensor_at(begin()), at = begin(); at < end(); ++tensor) {
+    const std::size_t stop = std::min(units_.end(tensor), end());
     f(tensor, at - begin(), stop - at);
     at = stop;
   }
 }
 
-bool GradientBucket::add(std::size_t offset, std::size_t size, const float* gradients,
-                         const GradientUnits& units) {
+bool GradientBucket::add(std::size_t offset, std::size_t size, const float* gradients) {
   bool fits = true;
   const std::size_t first = offset - range_.offset;
-  std::size_t tensor = units.tensor_at(offset);
+  std::size_t tensor = units_.tensor_at(offset);
   for (std::size_t at = first; at < first + size;) {
     const std::size_t chunk = at / kChunk;
-    if (range_.offset + at == units.end(tensor)) ++tensor;
+    if (range_.offset + at == units_.end(tensor)) ++tensor;
     const std::size_t stop =
-        std::min({(chunk + 1) * kChunk, first + size, units.end(tensor) - range_.offset});
+        std::min({(chunk + 1) * kChunk, first + size, units_.end(tensor) - range_.offset});
     const std::lock_guard lock(locks_[chunk]);
     if (exact()) {
-      fits &= cpu::accumulate_exact(stop - at, gradients + (at - first), units.format(tensor),
+      fits &= cpu::accumulate_exact(stop - at, gradients + (at - first), units_.format(tensor),
                                     exact_.data() + at);
     } else {
       cpu::accumulate(stop - at, gradients + (at - first), fp32_.data() + at);
@@ -79,11 +77,8 @@ bool GradientBucket::arrived(std::int64_t parts) {
 }
 
 void GradientBucket::set_counters(const StepCounters& counters) {
-  if (exact()) {
-    encode(counters, exact_.span().subspan(range_.size));
-  } else {
-    encode(counters, fp32_.span().subspan(range_.size));
-  }
+  return exact() ? encode(counters, exact_.span().subspan(range_.size))
+                 : encode(counters, fp32_.span().subspan(range_.size));
 }
 
 StepCounters GradientBucket::counters() const {
@@ -94,58 +89,56 @@ std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) 
   return exact() ? all_reduce.start(exact_.span(), result()) : all_reduce.start(fp32_.span());
 }
 
-void GradientBucket::add_fingerprints(std::span<const std::int64_t> sums, const GradientUnits& units,
-                                      SumFingerprints& to) const {
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+void GradientBucket::add_fingerprints(std::span<const std::int64_t> sums, SumFingerprints& to) const {
+  for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     to[tensor] += cpu::fingerprint(kGradientBuffer, begin() + first, sums.subspan(first, size));
   });
   if (sums.size() > range_.size)
-    to.back() += cpu::fingerprint(kGradientBuffer, units.parameters(),
+    to.back() += cpu::fingerprint(kGradientBuffer, units_.parameters(),
                                   sums.subspan(range_.size, std::size_t{kStepCounters}));
 }
 
-std::span<std::int64_t> GradientBucket::part_of(std::span<std::int64_t> sums, std::size_t tensor,
-                                                const GradientUnits& units) const {
-  const std::size_t first = std::max(begin(), units.begin(tensor)), last = std::min(end(), units.end(tensor));
+std::span<std::int64_t> GradientBucket::part_of(std::span<std::int64_t> sums, std::size_t tensor) const {
+  const std::size_t first = std::max(begin(), units_.begin(tensor)),
+                    last = std::min(end(), units_.end(tensor));
   return first < last ? sums.subspan(first - begin(), last - first) : std::span<std::int64_t>();
 }
 
-void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientUnits& units,
-                          const GradientReducer::SeeSums& see) {
+void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientReducer::SeeSums& see) {
   if (!exact()) {
     LOCKSTEP_CHECK(!see);
     cpu::mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
     return;
   }
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+  for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     for (std::size_t at = first; at < first + size; at += kNear) {
       const std::size_t count = std::min(kNear, first + size - at);
       if (see) see(tensor, begin() + at, result().subspan(at, count));
-      cpu::mean_from_exact(count, result().data() + at, units.format(tensor).scale, samples,
+      cpu::mean_from_exact(count, result().data() + at, units_.format(tensor).scale, samples,
                            gradient + begin() + at);
     }
   });
 }
 
-void GradientBucket::show(const GradientUnits& units, const GradientReducer::SeeSums& see) {
+void GradientBucket::show(const GradientReducer::SeeSums& see) {
   LOCKSTEP_CHECK(exact());
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+  for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     see(tensor, begin() + first, result().subspan(first, size));
   });
 }
 
-void GradientBucket::count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const {
+void GradientBucket::count_not_finite(std::span<TensorRefusals> refusals) const {
   if (exact()) return;
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+  for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     std::int64_t count = 0;
     for (const float sum : fp32_.span().subspan(first, size)) count += std::isfinite(sum) ? 0 : 1;
     refusals[tensor].not_finite += count;
   });
 }
 
-void GradientBucket::find_largest(const GradientUnits& units, std::span<double> largest) const {
+void GradientBucket::find_largest(std::span<double> largest) const {
   LOCKSTEP_CHECK(exact());
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+  for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     largest[tensor] = std::max(largest[tensor], largest_magnitude(result().subspan(first, size)));
   });
 }
@@ -158,10 +151,6 @@ constexpr unsigned kDigitBits = 12;
 constexpr std::uint64_t kDigitMask = (std::uint64_t{1} << kDigitBits) - 1;
 
 }  // namespace
-
-double StepTotals::loss() const {
-  return loss_units.value() / kLossScale;
-}
 
 StepTotals StepCounters::totals() const {
   StepTotals totals{.samples = values[kSamples],
@@ -191,7 +180,7 @@ StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limi
 }
 
 void encode(const StepCounters& counters, std::span<std::int64_t> elements) {
-  std::copy(counters.values.begin(), counters.values.end(), elements.begin());
+  std::ranges::copy(counters.values, elements.begin());
 }
 
 StepCounters decode(std::span<const std::int64_t> elements) {
@@ -204,9 +193,8 @@ void encode(const StepCounters& counters, std::span<float> elements) {
   std::size_t i = 0;
   for (const std::int64_t value : counters.values) {
     auto rest = static_cast<std::uint64_t>(value);
-    for (std::size_t digit = 0; digit < kDigits; ++digit, rest >>= kDigitBits) {
+    for (std::size_t digit = 0; digit < kDigits; ++digit, rest >>= kDigitBits)
       elements[i++] = static_cast<float>(rest & kDigitMask);
-    }
   }
 }
 
@@ -215,9 +203,8 @@ StepCounters decode(std::span<const float> elements) {
   StepCounters counters;
   for (std::size_t v = 0; v < counters.values.size(); ++v) {
     std::uint64_t value = 0;
-    for (std::size_t digit = kDigits; digit-- > 0;) {
+    for (std::size_t digit = kDigits; digit-- > 0;)
       value = (value << kDigitBits) + static_cast<std::uint64_t>(elements[v * kDigits + digit]);
-    }
     counters.values[v] = static_cast<std::int64_t>(value);
   }
   return counters;

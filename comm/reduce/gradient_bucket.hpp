@@ -38,8 +38,9 @@ class SpinLock {
 /// add() and arrived() may be called from several threads; the rest from one at a time.
 class GradientBucket {
  public:
-  /// @param alone  one rank sums for itself: nothing leaves
-  GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters, bool alone);
+  /// @param units  of all tensors; borrowed   @param alone  one rank sums for itself: nothing leaves
+  GradientBucket(const Bucket& range, const GradientUnits& units, Determinism determinism,
+                 bool carries_counters, bool alone);
 
   std::size_t begin() const { return range_.offset; }
   std::size_t end() const { return range_.offset + range_.size; }
@@ -49,7 +50,7 @@ class GradientBucket {
   /// Adds gradients for arena elements [offset, offset + size), which lie in this bucket. Does not count
   /// them.
   /// @returns false if one does not fit the format of its tensor (world only)
-  bool add(std::size_t offset, std::size_t size, const float* gradients, const GradientUnits& units);
+  bool add(std::size_t offset, std::size_t size, const float* gradients);
   /// @returns true if these were the last parts missing
   bool arrived(std::int64_t parts);
   bool ready() const { return missing_.load(std::memory_order_acquire) == 0; }
@@ -66,56 +67,43 @@ class GradientBucket {
   /// This rank's own sums stay as they are where they are exact.
   std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
   // To make the sums of single tensors again (world only): the part of a tensor that lies here, perhaps nothing.
-  std::span<std::int64_t> own_sums(std::size_t tensor, const GradientUnits& units) {
-    return part_of(exact_.span(), tensor, units);
-  }
-  std::span<std::int64_t> result_sums(std::size_t tensor, const GradientUnits& units) {
-    return part_of(result(), tensor, units);
-  }
+  std::span<std::int64_t> own_sums(std::size_t tensor) { return part_of(exact_.span(), tensor); }
+  std::span<std::int64_t> result_sums(std::size_t tensor) { return part_of(result(), tensor); }
   std::int64_t& arrived_fingerprint() { return result().back(); }
   // For an observer.
-  ShownSums leaving(const GradientUnits& units) {
-    return {begin(), units.parameters(), exact_.span().first(range_.size),
-            reduced_.span().first(range_.size)};
+  ShownSums leaving() {
+    const std::size_t size = range_.size;
+    return {begin(), units_.parameters(), exact_.span().first(size), reduced_.span().first(size)};
   }
-  ShownSums arrived(const GradientUnits& units) {
-    return {begin(), units.parameters(), reduced_.span().first(range_.size)};
-  }
+  ShownSums arrived() { return {begin(), units_.parameters(), reduced_.span().first(range_.size)}; }
   /// Adds the fingerprints of this rank's own sums, or of the result, to their tensors' and the counters'.
-  void add_own(const GradientUnits& units, SumFingerprints& to) const {
-    add_fingerprints(exact_.span(), units, to);
-  }
-  void add_result(const GradientUnits& units, SumFingerprints& to) const {
-    add_fingerprints(result(), units, to);
-  }
+  void add_own(SumFingerprints& to) const { add_fingerprints(exact_.span(), to); }
+  void add_result(SumFingerprints& to) const { add_fingerprints(result(), to); }
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::Sums::mean().
-  void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
-            const GradientReducer::SeeSums& see);
+  void mean(std::int64_t samples, float* gradient, const GradientReducer::SeeSums& see);
   /// As GradientReducer::Sums::show() (world only).
-  void show(const GradientUnits& units, const GradientReducer::SeeSums& see);
+  void show(const GradientReducer::SeeSums& see);
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
-  void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
+  void count_not_finite(std::span<TensorRefusals> refusals) const;
   /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).
-  void find_largest(const GradientUnits& units, std::span<double> largest) const;
+  void find_largest(std::span<double> largest) const;
 
  private:
   /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this
   /// bucket's begin.
-  template <typename F>
-  void for_each_tensor(const GradientUnits& units, const F& f) const;
+  void for_each_tensor(const auto& f) const;
 
-  std::span<std::int64_t> part_of(std::span<std::int64_t> sums, std::size_t tensor,
-                                  const GradientUnits& units) const;
+  std::span<std::int64_t> part_of(std::span<std::int64_t> sums, std::size_t tensor) const;
   bool exact() const { return determinism_ == Determinism::kWorld; }
   std::span<std::int64_t> result() { return reduced_.size() > 0 ? reduced_.span() : exact_.span(); }
   std::span<const std::int64_t> result() const {
     return reduced_.size() > 0 ? reduced_.span() : exact_.span();
   }
-  void add_fingerprints(std::span<const std::int64_t> sums, const GradientUnits& units,
-                        SumFingerprints& to) const;
+  void add_fingerprints(std::span<const std::int64_t> sums, SumFingerprints& to) const;
 
   Bucket range_;
+  const GradientUnits& units_;
   Determinism determinism_;
   AlignedBuffer<std::int64_t> exact_;    // own sums, then counters and fingerprint; empty unless world
   AlignedBuffer<std::int64_t> reduced_;  // exact_ summed over all ranks; empty for one rank, and unless world

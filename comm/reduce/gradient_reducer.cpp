@@ -18,6 +18,7 @@
 #include <deque>
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -76,9 +77,9 @@ struct GradientReducer::State {
         refusals(u.tensors()),
         terms(u),
         times{.until_left = std::vector<double>(plan.buckets.size())} {
-    for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
-      buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size(), comm.size() == 1);
-    }
+    for (std::size_t i = 0; i < plan.buckets.size(); ++i)
+      buckets.emplace_back(plan.buckets[i], units, determinism, i + 1 == plan.buckets.size(),
+                           comm.size() == 1);
     if (determinism == Determinism::kWorld && comm.size() > 1) left.resize(u.tensors() + 1);
   }
 
@@ -93,115 +94,143 @@ struct GradientReducer::State {
     return own;
   }
 
-  void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
-  void gather_refusals();
-  void launch_ready();
-  void launch_next();
-  void seal(GradientBucket& bucket);
-  bool all_over();
-  void compare_sums();
-  SumRecord sum_record() const;
-  void add_terms_again(std::size_t tensor);
-  void reduce_again(std::span<const std::size_t> tensors);
-
   Timeline* timeline() const { return comm.activity().timeline(); }
   /// Begins the slice of a bucket that leaves now. On a track of its own, since several may be under way.
   TimeSlice begin_slice(std::size_t bucket) const {
     Timeline* const to = timeline();
     if (to == nullptr || !to->is_open()) return {};
-    return {.begin_ns = Timeline::now(),
+    return {.begin_ns = clock_ns(),
             .number = static_cast<std::int64_t>(bucket),
             .track = to->track(fmt::format("bucket {}", bucket)),
             .work = Work::kAllReduce};
   }
-};
 
-/// The terms of a range of which some did not fit.
-void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
-  const std::lock_guard lock(refusals_mutex);
-  std::size_t i = 0;
-  for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
-    const float limit = units.format(tensor).limit;
-    for (; i < size && offset + i < units.end(tensor); ++i) {
-      if (std::abs(gradients[i]) < limit) continue;
-      ++(std::isfinite(gradients[i]) ? refusals[tensor].too_large : refusals[tensor].not_finite);
-      count(kRefused, 1);
+  /// The terms of a range of which some did not fit.
+  void count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
+    const std::lock_guard lock(refusals_mutex);
+    std::size_t i = 0;
+    for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
+      const float limit = units.format(tensor).limit;
+      for (; i < size && offset + i < units.end(tensor); ++i) {
+        if (std::abs(gradients[i]) < limit) continue;
+        ++(std::isfinite(gradients[i]) ? refusals[tensor].too_large : refusals[tensor].not_finite);
+        count(kRefused, 1);
+      }
     }
   }
-}
 
-/// Sums what each rank refused, all ranks having learnt that some did. Or it finds fp32 sums that are not
-/// finite, which are the same everywhere.
-void GradientReducer::State::gather_refusals() {
-  if (determinism == Determinism::kWorld) {
-    if (totals.refused == 0) return;
-    static_assert(sizeof(TensorRefusals) == 2 * sizeof(std::int64_t));
-    comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
-    return;
+  /// Sums what each rank refused, all ranks having learnt that some did. Or it finds fp32 sums that are not
+  /// finite, which are the same everywhere.
+  void gather_refusals() {
+    if (determinism == Determinism::kWorld) {
+      if (totals.refused == 0) return;
+      static_assert(sizeof(TensorRefusals) == 2 * sizeof(std::int64_t));
+      comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
+      return;
+    }
+    for (const GradientBucket& bucket : buckets) bucket.count_not_finite(refusals);
+    for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
   }
-  for (const GradientBucket& bucket : buckets) bucket.count_not_finite(units, refusals);
-  for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
-}
 
-/// Starts every bucket whose turn it is. Called by the thread that completes one.
-void GradientReducer::State::launch_ready() {
-  const std::lock_guard lock(comm_mutex);
-  while (launched < buckets.size() && buckets[launched].ready()) launch_next();
-}
+  /// Calls visit(bucket, begin, count) for the part of the range that lies in each bucket; then that part has arrived.
+  void arrive(std::size_t offset, std::size_t size, const auto& visit) {
+    bool completed = false;
+    std::size_t arrived_here = 0;
+    for (GradientBucket& bucket : buckets) {
+      const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
+      if (begin >= end) continue;
+      visit(bucket, begin, end - begin);
+      completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+      arrived_here += end - begin;
+    }
+    LOCKSTEP_CHECK(arrived_here == size);
+    if (completed) launch_ready();
+  }
 
-void GradientReducer::State::launch_next() {
-  times.until_left[launched] += seconds_since(began);
-  GradientBucket& bucket = buckets[launched++];
-  comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
-  if (launched == buckets.size()) bucket.set_counters(own_counters());
-  if (comm.size() == 1) return;
-  if (!left.empty()) seal(bucket);
-  if (pending.empty()) first_left = Clock::now();
-  const TimeSlice slice = begin_slice(launched - 1);
-  pending.push_back({bucket.start(comm.host_all_reduce()), slice});
-  any_pending.store(true, std::memory_order_relaxed);
-}
+  /// Starts every bucket whose turn it is. Called by the thread that completes one.
+  void launch_ready() {
+    const std::lock_guard lock(comm_mutex);
+    while (launched < buckets.size() && buckets[launched].ready()) launch_next();
+  }
 
-/// Takes the fingerprints of a bucket that leaves; the last one carries the sum of all of them.
-void GradientReducer::State::seal(GradientBucket& bucket) {
-  bucket.add_own(units, left);
-  if (launched == buckets.size()) bucket.set_fingerprint(whole(left));
-  if (observer != nullptr && observer->sees_sums()) observer->sums_leave(bucket.leaving(units));
-}
+  void launch_next() {
+    times.until_left[launched] += seconds_since(began);
+    GradientBucket& bucket = buckets[launched++];
+    comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
+    if (launched == buckets.size()) bucket.set_counters(own_counters());
+    if (comm.size() == 1) return;
+    if (!left.empty()) seal(bucket);
+    if (pending.empty()) first_left = Clock::now();
+    const TimeSlice slice = begin_slice(launched - 1);
+    pending.push_back({bucket.start(comm.host_all_reduce()), slice});
+    any_pending.store(true, std::memory_order_relaxed);
+  }
 
-/// The fingerprint of what arrived must be that of what was sent, on all ranks.
-void GradientReducer::State::compare_sums() {
-  if (left.empty()) return;
-  const auto start = Clock::now();
-  if (observer != nullptr && observer->sees_sums())
-    for (GradientBucket& bucket : buckets) observer->sums_arrived(bucket.arrived(units));
-  arrived.assign(left.size(), 0);
-  for (const GradientBucket& bucket : buckets) bucket.add_result(units, arrived);
-  std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
-  comm.all_reduce(std::span(&differences, 1));
-  times.comparing += seconds_since(start);
-  if (differences > 0) throw SumsDifferError(sum_record());
-}
+  /// Takes the fingerprints of a bucket that leaves; the last one carries the sum of all of them.
+  void seal(GradientBucket& bucket) {
+    bucket.add_own(left);
+    if (launched == buckets.size()) bucket.set_fingerprint(whole(left));
+    if (observer != nullptr && observer->sees_sums()) observer->sums_leave(bucket.leaving());
+  }
 
-SumRecord GradientReducer::State::sum_record() const {
-  SumRecord record{.left = left, .kept = SumFingerprints(left.size()), .arrived = arrived};
-  for (const GradientBucket& bucket : buckets) bucket.add_own(units, record.kept);
-  return record;
-}
+  /// The fingerprint of what arrived must be that of what was sent, on all ranks.
+  void compare_sums() {
+    if (left.empty()) return;
+    const auto start = Clock::now();
+    if (observer != nullptr && observer->sees_sums())
+      for (GradientBucket& bucket : buckets) observer->sums_arrived(bucket.arrived());
+    arrived.assign(left.size(), 0);
+    for (const GradientBucket& bucket : buckets) bucket.add_result(arrived);
+    std::int64_t differences = whole(arrived) == buckets.back().fingerprint() ? 0 : 1;
+    comm.all_reduce(std::span(&differences, 1));
+    times.comparing += seconds_since(start);
+    if (differences == 0) return;
+    SumRecord record{.left = left, .kept = SumFingerprints(left.size()), .arrived = arrived};
+    for (const GradientBucket& bucket : buckets) bucket.add_own(record.kept);
+    throw SumsDifferError(std::move(record));
+  }
 
-/// Lets all progress.
-bool GradientReducer::State::all_over() {
-  const bool any_was = !pending.empty();
-  std::erase_if(pending, [this](PendingBucket& bucket) {
-    if (!bucket.sum->test()) return false;
-    if (bucket.slice.begin_ns == 0) return true;
-    bucket.slice.end_ns = Timeline::now();
-    timeline()->add(bucket.slice);
-    return true;
-  });
-  if (any_was && pending.empty()) times.under_way += seconds_since(first_left);
-  return pending.empty();
-}
+  /// Lets all progress.
+  bool all_over() {
+    const bool any_was = !pending.empty();
+    std::erase_if(pending, [this](PendingBucket& bucket) {
+      if (!bucket.sum->test()) return false;
+      if (bucket.slice.begin_ns == 0) return true;
+      bucket.slice.end_ns = clock_ns();
+      timeline()->add(bucket.slice);
+      return true;
+    });
+    if (any_was && pending.empty()) times.under_way += seconds_since(first_left);
+    return pending.empty();
+  }
+
+  void add_terms_again(std::size_t tensor) {
+    for (GradientBucket& bucket : buckets) std::ranges::fill(bucket.own_sums(tensor), 0);
+    for (const auto& [first, values] : terms.pieces(tensor)) {
+      auto bucket = buckets.begin();
+      while (first < bucket->begin()) ++bucket;  // they go down through the arena
+      LOCKSTEP_CHECK(bucket->add(first, values.size(), values.data()));
+    }
+  }
+
+  /// They travel after the rank's fingerprint, which is compared as that of the last bucket is.
+  void reduce_again(std::span<const std::size_t> tensors) {
+    SumFingerprints own(left.size());
+    for (const GradientBucket& bucket : buckets) bucket.add_own(own);
+    for (const std::size_t tensor : tensors) left[tensor] = own[tensor];
+    std::vector<std::int64_t> sums{static_cast<std::int64_t>(whole(left))};
+    for (const std::size_t tensor : tensors)
+      for (GradientBucket& bucket : buckets)
+        std::ranges::copy(bucket.own_sums(tensor), std::back_inserter(sums));
+    comm.all_reduce(std::span(sums));
+    auto from = sums.cbegin();
+    buckets.back().arrived_fingerprint() = *from++;
+    for (const std::size_t tensor : tensors)
+      for (GradientBucket& bucket : buckets)
+        for (std::int64_t& sum : bucket.result_sums(tensor)) sum = *from++;
+    compare_sums();
+  }
+};
 
 GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
                                  Determinism determinism) {
@@ -234,32 +263,17 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested, bool not
 
 void GradientReducer::add(std::size_t offset, std::size_t size, const GradientTerms& gradients) {
   State& s = *state_;
-  bool completed = false;
-  std::size_t added = 0;
-  for (GradientBucket& bucket : s.buckets) {
-    const std::size_t begin = std::max(offset, bucket.begin());
-    const std::size_t end = std::min(offset + size, bucket.end());
-    if (begin >= end) continue;
+  s.arrive(offset, size, [&](GradientBucket& bucket, std::size_t begin, std::size_t count) {
     for (int t = 0; t < gradients.count; ++t) {
       const float* from = gradients.term(t) + (begin - offset);
-      if (!bucket.add(begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
-      if (s.terms.notes()) s.terms.note(begin, {from, end - begin});
+      if (!bucket.add(begin, count, from)) s.count_refusals(begin, count, from);
+      if (s.terms.notes()) s.terms.note(begin, {from, count});
     }
-    completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
-    added += end - begin;
-  }
-  LOCKSTEP_CHECK(added == size);
-  if (completed) s.launch_ready();
+  });
 }
 
 void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
-  State& s = *state_;
-  bool completed = false;
-  for (GradientBucket& bucket : s.buckets) {
-    const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
-    if (begin < end) completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
-  }
-  if (completed) s.launch_ready();
+  state_->arrive(offset, size, [](const GradientBucket&, std::size_t, std::size_t) {});
 }
 
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
@@ -304,7 +318,7 @@ const ReducerTimes& GradientReducer::times() const {
 
 SumFingerprints GradientReducer::Sums::own_fingerprints() const {
   SumFingerprints fingerprints(state_.units.tensors() + 1);
-  for (const GradientBucket& bucket : state_.buckets) bucket.add_own(state_.units, fingerprints);
+  for (const GradientBucket& bucket : state_.buckets) bucket.add_own(fingerprints);
   fingerprints.pop_back();  // counters
   return fingerprints;
 }
@@ -332,33 +346,6 @@ std::vector<TensorRefusals> GradientReducer::Sums::foreseen_refusals() const {
   return refusals;
 }
 
-void GradientReducer::State::add_terms_again(std::size_t tensor) {
-  for (GradientBucket& bucket : buckets) std::ranges::fill(bucket.own_sums(tensor, units), 0);
-  terms.for_each(tensor, [&](std::size_t first, std::span<const float> values) {
-    const auto holds = [first](const GradientBucket& b) { return b.begin() <= first && first < b.end(); };
-    const bool fits = std::ranges::find_if(buckets, holds)->add(first, values.size(), values.data(), units);
-    LOCKSTEP_CHECK(fits);
-  });
-}
-
-/// They travel after the rank's fingerprint, which is compared as that of the last bucket is.
-void GradientReducer::State::reduce_again(std::span<const std::size_t> tensors) {
-  SumFingerprints own(left.size());
-  for (const GradientBucket& bucket : buckets) bucket.add_own(units, own);
-  for (const std::size_t tensor : tensors) left[tensor] = own[tensor];
-  std::vector<std::int64_t> sums{static_cast<std::int64_t>(whole(left))};
-  for (const std::size_t tensor : tensors)
-    for (GradientBucket& bucket : buckets)
-      std::ranges::copy(bucket.own_sums(tensor, units), std::back_inserter(sums));
-  comm.all_reduce(std::span(sums));
-  auto from = sums.cbegin();
-  buckets.back().arrived_fingerprint() = *from++;
-  for (const std::size_t tensor : tensors)
-    for (GradientBucket& bucket : buckets)
-      for (std::int64_t& sum : bucket.result_sums(tensor, units)) sum = *from++;
-  compare_sums();
-}
-
 bool GradientReducer::Sums::make_again() {
   State& s = state_;
   LOCKSTEP_CHECK(!s.in_step && s.terms.notes() && s.determinism == Determinism::kWorld);
@@ -373,18 +360,17 @@ bool GradientReducer::Sums::make_again() {
 
 std::vector<double> GradientReducer::Sums::largest() const {
   std::vector<double> largest(state_.units.tensors());
-  for (const GradientBucket& bucket : state_.buckets) bucket.find_largest(state_.units, largest);
+  for (const GradientBucket& bucket : state_.buckets) bucket.find_largest(largest);
   return largest;
 }
 
 void GradientReducer::Sums::mean(float* gradient, const SeeSums& see) {
   LOCKSTEP_CHECK(state_.totals.samples > 0);
-  for (GradientBucket& bucket : state_.buckets)
-    bucket.mean(state_.totals.samples, gradient, state_.units, see);
+  for (GradientBucket& bucket : state_.buckets) bucket.mean(state_.totals.samples, gradient, see);
 }
 
 void GradientReducer::Sums::show(const SeeSums& see) {
-  for (GradientBucket& bucket : state_.buckets) bucket.show(state_.units, see);
+  for (GradientBucket& bucket : state_.buckets) bucket.show(see);
 }
 
 }  // namespace lockstep

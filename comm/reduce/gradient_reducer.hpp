@@ -32,7 +32,8 @@ struct StepTotals {
   /// large (GradientReducer::Sums::refusals() tells of which tensors). Any makes the sums of this step worthless.
   std::int64_t refused = 0;
 
-  double loss() const;  ///< sum over samples, in nats, rounded once
+  /// Sum over samples, in nats, rounded once.
+  double loss() const { return loss_units.value() / kLossScale; }
 };
 
 /// Seconds over all steps of a reducer.

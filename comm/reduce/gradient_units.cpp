@@ -22,11 +22,6 @@ constexpr int kRoomToGrow = 6;
 constexpr int kLowerFromZero = 64;
 constexpr std::int64_t kRefinedEvery = 1024;
 
-/// A term below the limit has so many.
-int term_bits(std::int64_t global_grains) {
-  return std::ilogb(exact_limit(global_grains, 0));
-}
-
 int largest_exponent(std::int64_t global_grains) {
   int exponent = 0;
   while (!std::isinf(exact_limit(global_grains, exponent))) ++exponent;
@@ -39,7 +34,7 @@ GradientUnits::GradientUnits(std::span<const std::size_t> sizes, std::int64_t gl
     : exponents_(sizes.size(), kExactExponent),
       formats_(sizes.size(), exact_format(global_grains)),
       global_grains_(global_grains),
-      wanted_bits_(std::min(kWantedBits, term_bits(global_grains) - kRoomToGrow)),
+      wanted_bits_(std::min(kWantedBits, std::ilogb(exact_limit(global_grains, 0)) - kRoomToGrow)),
       least_bits_(std::min(kLeastBits, wanted_bits_ - kRaise)),
       largest_exponent_(largest_exponent(global_grains)) {
   std::size_t end = 0;
@@ -73,10 +68,8 @@ void GradientUnits::restore(std::span<const std::int16_t> exponents, std::int64_
 void GradientUnits::raise(std::span<const TensorRefusals> refusals, std::int64_t global_step) {
   LOCKSTEP_CHECK(refusals.size() == tensors());
   changed_at_ = global_step;
-  for (std::size_t i = 0; i < tensors(); ++i) {
-    if (refusals[i].too_large == 0) continue;
-    set_exponent(i, std::min(exponents_[i] + kRaise, largest_exponent_));
-  }
+  for (std::size_t i = 0; i < tensors(); ++i)
+    if (refusals[i].too_large != 0) set_exponent(i, std::min(exponents_[i] + kRaise, largest_exponent_));
 }
 
 bool GradientUnits::refine(std::span<const double> largest_sums, std::int64_t global_step) {

@@ -68,11 +68,7 @@ struct ShownSums {
 /// Sees exact sums as they leave this rank and arrive, where there are others. It may change them, as injected faults do.
 class SumObserver {
  public:
-  SumObserver() = default;
   virtual ~SumObserver() = default;
-  SumObserver(const SumObserver&) = delete;
-  SumObserver& operator=(const SumObserver&) = delete;
-
   /// True: the next sums are to be shown. On a GPU that takes a copy of all of them.
   virtual bool sees_sums() const { return false; }
   /// A bucket, after its fingerprint was taken, just before it leaves. On a GPU: all buckets.

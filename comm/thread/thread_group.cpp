@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace lockstep {
@@ -20,12 +21,8 @@ namespace {
 using Operation = CollectiveKind::Operation;
 
 template <typename T>
-std::span<T> as(std::span<std::byte> bytes) {
+std::span<T> as(auto bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-template <typename T>
-std::span<const T> as(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
@@ -38,42 +35,44 @@ void sum(const std::vector<Contribution>& ranks) {
   const std::span<T> total = as<T>(ranks[0].out);
   if (ranks.size() == 1 && ranks[0].in.data() != ranks[0].out.data()) copy(ranks[0].in, ranks[0].out);
   for (std::size_t i = 1; i < ranks.size(); ++i)
-    add_up(i == 1 ? as<T>(ranks[0].in) : total, as<T>(ranks[i].in), total);
+    add_up(i == 1 ? as<const T>(ranks[0].in) : total, as<const T>(ranks[i].in), total);
   for (std::size_t i = 1; i < ranks.size(); ++i) copy(ranks[0].out, ranks[i].out);
 }
 
 void broadcast(const std::vector<Contribution>& ranks, std::size_t root) {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
     if (i != root) copy(ranks[root].out, ranks[i].out);
-  }
 }
 
 void all_gather(const std::vector<Contribution>& ranks, std::size_t bytes) {
-  for (const Contribution& to : ranks) {
+  for (const Contribution& to : ranks)
     for (std::size_t i = 0; i < ranks.size(); ++i) copy(ranks[i].in, to.out.subspan(i * bytes, bytes));
+}
+
+void perform(const ThreadCollective& collective) {
+  switch (collective.kind.operation) {
+    case Operation::kSumInt64:
+      return sum<std::int64_t>(collective.contributions);
+    case Operation::kSumFp32:
+      return sum<float>(collective.contributions);
+    case Operation::kBroadcast:
+      return broadcast(collective.contributions, static_cast<std::size_t>(collective.kind.root));
+    case Operation::kAllGather:
+      return all_gather(collective.contributions, collective.kind.bytes);
+    case Operation::kBarrier:
+      return;
   }
 }
 
-const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kSumInt64:
-      return "an int64 all-reduce";
-    case Operation::kSumFp32:
-      return "an fp32 all-reduce";
-    case Operation::kBroadcast:
-      return "a broadcast";
-    case Operation::kAllGather:
-      return "an all-gather";
-    case Operation::kBarrier:
-      return "a barrier";
-  }
-  return "?";
-}
+/// By Operation.
+constexpr std::array kOperationNames = {"an int64 all-reduce", "an fp32 all-reduce", "a broadcast",
+                                        "an all-gather", "a barrier"};
 
 }  // namespace
 
 std::string CollectiveKind::describe() const {
-  return fmt::format("{} of {} bytes (root {})", name_of(operation), bytes, root);
+  return fmt::format("{} of {} bytes (root {})", kOperationNames[static_cast<std::size_t>(operation)], bytes,
+                     root);
 }
 
 std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t sequence,
@@ -87,12 +86,11 @@ std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t se
     entry->contributions.resize(static_cast<std::size_t>(size_));
   }
   std::shared_ptr<ThreadCollective> collective = entry;
-  if (collective->kind != kind) {
+  if (collective->kind != kind)
     throw InternalError(
         fmt::format("rank {} starts {} where another rank started {}: ranks must call the same "
                     "collectives in the same order; please report this",
                     rank, kind.describe(), collective->kind.describe()));
-  }
   at(collective->contributions, rank) = contribution;
   if (++collective->arrived < size_) return collective;
   open_.erase(sequence);
@@ -100,21 +98,6 @@ std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t se
   perform(*collective);
   collective->complete.store(true, std::memory_order_release);
   return collective;
-}
-
-void ThreadGroup::perform(ThreadCollective& collective) const {
-  switch (collective.kind.operation) {
-    case Operation::kSumInt64:
-      return sum<std::int64_t>(collective.contributions);
-    case Operation::kSumFp32:
-      return sum<float>(collective.contributions);
-    case Operation::kBroadcast:
-      return broadcast(collective.contributions, static_cast<std::size_t>(collective.kind.root));
-    case Operation::kAllGather:
-      return all_gather(collective.contributions, collective.kind.bytes);
-    case Operation::kBarrier:
-      return;
-  }
 }
 
 void ThreadGroup::abandon(ThreadCollective& collective) {
@@ -139,13 +122,17 @@ std::string ThreadGroup::reason() const {
 
 namespace {
 
-template <typename Lanes>
-std::shared_ptr<MailEnd> take_oldest(Lanes& lanes, const ThreadMail::Lane& lane) {
-  const auto found = lanes.find(lane);
-  if (found == lanes.end()) return nullptr;
+/// The oldest of the other ends that wait on this lane. If there is none, `mine` waits, and there is no partner.
+std::shared_ptr<MailEnd> partner_of(const std::shared_ptr<MailEnd>& mine, const ThreadMail::Lane& lane,
+                                    auto& waiting, auto& others) {
+  const auto found = others.find(lane);
+  if (found == others.end()) {
+    waiting[lane].push_back(mine);
+    return nullptr;
+  }
   std::shared_ptr<MailEnd> oldest = std::move(found->second.front());
   found->second.pop_front();
-  if (found->second.empty()) lanes.erase(found);
+  if (found->second.empty()) others.erase(found);
   return oldest;
 }
 
@@ -155,11 +142,7 @@ std::shared_ptr<MailEnd> ThreadMail::send(const Lane& lane, std::span<const std:
   auto end = std::make_shared<MailEnd>();
   end->from = data;
   const std::lock_guard lock(mutex_);
-  if (const auto receiver = take_oldest(receivers_, lane)) {
-    deliver(*end, *receiver);
-  } else {
-    senders_[lane].push_back(end);
-  }
+  if (const auto receiver = partner_of(end, lane, senders_, receivers_)) deliver(*end, *receiver);
   return end;
 }
 
@@ -167,11 +150,7 @@ std::shared_ptr<MailEnd> ThreadMail::receive(const Lane& lane, std::span<std::by
   auto end = std::make_shared<MailEnd>();
   end->to = data;
   const std::lock_guard lock(mutex_);
-  if (const auto sender = take_oldest(senders_, lane)) {
-    deliver(*sender, *end);
-  } else {
-    receivers_[lane].push_back(end);
-  }
+  if (const auto sender = partner_of(end, lane, receivers_, senders_)) deliver(*sender, *end);
   return end;
 }
 
@@ -195,29 +174,15 @@ void ThreadMail::abandon(MailEnd& end) {
 
 // Rank 0 makes it and tells the others where it is. The last one to let go of it frees it.
 
-namespace {
-
-using Block = AlignedBuffer<std::byte>;
-
-class ThreadSharedMemory final : public SharedMemory {
- public:
-  explicit ThreadSharedMemory(std::shared_ptr<Block> block) : block_(std::move(block)) {}
-  std::span<std::byte> bytes() override { return block_->span(); }
-
- private:
-  std::shared_ptr<Block> block_;
-};
-
-}  // namespace
-
-std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_t bytes) {
+SharedMemory share_thread_memory(Communicator& comm, std::size_t bytes) {
+  using Block = AlignedBuffer<std::byte>;
   std::shared_ptr<Block> block;
   if (comm.rank() == 0) block = std::make_shared<Block>(bytes);
   const std::shared_ptr<Block>* owner = &block;
   broadcast(comm, owner);
   std::shared_ptr<Block> mine = *owner;
   comm.barrier();  // rank 0's bytes stay where they are until all have theirs
-  return std::make_unique<ThreadSharedMemory>(std::move(mine));
+  return {mine, mine->data()};
 }
 
 }  // namespace lockstep

@@ -104,8 +104,6 @@ class ThreadGroup {
   std::string reason() const;
 
  private:
-  void perform(ThreadCollective& collective) const;
-
   int size_;
   const ThreadGroup* whole_;
   mutable std::mutex mutex_;

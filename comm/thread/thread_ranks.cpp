@@ -23,18 +23,29 @@
 
 namespace lockstep {
 
-// One thread's end of a ThreadGroup.
+namespace {
 
-/// Its sums are added in rank order.
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+/// One thread's end of a group. Every collective is one that the group performs when its last thread arrives; sums are
+/// added in rank order.
 class ThreadCommunicator final : public Communicator, private AllReduce, private PointToPoint {
  public:
-  /// `group` outlives it.
-  ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
-  /// An end of a part of `whole`, which it shares with the other ends.
-  ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole);
+  /// @param whole  null, or that of which the group is a part
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, std::chrono::duration<double> timeout,
+                     ThreadCommunicator* whole = nullptr)
+      : group_(std::move(group)),
+        rank_(rank),
+        timeout_(timeout),
+        whole_(whole),
+        oversubscribed_(whole != nullptr ? whole->oversubscribed_ : group_->size() > usable_cores()) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return group_.size(); }
+  int size() const override { return group_->size(); }
   int local_rank() const override { return rank_in_whole(); }
   int local_size() const override { return size_of_whole(); }
   const std::string& host() const override { return host_; }
@@ -44,42 +55,143 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
 
   AllReduce& host_all_reduce() override { return *this; }
   std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
-                                           std::span<std::int64_t> sum) override;
-  std::unique_ptr<PendingCollective> start(std::span<float> data) override;
+                                           std::span<std::int64_t> sum) override {
+    LOCKSTEP_CHECK(mine.size() == sum.size());
+    return arrive({CollectiveKind::Operation::kSumInt64, sum.size_bytes()},
+                  {std::as_bytes(mine), std::as_writable_bytes(sum)});
+  }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override {
+    return arrive({CollectiveKind::Operation::kSumFp32, data.size_bytes()},
+                  {std::as_bytes(data), std::as_writable_bytes(data)});
+  }
+
   PointToPoint& point_to_point() override { return *this; }
-  std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override;
-  std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) override;
-  void broadcast(std::span<std::byte> data, int root) override;
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
-  void barrier() override;
-  void abort(int exit_code) noexcept override;
-  std::unique_ptr<Communicator> make_part(int colour) override;
-  int rank_in_whole() const override { return whole_ == nullptr ? rank_ : whole_->rank_in_whole(); }
-  int size_of_whole() const override { return whole_ == nullptr ? size() : whole_->size_of_whole(); }
+  std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override {
+    const ThreadMail::Lane lane = checked_lane(rank_, to, tag);
+    return std::make_unique<PendingMail>(*this, group_->mail().send(lane, data), lane);
+  }
+  std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) override {
+    const ThreadMail::Lane lane = checked_lane(from, rank_, tag);
+    return std::make_unique<PendingMail>(*this, group_->mail().receive(lane, data), lane);
+  }
+
+  void broadcast(std::span<std::byte> data, int root) override {
+    LOCKSTEP_CHECK(root >= 0 && root < size());
+    wait(*arrive({CollectiveKind::Operation::kBroadcast, data.size(), root}, {{}, data}),
+         fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
+  }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
+    wait(*arrive({CollectiveKind::Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather",
+         Waiting::kForAll);
+    return all;
+  }
+  void barrier() override { wait(*arrive({}, {}), "a barrier", Waiting::kForAll); }
+
+  void abort(int exit_code) noexcept override {
+    try {
+      if (whole_ != nullptr) return whole_->abort(exit_code);
+      group_->fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
+    } catch (const std::exception& error) {
+      print_error(fmt::format("rank {}: abort failed: {}", rank_, error.what()));
+    }
+  }
+
+  /// The first rank of a part makes its group; the others, in the same process, take it from there.
+  std::unique_ptr<Communicator> make_part(int colour) override {
+    const std::vector<int> colours = gather(*this, colour);
+    const auto first = std::ranges::find(colours, colour) - colours.begin();
+    const auto before = std::count(colours.begin(), colours.begin() + rank_, colour);
+    const auto members = static_cast<int>(std::ranges::count(colours, colour));
+    std::shared_ptr<ThreadGroup> part;
+    if (first == rank_) part = std::make_shared<ThreadGroup>(members, group_.get());
+    const auto makers = gather(*this, &part);
+    std::shared_ptr<ThreadGroup> mine = *at(makers, first);
+    barrier();  // until then the makers' variables must stay
+    return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), timeout_, this);
+  }
 
   /// True once a wait of this rank was ended because another rank had failed.
   bool was_released() const { return was_released_; }
 
  private:
-  class Pending;
-  class PendingMail;
+  class Pending final : public PendingCollective {
+   public:
+    Pending(ThreadCommunicator& owner, std::shared_ptr<ThreadCollective> collective)
+        : owner_(owner), collective_(std::move(collective)) {}
+    ~Pending() override {
+      if (!collective_->complete.load(std::memory_order_acquire)) owner_.group_->abandon(*collective_);
+    }
+    Pending(const Pending&) = delete;
+    Pending& operator=(const Pending&) = delete;
 
-  std::unique_ptr<Pending> arrive(const CollectiveKind& kind, const Contribution& contribution);
-  ThreadMail::Lane lane(int from, int to, int tag) const;
-  [[noreturn]] void throw_released();
+    bool test() override {
+      if (collective_->complete.load(std::memory_order_acquire)) return true;
+      owner_.throw_if_released();
+      return false;
+    }
 
-  std::shared_ptr<ThreadGroup> part_;  ///< kept for the ends of a part
-  ThreadCommunicator* whole_ = nullptr;
-  ThreadGroup& group_;
+   private:
+    ThreadCommunicator& owner_;
+    std::shared_ptr<ThreadCollective> collective_;
+  };
+
+  class PendingMail final : public PendingCollective {
+   public:
+    PendingMail(ThreadCommunicator& owner, std::shared_ptr<MailEnd> end, const ThreadMail::Lane& lane)
+        : owner_(owner), end_(std::move(end)), lane_(lane) {}
+    ~PendingMail() override {
+      if (state() == MailEnd::State::kWaiting) owner_.group_->mail().abandon(*end_);
+    }
+    PendingMail(const PendingMail&) = delete;
+    PendingMail& operator=(const PendingMail&) = delete;
+
+    bool test() override {
+      if (state() == MailEnd::State::kDone) return true;
+      if (state() == MailEnd::State::kOtherLength)
+        throw InternalError(fmt::format(
+            "a message from rank {} to rank {} (tag {}) has {} bytes at one end and {} at the other; "
+            "please report this",
+            lane_.from, lane_.to, lane_.tag, end_->from.size() + end_->to.size(), end_->other_bytes));
+      owner_.throw_if_released();
+      return false;
+    }
+
+   private:
+    MailEnd::State state() const { return end_->state.load(std::memory_order_acquire); }
+
+    ThreadCommunicator& owner_;
+    std::shared_ptr<MailEnd> end_;
+    ThreadMail::Lane lane_;
+  };
+
+  std::unique_ptr<Pending> arrive(const CollectiveKind& kind, const Contribution& contribution) {
+    throw_if_released();
+    return std::make_unique<Pending>(*this, group_->arrive(rank_, next_sequence_++, kind, contribution));
+  }
+
+  ThreadMail::Lane checked_lane(int from, int to, int tag) {
+    throw_if_released();
+    LOCKSTEP_CHECK(from >= 0 && from < size() && to >= 0 && to < size() && tag >= 0 && tag < kTags);
+    return {from, to, tag};
+  }
+
+  void throw_if_released() {
+    if (!group_->failed()) return;
+    for (ThreadCommunicator* end = this; end != nullptr; end = end->whole_) end->was_released_ = true;
+    throw PeerLostError(fmt::format("rank {} of {} on {} stops because {}", rank_in_whole(), size_of_whole(),
+                                    host_, group_->reason()));
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
   int rank_;
   std::chrono::duration<double> timeout_;
-  std::string host_;
+  ThreadCommunicator* whole_;
+  std::string host_ = host_name();
   bool oversubscribed_;
   std::uint64_t next_sequence_ = 0;
   bool was_released_ = false;
 };
-
-namespace {
 
 /// End of a rank: `error` is its error, or null.
 struct RankOutcome {
@@ -106,7 +218,8 @@ void fail_group(ThreadGroup& group, int rank, const std::exception_ptr& error) n
   }
 }
 
-RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
+RankOutcome run_rank(const std::shared_ptr<ThreadGroup>& group, int rank,
+                     const std::function<void(Communicator&)>& body,
                      std::chrono::duration<double> timeout) noexcept {
   std::optional<ThreadCommunicator> comm;
   try {
@@ -115,18 +228,16 @@ RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Comm
     return {};
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
-    fail_group(group, rank, error);
+    fail_group(*group, rank, error);
     return {error, comm && comm->was_released()};
   }
 }
 
 /// A rank's first error; what the others report is only its echo.
 void rethrow_first(const std::vector<RankOutcome>& outcomes) {
-  for (const bool released : {false, true}) {
-    for (const RankOutcome& outcome : outcomes) {
+  for (const bool released : {false, true})
+    for (const RankOutcome& outcome : outcomes)
       if (outcome.error && outcome.released == released) std::rethrow_exception(outcome.error);
-    }
-  }
 }
 
 }  // namespace
@@ -134,7 +245,7 @@ void rethrow_first(const std::vector<RankOutcome>& outcomes) {
 void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout) {
   LOCKSTEP_CHECK(ranks >= 1);
-  ThreadGroup group(ranks);
+  const auto group = std::make_shared<ThreadGroup>(ranks);
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(ranks));
   const auto run = [&](int rank) { at(outcomes, rank) = run_rank(group, rank, body, timeout); };
   std::vector<std::thread> threads;
@@ -145,7 +256,7 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
       threads.push_back(start_thread([&, rank] { run(rank); }));
     } catch (...) {  // the ranks that have started wait for this one
       not_started = std::current_exception();
-      fail_group(group, rank, not_started);
+      fail_group(*group, rank, not_started);
     }
   }
   if (!not_started) run(0);
@@ -155,176 +266,7 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
 }
 
 std::shared_ptr<Communicator> make_lone_rank(std::chrono::duration<double> timeout) {
-  struct Lone {
-    explicit Lone(std::chrono::duration<double> timeout) : comm(group, 0, timeout) {}
-    ThreadGroup group{1};
-    ThreadCommunicator comm;
-  };
-  const auto lone = std::make_shared<Lone>(timeout);
-  return {lone, &lone->comm};
-}
-
-// Every collective is one that the group performs when its last thread arrives.
-
-namespace {
-
-int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
-}  // namespace
-
-class ThreadCommunicator::Pending final : public PendingCollective {
- public:
-  Pending(ThreadCommunicator& owner, std::shared_ptr<ThreadCollective> collective)
-      : owner_(owner), collective_(std::move(collective)) {}
-  ~Pending() override {
-    if (!collective_->complete.load(std::memory_order_acquire)) owner_.group_.abandon(*collective_);
-  }
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
-
-  bool test() override {
-    if (collective_->complete.load(std::memory_order_acquire)) return true;
-    if (owner_.group_.failed()) owner_.throw_released();
-    return false;
-  }
-
- private:
-  ThreadCommunicator& owner_;
-  std::shared_ptr<ThreadCollective> collective_;
-};
-
-class ThreadCommunicator::PendingMail final : public PendingCollective {
- public:
-  PendingMail(ThreadCommunicator& owner, std::shared_ptr<MailEnd> end, const ThreadMail::Lane& lane)
-      : owner_(owner), end_(std::move(end)), lane_(lane) {}
-  ~PendingMail() override {
-    if (state() == MailEnd::State::kWaiting) owner_.group_.mail().abandon(*end_);
-  }
-  PendingMail(const PendingMail&) = delete;
-  PendingMail& operator=(const PendingMail&) = delete;
-
-  bool test() override {
-    if (state() == MailEnd::State::kDone) return true;
-    if (state() == MailEnd::State::kOtherLength) throw_other_length();
-    if (owner_.group_.failed()) owner_.throw_released();
-    return false;
-  }
-
- private:
-  MailEnd::State state() const { return end_->state.load(std::memory_order_acquire); }
-  [[noreturn]] void throw_other_length() const {
-    throw InternalError(
-        fmt::format("a message from rank {} to rank {} (tag {}) has {} bytes at one end and {} at the other; "
-                    "please report this",
-                    lane_.from, lane_.to, lane_.tag, end_->from.size() + end_->to.size(), end_->other_bytes));
-  }
-
-  ThreadCommunicator& owner_;
-  std::shared_ptr<MailEnd> end_;
-  ThreadMail::Lane lane_;
-};
-
-ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout)
-    : group_(group),
-      rank_(rank),
-      timeout_(timeout),
-      host_(host_name()),
-      oversubscribed_(group.size() > usable_cores()) {}
-
-ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole)
-    : part_(std::move(part)),
-      whole_(&whole),
-      group_(*part_),
-      rank_(rank),
-      timeout_(whole.timeout_),
-      host_(whole.host_),
-      oversubscribed_(whole.oversubscribed_) {}
-
-std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::arrive(const CollectiveKind& kind,
-                                                                        const Contribution& contribution) {
-  if (group_.failed()) throw_released();
-  return std::make_unique<Pending>(*this, group_.arrive(rank_, next_sequence_++, kind, contribution));
-}
-
-void ThreadCommunicator::throw_released() {
-  for (ThreadCommunicator* end = this; end != nullptr; end = end->whole_) end->was_released_ = true;
-  throw PeerLostError(fmt::format("rank {} of {} on {} stops because {}", rank_in_whole(), size_of_whole(),
-                                  host_, group_.reason()));
-}
-
-/// The first rank of a part makes its group; the others, in the same process, take it from there.
-std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
-  const std::vector<int> colours = gather(*this, colour);
-  const auto first = std::ranges::find(colours, colour) - colours.begin();
-  const auto before = std::count(colours.begin(), colours.begin() + rank_, colour);
-  const auto members = static_cast<int>(std::ranges::count(colours, colour));
-  std::shared_ptr<ThreadGroup> part;
-  if (first == rank_) part = std::make_shared<ThreadGroup>(members, &group_);
-  const auto makers = gather(*this, &part);
-  std::shared_ptr<ThreadGroup> mine = *at(makers, first);
-  barrier();  // until then the makers' variables must stay
-  return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), *this);
-}
-
-std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<const std::int64_t> mine,
-                                                             std::span<std::int64_t> sum) {
-  LOCKSTEP_CHECK(mine.size() == sum.size());
-  return arrive({CollectiveKind::Operation::kSumInt64, sum.size_bytes()},
-                {std::as_bytes(mine), std::as_writable_bytes(sum)});
-}
-
-std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
-  return arrive({CollectiveKind::Operation::kSumFp32, data.size_bytes()},
-                {std::as_bytes(data), std::as_writable_bytes(data)});
-}
-
-ThreadMail::Lane ThreadCommunicator::lane(int from, int to, int tag) const {
-  LOCKSTEP_CHECK(from >= 0 && from < size() && to >= 0 && to < size() && tag >= 0 && tag < kTags);
-  return {from, to, tag};
-}
-
-std::unique_ptr<PendingCollective> ThreadCommunicator::start_send(std::span<const std::byte> data, int to,
-                                                                  int tag) {
-  if (group_.failed()) throw_released();
-  const ThreadMail::Lane way = lane(rank_, to, tag);
-  return std::make_unique<PendingMail>(*this, group_.mail().send(way, data), way);
-}
-
-std::unique_ptr<PendingCollective> ThreadCommunicator::start_receive(std::span<std::byte> data, int from,
-                                                                     int tag) {
-  if (group_.failed()) throw_released();
-  const ThreadMail::Lane way = lane(from, rank_, tag);
-  return std::make_unique<PendingMail>(*this, group_.mail().receive(way, data), way);
-}
-
-void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
-  LOCKSTEP_CHECK(root >= 0 && root < size());
-  wait(*arrive({CollectiveKind::Operation::kBroadcast, data.size(), root}, {{}, data}),
-       fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
-}
-
-std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
-  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-  wait(*arrive({CollectiveKind::Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather",
-       Waiting::kForAll);
-  return all;
-}
-
-void ThreadCommunicator::barrier() {
-  wait(*arrive({}, {}), "a barrier", Waiting::kForAll);
-}
-
-void ThreadCommunicator::abort(int exit_code) noexcept {
-  try {
-    if (whole_ != nullptr) return whole_->abort(exit_code);
-    group_.fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
-  } catch (const std::exception& error) {
-    print_error(fmt::format("rank {}: abort failed: {}", rank_, error.what()));
-  }
+  return std::make_shared<ThreadCommunicator>(std::make_shared<ThreadGroup>(1), 0, timeout);
 }
 
 }  // namespace lockstep

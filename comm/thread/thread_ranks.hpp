@@ -30,6 +30,6 @@ std::shared_ptr<Communicator> make_lone_rank(std::chrono::duration<double> timeo
 // Memory that the ranks of one process share: any.
 
 /// See share_memory(). All ranks are threads of this process.
-std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_t bytes);
+SharedMemory share_thread_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

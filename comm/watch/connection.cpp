@@ -9,15 +9,9 @@
 #include <utility>
 
 namespace lockstep::watchdog {
-namespace {
-
-/// A few messages: a peer that reads so slowly counts as silent.
-constexpr std::size_t kMostUnsent = 64;
-
-}  // namespace
 
 Connection::Connection(Heartbeat& owner, asio::ip::tcp::socket socket)
-    : owner_(&owner), socket_(std::move(socket)), timer_(socket_.get_executor()), since_ns_(clock_ns()) {}
+    : owner_(&owner), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
 
 void Connection::connect(const asio::ip::tcp::endpoint& endpoint, std::chrono::milliseconds limit,
                          std::function<void(bool)> done) {
@@ -49,7 +43,8 @@ void Connection::read() {
   socket_.async_read_some(asio::buffer(in_),
                           [self = shared_from_this()](const asio::error_code& error, std::size_t size) {
                             if (self->owner_ == nullptr) return;
-                            bool good = !error && self->parser_.feed(std::span(self->in_).first(size));
+                            self->parser_.feed(std::span(self->in_).first(size));
+                            bool good = !error;
                             while (good && self->owner_ != nullptr) {
                               const auto message = self->parser_.next();
                               if (!message) break;
@@ -62,6 +57,7 @@ void Connection::read() {
 }
 
 void Connection::send(std::vector<std::uint8_t> bytes) {
+  constexpr std::size_t kMostUnsent = 64;  // a few messages: a peer that reads so slowly counts as silent
   if (out_.size() >= kMostUnsent) return;
   out_.push_back(std::move(bytes));
   if (out_.size() == 1) write();
@@ -87,11 +83,6 @@ void Connection::abandon() {
   owner_ = nullptr;
   asio::error_code ignored;
   socket_.close(ignored);
-  try {
-    timer_.cancel();
-  } catch (
-      const asio::system_error&) {  // NOLINT(bugprone-empty-catch): it may still ring, and finds no owner
-  }
 }
 
 }  // namespace lockstep::watchdog

@@ -34,12 +34,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Closes it; the owner hears nothing more of it.
   void abandon();
 
-  void expect(int rank) { expected_ = rank; }
-  int expected() const { return expected_; }  ///< the rank that was called; -1: this one was
-  void know(int rank) { rank_ = rank; }
-  bool known() const { return rank_ >= 0; }
-  int rank() const { return rank_; }
-  std::int64_t since_ns() const { return since_ns_; }
+  int expected = -1;                         ///< the rank that was called; -1: this one was
+  int rank = -1;                             ///< the one at the other end; -1: not known yet
+  const std::int64_t since_ns = clock_ns();  ///< when it began
   std::optional<asio::ip::address> remote_address() const;
 
   bool all_sent() const { return out_.empty(); }
@@ -57,8 +54,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Parser parser_;
   std::array<std::uint8_t, 16384> in_{};
   std::deque<std::vector<std::uint8_t>> out_;
-  std::int64_t since_ns_;
-  int expected_ = -1, rank_ = -1;
 };
 
 }  // namespace lockstep::watchdog

@@ -11,10 +11,6 @@
 namespace lockstep::watchdog {
 namespace {
 
-double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
-  return static_cast<double>(now_ns - then_ns) * 1e-9;
-}
-
 bool is_there(const Peer& peer) {
   return peer.watched && !peer.dead && !peer.leaving;
 }
@@ -33,8 +29,6 @@ bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
 
-/// A stopped process in /proc/PID/stat.
-constexpr char kStopped = 'T';
 /// By then steps take as long as they do.
 constexpr std::int64_t kStepsToLearn = 20;
 /// All wait for so long at the same collective in different places: nothing of that is only late news.
@@ -91,22 +85,15 @@ bool FailureDetector::is_silent(const Peer& peer, std::int64_t now_ns) const {
 }
 
 bool FailureDetector::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
-  for (int rank = 0; rank < rank_; ++rank) {
-    const Peer& peer = at(peers, rank);
-    if (can_speak(peer) && !is_silent(peer, now_ns)) return false;
-  }
-  return true;
+  return std::none_of(peers.begin(), peers.begin() + rank_,
+                      [&](const Peer& peer) { return can_speak(peer) && !is_silent(peer, now_ns); });
 }
 
 bool FailureDetector::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return std::ranges::none_of(peers, [&](const Peer& peer) {
-    const bool explained = !is_silent(peer, now_ns) || peer.state == kStopped;
+    const bool explained = !is_silent(peer, now_ns) || peer.is_stopped();
     return peer.who.rank != rank_ && can_speak(peer) && explained;
   });
-}
-
-bool FailureDetector::held_by_debugger(const std::vector<Peer>& peers) {
-  return std::ranges::any_of(peers, [](const Peer& peer) { return peer.traced || peer.state == 't'; });
 }
 
 /// A rank has said why all leave; or this one is alone, and the launcher had time to act.
@@ -137,13 +124,12 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer
 
 /// In place of a word on each of the others; rank 0 names them, for it is with the launcher.
 void FailureDetector::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
-  const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) &&
-                   std::ranges::any_of(peers, [&](const Peer& peer) { return is_silent(peer, now_ns); });
+  const std::vector<int> silent = silent_ranks(now_ns, peers);
+  const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) && !silent.empty();
   const Peer& self = at(peers, rank_);
   if (cut && cut_since_ns_ == 0) {
     cut_since_ns_ = now_ns;
-    for (const Peer& peer : peers)
-      if (is_silent(peer, now_ns)) cut_since_ns_ = std::min(cut_since_ns_, peer.heard_ns);
+    for (const int rank : silent) cut_since_ns_ = std::min(cut_since_ns_, at(peers, rank).heard_ns);
     findings.notices.push_back(
         cut_notice(self, seconds_since(cut_since_ns_, now_ns), limits_.timeout_seconds));
   } else if (!cut && cut_since_ns_ != 0) {
@@ -161,6 +147,13 @@ void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>&
       findings.notices.push_back(stuck_notice(peer, {rank_, now_ns, limits_.timeout_seconds}));
     memory.stuck = is_late;
   }
+}
+
+std::vector<int> FailureDetector::silent_ranks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  std::vector<int> ranks;
+  for (const Peer& peer : peers)
+    if (peer.who.rank != rank_ && is_silent(peer, now_ns)) ranks.push_back(peer.who.rank);
+  return ranks;
 }
 
 /// Ranks that this one waits for, which are alive, do not wait themselves, and have not moved for so long.
@@ -183,9 +176,8 @@ std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vecto
 std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
                                                     const std::vector<Peer>& peers) const {
   const Peer* first = nullptr;
-  for (const Peer& peer : peers) {
+  for (const Peer& peer : peers)
     if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
-  }
   if (first == nullptr) return std::nullopt;
   // With no other rank left there is nothing to wait for, and the launcher leaves this rank little time.
   const bool others_left =
@@ -195,8 +187,7 @@ std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
   for (const Peer& peer : peers) {
     const bool died = peer.dead && !peer.leaving;
     const bool with_it = died && seconds_since(first->lost_ns, peer.lost_ns) < limits_.settle_seconds;
-    if (with_it) verdict.initiating.push_back(peer.who.rank);
-    if (!with_it && died) verdict.cascading.push_back(peer.who.rank);
+    if (died) (with_it ? verdict.initiating : verdict.cascading).push_back(peer.who.rank);
   }
   std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
                         [&](int rank) { return rank == first->who.rank; });
@@ -206,16 +197,14 @@ std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
 std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns,
                                                      const std::vector<Peer>& peers) const {
   if (held_by_debugger(peers)) return std::nullopt;
-  Verdict verdict{.cause = Cause::kSilent};
-  bool is_time = false;
-  for (const Peer& peer : peers) {
-    if (peer.who.rank == rank_ || !is_silent(peer, now_ns)) continue;
-    verdict.initiating.push_back(peer.who.rank);
-    is_time |= seconds_since(peer.heard_ns, now_ns) > limits_.timeout_seconds;
-  }
+  const std::vector<int> silent = silent_ranks(now_ns, peers);
+  const bool is_time = std::ranges::any_of(silent, [&](int rank) {
+    return seconds_since(at(peers, rank).heard_ns, now_ns) > limits_.timeout_seconds;
+  });
   if (!is_time) return std::nullopt;
-  verdict.cut_off = may_be_cut_off(now_ns, peers) && verdict.initiating.size() > 1;
-  return verdict;
+  return Verdict{.cause = Cause::kSilent,
+                 .initiating = silent,
+                 .cut_off = silent.size() > 1 && may_be_cut_off(now_ns, peers)};
 }
 
 std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
@@ -261,19 +250,14 @@ std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns,
 Verdict FailureDetector::find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   if (const auto death = find_deaths(now_ns, peers)) return *death;
   if (const auto step = find_out_of_step(now_ns, peers)) return *step;
-  Verdict verdict{.cause = Cause::kSilent};
-  for (const Peer& peer : peers) {
-    if (peer.who.rank != rank_ && is_silent(peer, now_ns)) verdict.initiating.push_back(peer.who.rank);
-  }
+  Verdict verdict{.cause = Cause::kSilent, .initiating = silent_ranks(now_ns, peers)};
   verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
   if (!verdict.initiating.empty()) return verdict;
-  verdict.cause = Cause::kStuck;
   const RankStatus& own = at(peers, rank_).where;
-  for (const Peer& peer : peers) {
-    const bool behind = is_behind(peer.where, own);
-    if (peer.who.rank != rank_ && is_there(peer) && behind) verdict.initiating.push_back(peer.who.rank);
-  }
-  if (verdict.initiating.empty()) verdict.cause = Cause::kNetwork;
+  for (const Peer& peer : peers)
+    if (peer.who.rank != rank_ && is_there(peer) && is_behind(peer.where, own))
+      verdict.initiating.push_back(peer.who.rank);
+  verdict.cause = verdict.initiating.empty() ? Cause::kNetwork : Cause::kStuck;
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 
 #include "comm/watch/message.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,6 +54,11 @@ std::string stuck_notice(const Peer& peer, const Scene& scene);
 /// Describes it: "step 12, computing, behind bucket 1"
 std::string describe(const RankStatus& where);
 
+/// Not negative.
+inline double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
+  return std::max(0.0, static_cast<double>(now_ns - then_ns) * 1e-9);
+}
+
 struct Limits {
   double timeout_seconds = 300;  ///< silent for so long: lost
   double silent_seconds = 3;     ///< without a sign of life: named
@@ -82,7 +88,9 @@ class FailureDetector {
   Verdict find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
 
   /// True if a debugger holds a rank.
-  static bool held_by_debugger(const std::vector<Peer>& peers);
+  static bool held_by_debugger(const std::vector<Peer>& peers) {
+    return std::ranges::any_of(peers, &Peer::is_debugged);
+  }
   bool is_silent(const Peer& peer, std::int64_t now_ns) const;
   /// True if this rank has the lowest number of all that it can hear: it speaks for them.
   bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
@@ -106,6 +114,7 @@ class FailureDetector {
   std::optional<Verdict> find_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   std::optional<Verdict> find_out_of_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::vector<int> silent_ranks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
   double learnt(double least, double factor, std::int64_t longest_ns) const;
 

@@ -35,7 +35,7 @@ Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank
     : context_(context),
       acceptor_(std::move(acceptor)),
       rank_(rank),
-      token_(token),
+      hello_{token, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(peers.size())},
       peers_(peers),
       callbacks_(std::move(callbacks)),
       hello_within_ns_(hello_within_ns),
@@ -44,9 +44,8 @@ Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank
 
 Heartbeat::~Heartbeat() {
   for (const auto& stranger : strangers_) stranger->abandon();
-  for (Link& link : links_) {
+  for (Link& link : links_)
     if (link.connection) link.connection->abandon();
-  }
 }
 
 void Heartbeat::start() {
@@ -56,9 +55,9 @@ void Heartbeat::start() {
 
 bool Heartbeat::on_message(Connection& connection, const Message& message) {
   if (const auto* hello = std::get_if<Hello>(&message)) return on_hello(connection, *hello);
-  if (connection.known() && is_dropped(connection.rank())) return true;
-  if (!connection.known() || std::holds_alternative<Died>(message)) return false;
-  const int rank = connection.rank();
+  if (connection.rank >= 0 && is_dropped(connection.rank)) return true;
+  if (connection.rank < 0 || std::holds_alternative<Died>(message)) return false;
+  const int rank = connection.rank;
   const std::int64_t now = clock_ns();
   at(peers_, rank).heard_ns = now;
   if (const auto* relay = std::get_if<Relay>(&message)) return on_relay(rank, *relay, now);
@@ -217,7 +216,7 @@ void Heartbeat::send_beat(int rank, const std::vector<std::uint8_t>& more) {
   Link& link = at(links_, rank);
   ++link.unanswered;
   if (!link.connection || is_dropped(rank) || link.connection->is_behind()) return;
-  Beat beat = callbacks_.make_beat(at(peers_, rank));
+  Beat beat = callbacks_.make_beat();
   beat.sent_ns = clock_ns();
   auto bytes = encode(beat);
   bytes.insert(bytes.end(), more.begin(), more.end());
@@ -239,7 +238,7 @@ void Heartbeat::send_last(const Message& message) {
   send_to_all(message);
   last_sent_ = true;
   for (const auto& stranger : strangers_)
-    if (stranger->expected() >= 0 && !is_dropped(stranger->expected())) stranger->send(encode(message));
+    if (stranger->expected >= 0 && !is_dropped(stranger->expected)) stranger->send(encode(message));
 }
 
 bool Heartbeat::all_sent() const {

@@ -30,7 +30,7 @@ class Connection;
 class Heartbeat {
  public:
   struct Callbacks {
-    std::function<Beat(const Peer&)> make_beat;
+    std::function<Beat()> make_beat;
     std::function<void()> changed;  ///< something happened that cannot wait for the next look
   };
 
@@ -100,7 +100,7 @@ class Heartbeat {
   asio::io_context& context_;
   asio::ip::tcp::acceptor acceptor_;
   int rank_;
-  Token token_;
+  Hello hello_;
   std::vector<Peer>& peers_;
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;

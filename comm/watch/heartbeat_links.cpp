@@ -6,6 +6,7 @@
 #include "comm/watch/heartbeat.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -33,8 +34,8 @@ void Heartbeat::accept() {
       auto stranger = std::make_shared<Connection>(*this, std::move(socket));
       strangers_.insert(stranger);
       stranger->start();
+      return accept();
     }
-    if (!error) return accept();
     // No descriptors left, say: not as fast as the processor goes.
     auto pause = std::make_shared<asio::steady_timer>(context_, milliseconds(200));
     pause->async_wait([this, pause](const asio::error_code& stopped) {
@@ -45,13 +46,11 @@ void Heartbeat::accept() {
 
 /// The newest may be a rank, which says hello at once. The one that has been here longest and has not is none.
 void Heartbeat::make_room_for_stranger() {
-  const auto came = [](const auto& stranger) { return stranger->expected() < 0; };
-  if (std::ranges::count_if(strangers_, came) < kMostStrangers) return;
-  auto oldest = strangers_.end();
-  for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++stranger) {
-    const bool older = oldest == strangers_.end() || (*stranger)->since_ns() < (*oldest)->since_ns();
-    if (came(*stranger) && older) oldest = stranger;
-  }
+  const auto was_called = [](const auto& stranger) { return stranger->expected >= 0; };
+  if (std::ranges::count_if(strangers_, std::not_fn(was_called)) < kMostStrangers) return;
+  const auto oldest = std::ranges::min_element(strangers_, {}, [&](const auto& stranger) {
+    return std::pair(was_called(stranger), stranger->since_ns);
+  });
   (*oldest)->abandon();
   strangers_.erase(oldest);
 }
@@ -75,17 +74,16 @@ void Heartbeat::connect(int rank) {
 
 void Heartbeat::on_connected(int rank, const std::shared_ptr<Connection>& connection) {
   if (last_sent_) return connection->abandon();
-  connection->expect(rank);
+  connection->expected = rank;
   strangers_.insert(connection);
-  connection->send(
-      encode(Hello{token_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peers_.size())}));
+  connection->send(encode(hello_));
   connection->start();
 }
 
 void Heartbeat::close_silent_strangers() {
   const std::int64_t now = clock_ns();
   std::erase_if(strangers_, [&](const auto& stranger) {
-    const bool late = now - stranger->since_ns() > hello_within_ns_;
+    const bool late = now - stranger->since_ns > hello_within_ns_;
     if (late) stranger->abandon();
     return late;
   });
@@ -93,11 +91,11 @@ void Heartbeat::close_silent_strangers() {
 
 /// The other end proves that it belongs to this job; the called end answers.
 bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
-  const bool ours = equal(hello.token, token_) && hello.world_size == peers_.size() &&
+  const bool ours = equal(hello.token, hello_.token) && hello.world_size == hello_.world_size &&
                     hello.rank < peers_.size() && linked(static_cast<int>(hello.rank));
-  const bool called = connection.expected() >= 0;
+  const bool called = connection.expected >= 0;
   if (last_sent_ && !called) return false;  // a peer that is not answered does not miss this rank
-  if (!ours || connection.known() || (called && connection.expected() != static_cast<int>(hello.rank)))
+  if (!ours || connection.rank >= 0 || (called && connection.expected != static_cast<int>(hello.rank)))
     return false;
   const int rank = static_cast<int>(hello.rank);
   if (is_dropped(rank)) return true;
@@ -107,12 +105,10 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
   if (link.connection) link.connection->abandon();
   link.connection = connection.shared_from_this();
   strangers_.erase(link.connection);
-  connection.know(rank);
+  connection.rank = rank;
   if (const auto remote = connection.remote_address())
     link.endpoint = tcp::endpoint(*remote, static_cast<asio::ip::port_type>(peer.who.port));
-  if (!called)
-    connection.send(
-        encode(Hello{token_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(peers_.size())}));
+  if (!called) connection.send(encode(hello_));
   peer.watched = !peer.leaving;
   peer.heard_ns = clock_ns();
   send_beat(rank);
@@ -122,8 +118,8 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
 void Heartbeat::on_closed(Connection& connection) {
   const auto self = connection.shared_from_this();
   strangers_.erase(self);
-  if (!connection.known()) return;
-  const int rank = connection.rank();
+  if (connection.rank < 0) return;
+  const int rank = connection.rank;
   Link& link = at(links_, rank);
   if (link.connection != self) return;
   link.connection.reset();

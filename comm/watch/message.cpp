@@ -5,11 +5,10 @@
 
 #include "common/error.hpp"
 
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -21,42 +20,34 @@ constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
 constexpr std::uint8_t kVersion = 6;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
-template <typename Fields, typename... Values>
-void each(Fields& fields, Values&... values) {
+void each(auto& fields, auto&... values) {
   (fields(values), ...);
 }
 
-template <typename Fields>
-void visit(Hello& hello, Fields& fields) {
+void visit(Hello& hello, auto& fields) {
   each(fields, hello.token, hello.rank, hello.world_size);
 }
 
-template <typename Fields>
-void visit(RankStatus& where, Fields& fields) {
+void visit(RankStatus& where, auto& fields) {
   each(fields, where.step, where.phase, where.waiting, where.collective, where.bucket, where.since_ns,
        where.place);
 }
 
-template <typename Fields>
-void visit(Beat& beat, Fields& fields) {
+void visit(Beat& beat, auto& fields) {
   fields(beat.sent_ns);
   visit(beat.where, fields);
   each(fields, beat.witnessed_rank, beat.witnessed_state, beat.traced, beat.device);
 }
 
-template <typename Fields>
-void visit(Leaving& leaving, Fields& fields) {
+void visit(Leaving& leaving, auto& fields) {
   each(fields, leaving.code, leaving.because, leaving.spoken);
 }
 
-template <typename Fields>
-void visit(Goodbye& /*goodbye*/, Fields& /*fields*/) {}
+void visit(Goodbye& /*goodbye*/, auto& /*fields*/) {}
 
-template <typename Fields>
-void visit(Died& /*died*/, Fields& /*fields*/) {}
+void visit(Died& /*died*/, auto& /*fields*/) {}
 
-template <typename Fields>
-void visit(Relay& relay, Fields& fields) {
+void visit(Relay& relay, auto& fields) {
   fields.count(relay.list, kMostRelayed);
   for (Relayed& relayed : relay.list) {
     each(fields, relayed.rank, relayed.age_ns);
@@ -88,8 +79,7 @@ class Writer {
     const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
     bytes_.insert(bytes_.end(), from, from + sizeof(T));
   }
-  template <typename T>
-  void count(const std::vector<T>& list, std::size_t most) {
+  void count(const auto& list, std::size_t most) {
     LOCKSTEP_CHECK(list.size() <= most);
     (*this)(static_cast<std::uint32_t>(list.size()));
   }
@@ -109,10 +99,8 @@ class Reader {
   template <typename T>
   void operator()(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    if (bytes_.size() < sizeof(T)) {
-      good_ = false;
-      return;
-    }
+    good_ = good_ && bytes_.size() >= sizeof(T);
+    if (!good_) return;
     std::memcpy(&value, bytes_.data(), sizeof(T));
     bytes_ = bytes_.subspan(sizeof(T));
   }
@@ -132,8 +120,7 @@ class Reader {
     std::memcpy(text.data(), bytes.data(), Size);
     good_ = good_ && text.back() == '\0';
   }
-  template <typename T>
-  void count(std::vector<T>& list, std::size_t most) {
+  void count(auto& list, std::size_t most) {
     std::uint32_t count = 0;
     (*this)(count);
     good_ = good_ && count <= most && count <= bytes_.size();
@@ -181,12 +168,8 @@ bool equal(const Token& a, const Token& b) {
 
 Token draw_token() {
   Token token{};
-  std::size_t drawn = 0;
-  while (drawn < token.size()) {
-    const ssize_t more = ::getrandom(token.data() + drawn, token.size() - drawn, 0);
-    if (more < 0 && errno != EINTR) throw InternalError("the system gives no random numbers");
-    if (more > 0) drawn += static_cast<std::size_t>(more);
-  }
+  if (::getentropy(token.data(), token.size()) != 0)
+    throw InternalError("the system gives no random numbers");
   return token;
 }
 
@@ -214,11 +197,9 @@ std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
   return bytes;
 }
 
-bool Parser::feed(std::span<const std::uint8_t> bytes) {
-  if (bad_) return false;
+void Parser::feed(std::span<const std::uint8_t> bytes) {
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  return true;
 }
 
 std::optional<Message> Parser::next() {

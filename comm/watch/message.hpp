@@ -80,9 +80,9 @@ inline constexpr std::size_t kMostBytes = 64 * 1024;  ///< for a message without
 /// Cuts a stream of bytes into messages. Takes nothing that encode() would not have written.
 class Parser {
  public:
-  /// Appends. False: the sender is none of ours, and nothing more is taken.
-  bool feed(std::span<const std::uint8_t> bytes);
-  /// The next whole message; nothing: more bytes are needed, or they are bad.
+  /// Appends.
+  void feed(std::span<const std::uint8_t> bytes);
+  /// The next whole message; nothing: more bytes are needed, or some were bad: the sender is none of ours.
   std::optional<Message> next();
   bool is_bad() const { return bad_; }
 
@@ -119,6 +119,9 @@ struct Peer {
   std::int64_t lost_ns = 0;  ///< when it was found dead
   bool in_proc = false;      ///< /proc of this host shows its process
   bool ending = false;       ///< and showed once that it ends
+
+  bool is_stopped() const { return state == 'T'; }
+  bool is_debugged() const { return traced || state == 't'; }
 };
 
 }  // namespace lockstep::watchdog

@@ -7,7 +7,6 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
@@ -17,10 +16,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -32,8 +30,7 @@ using asio::ip::tcp;
 
 bool on_one_machine(Communicator& comm) {
   const auto networks = gather_text(comm, network_here());
-  return std::ranges::all_of(networks,
-                             [&](const std::string& network) { return network == networks.front(); });
+  return std::ranges::count(networks, networks.front()) == comm.size();
 }
 
 /// Addresses of this rank: for others; the one to bind to, if there is but one.
@@ -43,14 +40,11 @@ struct Endpoint {
 };
 
 Endpoint choose_endpoint(bool one_machine) {
+  if (one_machine) return {{"127.0.0.1"}, asio::ip::address_v4::loopback()};
   Endpoint endpoint;
-  if (one_machine) {
-    endpoint.addresses = {"127.0.0.1"};
-    endpoint.bind_to = asio::ip::address_v4::loopback();
-    return endpoint;
-  }
   const auto chosen = usable(interfaces_here(), included_interfaces());
-  for (const Interface& interface : chosen) endpoint.addresses.push_back(address_text(interface.address));
+  for (const Interface& interface : chosen)
+    endpoint.addresses.push_back(asio::ip::address_v4(interface.address).to_string());
   if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
   return endpoint;
 }
@@ -73,13 +67,6 @@ Identity read_identity(int rank, const std::string& host, const std::string& tex
   return who;
 }
 
-Token shared_token(Communicator& comm) {
-  Token token{};
-  if (comm.rank() == 0) token = draw_token();
-  broadcast(comm, token);
-  return token;
-}
-
 }  // namespace
 
 std::optional<Rendezvous> call_roll(Communicator& comm) {
@@ -100,12 +87,10 @@ std::optional<Rendezvous> call_roll(Communicator& comm) {
   const auto hosts = gather_hosts(comm);
   const auto texts = gather_text(comm, fmt::format("{} {} {}", ::getpid(), acceptor.local_endpoint().port(),
                                                    fmt::join(endpoint.addresses, " ")));
-  Rendezvous roll{std::move(context), std::move(acceptor), shared_token(comm), {}};
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-    Peer peer;
-    peer.who = read_identity(static_cast<int>(rank), hosts[rank], texts[rank]);
-    roll.peers.push_back(std::move(peer));
-  }
+  Rendezvous roll{std::move(context), std::move(acceptor), comm.rank() == 0 ? draw_token() : Token{}, {}};
+  broadcast(comm, roll.token);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    roll.peers.emplace_back().who = read_identity(static_cast<int>(rank), hosts[rank], texts[rank]);
   return roll;
 }
 
@@ -114,23 +99,16 @@ std::optional<Rendezvous> call_roll(Communicator& comm) {
 namespace {
 
 bool is_private_bridge(const Interface& interface) {
-  for (const std::string_view prefix : {"docker", "virbr", "br-", "veth", "lxc", "cni", "podman"}) {
+  for (const std::string_view prefix : {"docker", "virbr", "br-", "veth", "lxc", "cni", "podman"})
     if (interface.name.starts_with(prefix)) return true;
-  }
   return false;
 }
 
 /// "10.1.0.0/16"
 bool lies_in(std::uint32_t address, const std::string& subnet) {
-  const std::size_t slash = subnet.find('/');
-  in_addr network{};
-  if (slash == subnet.npos || inet_pton(AF_INET, subnet.substr(0, slash).c_str(), &network) != 1)
-    return false;
-  unsigned bits = 0;
-  const auto [end, error] = std::from_chars(subnet.data() + slash + 1, subnet.data() + subnet.size(), bits);
-  if (error != std::errc() || end != subnet.data() + subnet.size() || bits > 32) return false;
-  const std::uint32_t mask = bits == 0 ? 0 : ~std::uint32_t{0} << (32 - bits);
-  return (address & mask) == (ntohl(network.s_addr) & mask);
+  asio::error_code bad;
+  const auto network = asio::ip::make_network_v4(subnet, bad);
+  return !bad && (address & network.netmask().to_uint()) == network.network().to_uint();
 }
 
 bool matches(const Interface& interface, std::string_view included) {
@@ -179,16 +157,10 @@ std::string included_interfaces() {
   return "";
 }
 
-std::string address_text(std::uint32_t address) {
-  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255U, address >> 8 & 255U, address & 255U);
-}
-
 std::string network_here() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   struct stat space {};
   const bool known = ::stat("/proc/self/ns/net", &space) == 0;
-  return fmt::format("{}/{}/{}", host_name(), boot, known ? space.st_ino : 0);
+  return fmt::format("{}/{}/{}", host_name(), host_boot_id(), known ? space.st_ino : 0);
 }
 
 }  // namespace lockstep::watchdog

@@ -32,15 +32,6 @@ constexpr std::chrono::milliseconds kWriteWithin{500};
 
 }  // namespace
 
-Shutdown::Shutdown(Communicator& comm, const Limits& limits, const FailureDetector& detector,
-                   Heartbeat& heartbeat, std::vector<Peer>& peers)
-    : comm_(comm),
-      rank_(comm.rank()),
-      limits_(limits),
-      detector_(detector),
-      heartbeat_(heartbeat),
-      peers_(peers) {}
-
 void Shutdown::follow() {
   over_ns_ = clock_ns();
   over_ = true;
@@ -49,7 +40,7 @@ void Shutdown::follow() {
 
 Leaving Shutdown::farewell(bool spoken) const {
   return {static_cast<int>(ExitCode::kPeerLost),
-          verdict_->initiating.empty() ? rank_ : verdict_->initiating.front(), spoken};
+          verdict_->initiating.empty() ? comm_.rank() : verdict_->initiating.front(), spoken};
 }
 
 void Shutdown::begin(const Verdict& verdict) {
@@ -70,7 +61,7 @@ void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
   if (told) return settle();
   const bool alone =
-      rank_ != 0 && detector_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
+      comm_.rank() != 0 && detector_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
   const std::int64_t patience = alone                              ? kSpeakAloneAfterNs
                                 : detector_.speaks(now_ns, peers_) ? 0
                                                                    : kSpeakAfterNs;
@@ -78,8 +69,9 @@ void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
 }
 
 void Shutdown::speak(std::int64_t now_ns) {
-  const auto lines = describe(
-      *verdict_, peers_, {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice.get()});
+  const auto lines =
+      describe(*verdict_, peers_,
+               {comm_.rank(), now_ns, comm_.timeout().count(), comm_.activity().restart_advice.get()});
   // Two ranks may speak at the same time: the first to write the verdict says it. A rank that hears nothing may be on
   // the other side of a cut network, where its verdict is not seen.
   const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;

@@ -22,8 +22,9 @@ namespace lockstep::watchdog {
 class Shutdown {
  public:
   /// Borrows all of them.
-  Shutdown(Communicator& comm, const Limits& limits, const FailureDetector& detector, Heartbeat& heartbeat,
-           std::vector<Peer>& peers);
+  Shutdown(Communicator& comm, const FailureDetector& detector, Heartbeat& heartbeat,
+           std::vector<Peer>& peers)
+      : comm_(comm), detector_(detector), heartbeat_(heartbeat), peers_(peers) {}
 
   /// Another rank has spoken: this one leaves without a word.
   void follow();
@@ -50,8 +51,6 @@ class Shutdown {
   Leaving farewell(bool spoken) const;
 
   Communicator& comm_;
-  int rank_;
-  Limits limits_;
   const FailureDetector& detector_;
   Heartbeat& heartbeat_;
   std::vector<Peer>& peers_;

@@ -15,30 +15,22 @@
 namespace lockstep::watchdog {
 namespace {
 
-double seconds_between(std::int64_t from, std::int64_t to) {
-  return std::max(0.0, static_cast<double>(to - from) * 1e-9);
-}
-
 std::string full_name(const Peer& peer) {
   return fmt::format("rank {} on {} (pid {}{}{})", peer.who.rank, peer.who.host, peer.who.pid,
                      peer.device.empty() ? "" : ", ", peer.device);
 }
 
-bool is_stopped(const Peer& peer) {
-  return peer.state == 'T';
-}
-
 std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
-  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
+  const double silent = seconds_since(peer.heard_ns, scene.now_ns);
   switch (cause) {
     case Cause::kDied:
       return "died: its process is gone";
     case Cause::kSilent:
       return fmt::format("has given no sign of life for {:.1f} s{}", silent,
-                         is_stopped(peer) ? ": it is stopped" : "");
+                         peer.is_stopped() ? ": it is stopped" : "");
     case Cause::kStuck:
       return fmt::format("is alive, but has been at the same place for {:.1f} s",
-                         seconds_between(peer.where.since_ns, scene.now_ns));
+                         seconds_since(peer.where.since_ns, scene.now_ns));
     case Cause::kOutOfStep:
       return "is out of step: it waits for something else than the others";
     case Cause::kNetwork:
@@ -49,7 +41,7 @@ std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
 
 std::string last_seen(Cause cause, const Peer& peer, const Scene& scene) {
   const std::int64_t when = cause == Cause::kDied || cause == Cause::kSilent ? peer.heard_ns : scene.now_ns;
-  const double ago = seconds_between(when, scene.now_ns);
+  const double ago = seconds_since(when, scene.now_ns);
   return fmt::format("last seen in {}{}", describe(peer.where),
                      ago > 0.05 ? fmt::format(", {:.1f} s ago", ago) : "");
 }
@@ -69,19 +61,14 @@ std::vector<int> others_of(const Verdict& verdict, const std::vector<Peer>& peer
 std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const std::vector<Peer>& peers,
                                          const Scene& scene) {
   std::map<std::string, std::vector<int>> places;
-  std::map<std::string, std::int64_t> since;
-  for (const int rank : ranks) {
-    const Peer& peer = at(peers, rank);
-    const std::string place = describe(peer.where);
-    places[place].push_back(rank);
-    const auto known = since.try_emplace(place, peer.where.since_ns).first;
-    known->second = std::min(known->second, peer.where.since_ns);
-  }
+  for (const int rank : ranks) places[describe(at(peers, rank).where)].push_back(rank);
   std::vector<std::string> lines;
-  lines.reserve(places.size());
-  for (const auto& [place, there] : places)
+  for (const auto& [place, there] : places) {
+    std::int64_t since = scene.now_ns;
+    for (const int rank : there) since = std::min(since, at(peers, rank).where.since_ns);
     lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of("rank", there), place,
-                                seconds_between(since[place], scene.now_ns)));
+                                seconds_since(since, scene.now_ns)));
+  }
   return lines;
 }
 
@@ -93,10 +80,9 @@ std::set<std::string> hosts_of(const std::vector<int>& ranks, const std::vector<
 
 /// True if the ranks are all that there are on their hosts, and there are other hosts.
 bool whole_hosts(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
-  const auto hosts = hosts_of(ranks, peers);
-  std::size_t on_them = 0;
-  for (const Peer& peer : peers) on_them += hosts.count(peer.who.host);
-  return on_them == ranks.size() && ranks.size() < peers.size();
+  const auto on_them = std::ranges::count_if(
+      peers, [hosts = hosts_of(ranks, peers)](const Peer& peer) { return hosts.contains(peer.who.host); });
+  return on_them == std::ssize(ranks) && ranks.size() < peers.size();
 }
 
 std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
@@ -106,7 +92,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
       return fmt::format("see what it said last, and dmesg on {} (out of memory?); {}", hosts, scene.restart);
     case Cause::kSilent: {
       const Peer& first = at(peers, verdict.initiating.front());
-      if (is_stopped(first))
+      if (first.is_stopped())
         return fmt::format("kill -CONT {} on {} would have let it go on; {}", first.who.pid, hosts,
                            scene.restart);
       return fmt::format("look whether {} is up and can be reached (ping, dmesg, a suspended machine); {}",
@@ -123,34 +109,30 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
     case Cause::kNetwork:
       return fmt::format(
           "the watchdogs reach each other, MPI does not: check its interfaces (btl_tcp_if_include) and "
-          "firewalls; "
-          "if messages are only slow, raise {}; {}",
+          "firewalls; if messages are only slow, raise {}; {}",
           spelling().timeout, scene.restart);
   }
   return "";
 }
 
 std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
-  if (verdict.cause == Cause::kNetwork) {
+  if (verdict.cause == Cause::kNetwork)
     return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
-  }
   const Peer& first = at(peers, verdict.initiating.front());
   const std::string seen = last_seen(verdict.cause, first, scene);
   if (verdict.cut_off)
     return fmt::format(
         "rank {} on {} hears no other rank any more, for {:.1f} s: this host is cut off, or all others "
         "are gone",
-        scene.rank, at(peers, scene.rank).who.host, seconds_between(first.heard_ns, scene.now_ns));
+        scene.rank, at(peers, scene.rank).who.host, seconds_since(first.heard_ns, scene.now_ns));
   if (verdict.initiating.size() == 1)
     return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
-  if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent) {
-    return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}",
-                       fmt::join(hosts_of(verdict.initiating, peers), ", "),
-                       list_of("rank", verdict.initiating), seconds_between(first.heard_ns, scene.now_ns),
-                       seen);
-  }
-  return fmt::format("{} on {}: the first, {} {}; {}", list_of("rank", verdict.initiating),
-                     fmt::join(hosts_of(verdict.initiating, peers), ", "), full_name(first),
+  const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
+  const std::string ranks = list_of("rank", verdict.initiating);
+  if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent)
+    return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}", hosts, ranks,
+                       seconds_since(first.heard_ns, scene.now_ns), seen);
+  return fmt::format("{} on {}: the first, {} {}; {}", ranks, hosts, full_name(first),
                      what_happened(verdict.cause, first, scene), seen);
 }
 
@@ -179,11 +161,11 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
 }
 
 std::string silence_notice(const Peer& peer, const Scene& scene) {
-  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
-  const std::string help =
-      is_stopped(peer) ? fmt::format(": it is stopped, kill -CONT {} lets it go on", peer.who.pid)
-      : peer.traced || peer.state == 't' ? ": a debugger holds it, and all wait as long as that takes"
-                                         : "";
+  const double silent = seconds_since(peer.heard_ns, scene.now_ns);
+  const std::string help = peer.is_stopped()
+                               ? fmt::format(": it is stopped, kill -CONT {} lets it go on", peer.who.pid)
+                           : peer.is_debugged() ? ": a debugger holds it, and all wait as long as that takes"
+                                                : "";
   return fmt::format("{} is silent for {:.1f} s{}; {}. The others wait, until {:g} s ({}) are over",
                      full_name(peer), silent, help, last_seen(Cause::kSilent, peer, scene),
                      scene.timeout_seconds, spelling().timeout);
@@ -196,8 +178,7 @@ std::string return_notice(const Peer& peer, double silent_seconds) {
 std::string cut_notice(const Peer& self, double seconds, double timeout_seconds) {
   return fmt::format(
       "rank {} on {} (pid {}) hears no other rank for {:.1f} s: this host is cut off, or all others are "
-      "gone. It waits, "
-      "until {:g} s ({}) are over",
+      "gone. It waits, until {:g} s ({}) are over",
       self.who.rank, self.who.host, self.who.pid, seconds, timeout_seconds, spelling().timeout);
 }
 
@@ -208,7 +189,7 @@ std::string uncut_notice(const Peer& self, double seconds) {
 
 std::string stuck_notice(const Peer& peer, const Scene& scene) {
   return fmt::format("{} is alive, but has been in {} for {:.1f} s; the others wait for it", full_name(peer),
-                     describe(peer.where), seconds_between(peer.where.since_ns, scene.now_ns));
+                     describe(peer.where), seconds_since(peer.where.since_ns, scene.now_ns));
 }
 
 }  // namespace lockstep::watchdog

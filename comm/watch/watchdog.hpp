@@ -9,10 +9,6 @@
 
 namespace lockstep {
 
-namespace watchdog {
-class WatchdogThread;
-}
-
 /// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. A dead rank is named at
 /// once, a silent one within five seconds; one rank speaks for all. A death ends all ranks, silence and
 /// standstill do after a time; then Communicator::wait throws PeerLostError, and a rank that does not get to that
@@ -20,31 +16,18 @@ class WatchdogThread;
 ///
 /// One per process, between the communicator's start and its end. Ends in good order when it is destroyed:
 /// from then on this rank is not missed.
-class Watchdog final : public PeerWatch {
+class Watchdog : public PeerWatch {
  public:
   /// Collective. Null, on all ranks, with one rank; and where a rank cannot be listened to, which rank 0 says.
   /// Borrows comm.
   static std::unique_ptr<Watchdog> start(Communicator& comm);
-  ~Watchdog() override;
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
-  bool is_over() const noexcept override;
-  bool has_patience() const noexcept override;
-  void drop_network() noexcept override;
 
   /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
   /// by this one or another; false: it could not be.
-  bool accounts_for_loss();
+  virtual bool accounts_for_loss() = 0;
   /// This rank is about to end with this code for other reasons, which it says itself. The others need
   /// not look for them.
-  void leave_alone(int exit_code);
-
- private:
-  Watchdog(Communicator& comm, std::unique_ptr<watchdog::WatchdogThread> lookout);
-
-  Communicator& comm_;
-  std::unique_ptr<watchdog::WatchdogThread> watchdog_thread_;
+  virtual void leave_alone(int exit_code) = 0;
 };
 
 }  // namespace lockstep

@@ -3,22 +3,20 @@
 /// WatchdogThread: its timer, what it looks at each time, and what follows from a verdict.
 #include "comm/watch/watchdog_thread.hpp"
 
-#include "comm/watch/watchdog.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -33,26 +31,21 @@ constexpr std::int64_t kLookAroundNs = 500'000'000;
 constexpr std::int64_t kAwayNs = 1'000'000'000;
 constexpr milliseconds kSoon{10};
 
-milliseconds interval_for(const Limits& limits) {
-  return milliseconds(std::clamp<int>(static_cast<int>(limits.silent_seconds * 1000 / 6), 10, 500));
-}
-
 }  // namespace
 
 WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
     : comm_(comm),
       rank_(comm.rank()),
       limits_(Limits::for_timeout(comm.timeout().count())),
-      interval_(interval_for(limits_)),
+      interval_(std::clamp<int>(static_cast<int>(limits_.silent_seconds * 1000 / 6), 10, 500)),
       peers_(std::move(roll.peers)),
       detector_(rank_, limits_),
       context_(std::move(roll.context)),
       timer_(*context_),
       soon_(*context_),
-      heartbeat_(
-          *context_, std::move(roll.acceptor), rank_, roll.token, peers_,
-          {.make_beat = [this](const Peer&) { return make_beat(); }, .changed = [this] { look_soon(); }}),
-      shutdown_(comm, limits_, detector_, heartbeat_, peers_) {
+      heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
+                 {.make_beat = [this] { return make_beat(); }, .changed = [this] { look_soon(); }}),
+      shutdown_(comm, detector_, heartbeat_, peers_) {
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);
@@ -65,14 +58,16 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (not_started) std::rethrow_exception(not_started);
+  comm_.be_watched(this);
 }
 
 WatchdogThread::~WatchdogThread() {
-  asio::post(*context_, [this] { say_goodbye(); });
+  comm_.be_watched(nullptr);
+  asio::post(*context_, [this] { finish(Goodbye{}); });
   thread_.join();
 }
 
-void WatchdogThread::drop_network() {
+void WatchdogThread::drop_network() noexcept {
   asio::post(*context_, [this] { heartbeat_.drop_network([](int) { return true; }); });
 }
 
@@ -85,11 +80,7 @@ bool WatchdogThread::accounts_for_loss() {
 }
 
 void WatchdogThread::leave_alone(int exit_code) {
-  asio::post(*context_, [this, exit_code] {
-    gone_ = true;
-    heartbeat_.send_last(Leaving{exit_code, -1, true});
-    finish_when_sent(100);
-  });
+  asio::post(*context_, [this, exit_code] { finish(Leaving{exit_code, -1, true}); });
   shutdown_.wait_until_settled(std::chrono::seconds(1));
 }
 
@@ -118,6 +109,10 @@ void WatchdogThread::schedule() {
 void WatchdogThread::look_soon() {
   if (gone_) return;
   look();
+  look_again_soon();
+}
+
+void WatchdogThread::look_again_soon() {
   soon_.expires_after(kSoon);
   soon_.async_wait([this](const asio::error_code& stopped) {
     const bool unsettled = overdue_ns_ != 0 || is_over() || std::ranges::any_of(peers_, &Peer::dead);
@@ -126,11 +121,10 @@ void WatchdogThread::look_soon() {
 }
 
 Beat WatchdogThread::make_beat() {
-  Beat beat;
-  beat.where = comm_.activity().status();
-  beat.witnessed_rank = witnessed_;
-  beat.witnessed_state = witnessed_state_;
-  beat.traced = traced_;
+  Beat beat{.where = comm_.activity().status(),
+            .witnessed_rank = witnessed_,
+            .witnessed_state = witnessed_state_,
+            .traced = traced_};
   put_text(comm_.activity().device.get(), beat.device);
   return beat;
 }
@@ -144,7 +138,10 @@ void WatchdogThread::look() {
   self.where = comm_.activity().status();
   patience_ = traced_ || FailureDetector::held_by_debugger(peers_);
   if (is_over()) return shutdown_.go_on(now, overdue_ns_);
-  act_on(detector_.look(now, peers_));
+  const Findings findings = detector_.look(now, peers_);
+  for (const std::string& notice : findings.notices) print_error(notice);
+  if (findings.verdict) leave_because_of(*findings.verdict);
+  if (findings.adopted) shutdown_.follow();
   const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
   if (!is_over() && looked_around) leave_because_of(detector_.find_overdue(now, peers_));
 }
@@ -186,23 +183,14 @@ void WatchdogThread::look_at_deaths(std::int64_t now) {
   }
 }
 
-void WatchdogThread::act_on(const Findings& findings) {
-  for (const std::string& notice : findings.notices) print_error(notice);
-  if (findings.verdict) leave_because_of(*findings.verdict);
-  if (findings.adopted) shutdown_.follow();
-}
-
 void WatchdogThread::leave_because_of(const Verdict& verdict) {
   shutdown_.begin(verdict);
-  soon_.expires_after(kSoon);
-  soon_.async_wait([this](const asio::error_code& stopped) {
-    if (!stopped) look_soon();
-  });
+  look_again_soon();
 }
 
-void WatchdogThread::say_goodbye() {
+void WatchdogThread::finish(const Message& last) {
   gone_ = true;
-  heartbeat_.send_last(Goodbye{});
+  heartbeat_.send_last(last);
   finish_when_sent(100);
 }
 
@@ -225,53 +213,35 @@ namespace {
 
 constexpr unsigned long kExiting = 0x4;  // PF_EXITING of the kernel's include/linux/sched.h
 
-/// "PID (NAME) STATE PARENT GROUP ..." from STATE on; NAME may hold anything but ends with the last ')'. "": no such
-/// process.
-std::string stat_from_state(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const auto name_end = stat.rfind(')');
-  return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
-}
-
-/// The text after "NAME:" in /proc/PID/status; "": there is none.
-std::string status_of(const std::string& pid, std::string_view name) {
-  std::ifstream status("/proc/" + pid + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ':')
-      return line.substr(name.size() + 1);
-  }
-  return "";
+std::string folder_of(int pid) {
+  return fmt::format("/proc/{}", pid);
 }
 
 /// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
     unsigned long signals = 0;
-    std::istringstream(status_of(std::to_string(pid), where)) >> std::hex >> signals;
+    std::istringstream(value_after(folder_of(pid) + "/status", where)) >> std::hex >> signals;
     return (signals >> (SIGKILL - 1) & 1U) != 0;
   };
-  return is_pending("SigPnd") || is_pending("ShdPnd");
+  return is_pending("SigPnd:") || is_pending("ShdPnd:");
 }
 
 }  // namespace
 
 char state_of_process(int pid) {
-  const std::string stat = stat_from_state(pid);
+  const std::string stat = process_stat(folder_of(pid));
   return stat.empty() ? '?' : stat.front();
 }
 
 bool runs_this_program(int pid) {
-  struct stat own {};
-  struct stat other {};
-  return ::stat("/proc/self/exe", &own) == 0 &&
-         ::stat(fmt::format("/proc/{}/exe", pid).c_str(), &other) == 0 && own.st_dev == other.st_dev &&
-         own.st_ino == other.st_ino;
+  std::error_code hidden;
+  return std::filesystem::equivalent("/proc/self/exe", folder_of(pid) + "/exe", hidden);
 }
 
 bool is_ending(int pid) {
   if (is_killed(pid)) return true;
-  std::istringstream words(stat_from_state(pid));
+  std::istringstream words(process_stat(folder_of(pid)));
   char state = 'X';
   std::string skipped;
   unsigned long flags = 0;
@@ -282,52 +252,13 @@ bool is_ending(int pid) {
 }
 
 bool is_traced() {
-  return status_of("self", "TracerPid").find_first_not_of("\t 0") != std::string::npos;
+  return value_after("/proc/self/status", "TracerPid:").find_first_not_of('0') != std::string::npos;
 }
 
 }  // namespace lockstep::watchdog
 
-namespace lockstep {
-
-// The interface of the watch; a WatchdogThread does the work.
-
-using watchdog::WatchdogThread;
-
-std::unique_ptr<Watchdog> Watchdog::start(Communicator& comm) {
+std::unique_ptr<lockstep::Watchdog> lockstep::Watchdog::start(Communicator& comm) {
   if (comm.size() == 1) return nullptr;
   auto roll = watchdog::call_roll(comm);
-  if (!roll) return nullptr;
-  return std::unique_ptr<Watchdog>(
-      new Watchdog(comm, std::make_unique<WatchdogThread>(comm, std::move(*roll))));
+  return roll ? std::make_unique<watchdog::WatchdogThread>(comm, std::move(*roll)) : nullptr;
 }
-
-Watchdog::Watchdog(Communicator& comm, std::unique_ptr<WatchdogThread> lookout)
-    : comm_(comm), watchdog_thread_(std::move(lookout)) {
-  comm_.be_watched(this);
-}
-
-Watchdog::~Watchdog() {
-  comm_.be_watched(nullptr);
-}
-
-bool Watchdog::is_over() const noexcept {
-  return watchdog_thread_->is_over();
-}
-
-bool Watchdog::has_patience() const noexcept {
-  return watchdog_thread_->has_patience();
-}
-
-void Watchdog::drop_network() noexcept {
-  watchdog_thread_->drop_network();
-}
-
-bool Watchdog::accounts_for_loss() {
-  return watchdog_thread_->accounts_for_loss();
-}
-
-void Watchdog::leave_alone(int exit_code) {
-  watchdog_thread_->leave_alone(exit_code);
-}
-
-}  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "comm/watch/heartbeat.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/shutdown.hpp"
+#include "comm/watch/watchdog.hpp"
 
 #include <asio.hpp>
 
@@ -21,20 +22,19 @@
 namespace lockstep::watchdog {
 
 /// Runs from construction to destruction, which says goodbye to the others. Public members are for other threads.
-class WatchdogThread {
+class WatchdogThread final : public Watchdog {
  public:
   /// Borrows comm.
   WatchdogThread(Communicator& comm, Rendezvous roll);
-  ~WatchdogThread();
+  ~WatchdogThread() override;
   WatchdogThread(const WatchdogThread&) = delete;
   WatchdogThread& operator=(const WatchdogThread&) = delete;
 
-  bool is_over() const { return shutdown_.is_over(); }
-  bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
-  void drop_network();
-  /// Answers Watchdog::accounts_for_loss().
-  bool accounts_for_loss();
-  void leave_alone(int exit_code);
+  bool is_over() const noexcept override { return shutdown_.is_over(); }
+  bool has_patience() const noexcept override { return patience_.load(std::memory_order_relaxed); }
+  void drop_network() noexcept override;
+  bool accounts_for_loss() override;
+  void leave_alone(int exit_code) override;
 
  private:
   void run();
@@ -42,12 +42,12 @@ class WatchdogThread {
   Beat make_beat();
   void look();
   void look_soon();
+  void look_again_soon();
   void forgive_own_absence(std::int64_t now);
   void look_at_processes(std::int64_t now);
   void look_at_deaths(std::int64_t now);
-  void act_on(const Findings& findings);
   void leave_because_of(const Verdict& verdict);
-  void say_goodbye();
+  void finish(const Message& last);
   void finish_when_sent(int tries);
 
   Communicator& comm_;

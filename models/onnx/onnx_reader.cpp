@@ -146,15 +146,15 @@ class OuterFiles {
 /// Finds or appends the numbers of a tensor; not those of fp64. False: they are not as many as its shape says.
 bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFiles& outer,
                    std::vector<std::byte>& numbers) {
-  std::size_t bytes = 0;
+  const auto bytes = safetensors_tensor_bytes(entry.dtype, entry.shape);
   entry.begin = entry.end = numbers.size();
-  if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes)) return false;
+  if (!bytes) return false;
   if (entry.dtype == "F64") return true;
   if (tensor.proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    const OuterRange range = outer_range(tensor, bytes);
+    const OuterRange range = outer_range(tensor, *bytes);
     if (range.length != bytes) return false;
     entry.begin = outer.find(range, tensor, numbers);
-    entry.end = entry.begin + bytes;
+    entry.end = entry.begin + *bytes;
     return true;
   }
   append_inner(tensor, numbers);

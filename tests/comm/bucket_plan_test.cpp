@@ -98,7 +98,7 @@ TEST(BucketPlanTest, PlanOfSoManyBucketsIsTheBestOfThose) {
   const auto ranges = ranges_of({500, 5000, 20, 3000}, {1e-5, 4e-5, 1e-5, 0});
   const std::vector<LatencyPoint> latency{{1000, 5e-6}, {100000, 60e-6}};
   for (std::size_t buckets = 1; buckets <= 4; ++buckets) {
-    const BucketPlan plan = plan_buckets_in_number(ranges, 8, latency, buckets);
+    const BucketPlan plan = plan_buckets_auto(ranges, 8, latency, buckets);
     ASSERT_EQ(plan.buckets.size(), buckets);
     double best = 1;
     for (unsigned cuts = 0; cuts < 8; ++cuts) {

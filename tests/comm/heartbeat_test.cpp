@@ -47,8 +47,7 @@ class HeartbeatTest : public ::testing::Test {
     for (int rank = 0; rank < 2; ++rank)
       ranks[rank].heartbeat = std::make_unique<Heartbeat>(
           context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, ranks[rank].peers,
-          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
-                               .changed = [this] { ++disturbances; }},
+          Heartbeat::Callbacks{.make_beat = [] { return Beat{}; }, .changed = [this] { ++disturbances; }},
           hello_within_ns);
     for (Rank& rank : ranks) rank.heartbeat->start();
     until([this] { return ranks[0].peers[1].watched && ranks[1].peers[0].watched; });
@@ -139,7 +138,7 @@ TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
   std::vector<Peer> peers = ranks[1].peers;
   peers[0].who.port = low.local_endpoint().port();
   Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
-                 token, peers, {.make_beat = [](const Peer&) { return Beat{}; }, .changed = {}});
+                 token, peers, {.make_beat = [] { return Beat{}; }, .changed = {}});
   high.start();
   tcp::socket socket = low.accept();
   Bytes said(encode(Hello{token, 1, 2}).size());
@@ -285,7 +284,8 @@ Beat sample_beat() {
 
 std::optional<Message> parse(std::span<const std::uint8_t> bytes) {
   Parser parser;
-  return parser.feed(bytes) ? parser.next() : std::nullopt;
+  parser.feed(bytes);
+  return parser.next();
 }
 
 TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
@@ -309,7 +309,7 @@ TEST(WatchdogMessageTest, PiecesOfAnySizeAreWaitedFor) {
     Parser parser;
     std::vector<std::size_t> kinds;
     for (std::size_t i = 0; i < bytes.size(); i += piece) {
-      ASSERT_TRUE(parser.feed(std::span(bytes).subspan(i, std::min(piece, bytes.size() - i))));
+      parser.feed(std::span(bytes).subspan(i, std::min(piece, bytes.size() - i)));
       while (const auto message = parser.next()) kinds.push_back(message->index());
     }
     EXPECT_EQ(kinds, (std::vector<std::size_t>{0, 1})) << piece;
@@ -324,7 +324,6 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
     parser.feed(bytes);
     EXPECT_FALSE(parser.next()) << why;
     EXPECT_TRUE(parser.is_bad()) << why;
-    EXPECT_FALSE(parser.feed(bytes)) << why;
   };
   const std::string http = "GET / HTTP/1.1\r\n\r\n";
   expect_bad({http.begin(), http.end()}, "another protocol");
@@ -375,7 +374,6 @@ TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
   EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
   EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
   EXPECT_EQ(names("nonsense/99").size(), 3U);
-  EXPECT_EQ(address_text(0x0a000005), "10.0.0.5");
 }
 
 }  // namespace

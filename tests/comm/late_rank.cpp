@@ -30,11 +30,11 @@ int main(int argc, char** argv) {
   if (last && where == "init-stopped") std::raise(SIGSTOP);
 
   lockstep::RankWatch watch(ranks);
-  watch.expect(lockstep::Meeting::kInit, where.starts_with("init") ? kShort : kLong);
+  watch.expect("MPI_Init", where.starts_with("init") ? kShort : kLong);
   const lockstep::MpiRuntime runtime(nullptr, nullptr);
   const auto comm = lockstep::make_mpi_communicator(runtime, kLong);
   watch.met();
   if (last && where == "finalize") stay_away();
-  watch.expect(lockstep::Meeting::kFinalize, where == "finalize" ? kShort : kLong);
+  watch.expect("MPI_Finalize", where == "finalize" ? kShort : kLong);
   return 0;
 }

@@ -40,7 +40,7 @@ class WatchersTest : public ::testing::Test {
       }
       of(rank).heartbeat = std::make_unique<Heartbeat>(
           context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, of(rank).peers,
-          Heartbeat::Callbacks{.make_beat = [this, rank](const Peer&) { return ++of(rank).beats, Beat{}; },
+          Heartbeat::Callbacks{.make_beat = [this, rank] { return ++of(rank).beats, Beat{}; },
                                .changed = [this, rank] { ++of(rank).changes; }});
     }
     for (Rank& rank : ranks) rank.heartbeat->start();

@@ -13,9 +13,8 @@ namespace {
 
 /// Every byte of every tensor must be readable, and a copy of the file must hold the same.
 void use(const lockstep::SafetensorsFile& file) {
-  const auto copy =
-      lockstep::SafetensorsFile::parse(lockstep::write_safetensors(file.tensors(), file.metadata()), "copy");
-  if (copy.tensors().size() != file.tensors().size() || copy.metadata() != file.metadata()) std::abort();
+  const auto copy = lockstep::SafetensorsFile::parse(lockstep::write_safetensors(file.tensors()), "copy");
+  if (copy.tensors().size() != file.tensors().size()) std::abort();
   for (const lockstep::TensorView& tensor : file.tensors()) {
     const auto& twin = copy.require(tensor.name, tensor.dtype, tensor.shape);
     if (twin.bytes.size() != tensor.bytes.size()) std::abort();

@@ -105,7 +105,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
  protected:
   GoldenLayersTest()
       : image_(GetParam().image),
-        file_(SafetensorsFile::read(test::source_path(GetParam().file))),
+        file_(test::read_safetensors(test::source_path(GetParam().file))),
         network_(Network::parse(GetParam().yaml, GetParam().name, image_, kClasses)),
         images_(
             values<float>("images", "F32",

@@ -41,7 +41,7 @@ std::string golden_path() {
 class GoldenTrainingTest : public testing::Test {
  protected:
   GoldenTrainingTest()
-      : file_(SafetensorsFile::read(golden_path())),
+      : file_(test::read_safetensors(golden_path())),
         images_(test::values_of<std::uint8_t>(file_, "images", "U8", {kSamples, kFeatures})),
         labels_(test::values_of<std::uint8_t>(file_, "labels", "U8", {kSamples})),
         order_(test::values_of<std::int16_t>(file_, "order", "I16", {kSteps, kBatch})),

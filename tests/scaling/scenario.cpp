@@ -74,15 +74,14 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
   std::size_t bytes = 0;
   for (const GradientRange& range : profile.ranges) bytes += range.size * kBytes;
   const auto latency = latency_of_model(kind, cluster, bytes, kBytes);
-  return {.cluster = cluster,
-          .kind = kind,
-          .buckets_asked = buckets,
-          .plan = buckets == 0 ? plan_buckets_auto(profile.ranges, kBytes, latency)
-                               : plan_buckets_in_number(profile.ranges, kBytes, latency,
-                                                        std::min(buckets, profile.ranges.size())),
-          .computing = profile.computing(),
-          .bound = all_reduce_bound(cluster, bytes / kBytes, kBytes),
-          .simulated = {}};
+  return {
+      .cluster = cluster,
+      .kind = kind,
+      .buckets_asked = buckets,
+      .plan = plan_buckets_auto(profile.ranges, kBytes, latency, std::min(buckets, profile.ranges.size())),
+      .computing = profile.computing(),
+      .bound = all_reduce_bound(cluster, bytes / kBytes, kBytes),
+      .simulated = {}};
 }
 
 SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, double spread,

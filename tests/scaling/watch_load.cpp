@@ -55,7 +55,7 @@ class OtherRanks {
     for (std::size_t i = 0; i < acceptors.size(); ++i) {
       heartbeats_.push_back(std::make_unique<Heartbeat>(
           context, std::move(acceptors[i]), static_cast<int>(i) + 1, token, peers_[i],
-          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; }, .changed = [] {}}));
+          Heartbeat::Callbacks{.make_beat = [] { return Beat{}; }, .changed = [] {}}));
       heartbeats_.back()->start();
     }
   }

@@ -3,10 +3,15 @@
 /// Numbers of the files in tests/golden.
 #pragma once
 
+#include "common/env.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
+
+inline SafetensorsFile read_safetensors(const std::string& path) {
+  return SafetensorsFile::parse(Env::posix().read(path), path);
+}
 
 /// @throws DataError  there is no such tensor, or it has another type or shape
 template <typename T>

@@ -58,13 +58,11 @@ struct TensorsSoFar {
 void tensor_fields(auto&& archive, CheckpointParameter& tensor, TensorsSoFar& so_far) {
   archive("name", tensor.name);
   archive("shape", tensor.shape);
-  std::size_t bytes = 0;
-  const bool fits =
-      tensor.shape.size() <= kMaxSafetensorsRank && safetensors_tensor_bytes("F32", tensor.shape, &bytes);
-  archive.require(fits, "shape", "one that fits into memory");
-  archive.require(bytes <= std::numeric_limits<std::size_t>::max() - so_far.bytes, "shape",
+  const auto bytes = safetensors_tensor_bytes("F32", tensor.shape);
+  archive.require(bytes && tensor.shape.size() <= kMaxSafetensorsRank, "shape", "one that fits into memory");
+  archive.require(*bytes <= std::numeric_limits<std::size_t>::max() - so_far.bytes, "shape",
                   "one that fits into memory together with those before it");
-  so_far.bytes += bytes;
+  so_far.bytes += *bytes;
   archive.require(so_far.names.insert(tensor.name).second, "name", "another than those before it");
 }
 

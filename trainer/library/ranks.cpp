@@ -93,7 +93,7 @@ struct Mpi::Inside {
 
   void finalize() {
     world.reset();
-    if (watch) watch->expect(Meeting::kFinalize, time_limit);
+    if (watch) watch->expect("MPI_Finalize", time_limit);
     comm.reset();
     runtime.reset();
   }
@@ -154,8 +154,7 @@ Mpi::Mpi(int& argc, char**& argv, std::chrono::duration<double> time_limit)
     inside_->comm = make_lone_rank(time_limit);
   } else {
     inside_->watch.emplace(this_launch().world_size);
-    inside_->watch->expect(Meeting::kInit,
-                           std::max<std::chrono::duration<double>>(time_limit, kLeastForStart));
+    inside_->watch->expect("MPI_Init", std::max<std::chrono::duration<double>>(time_limit, kLeastForStart));
     inside_->runtime.emplace(&argc, &argv);
     inside_->comm = make_mpi_communicator(*inside_->runtime, time_limit);
     inside_->watch->met();

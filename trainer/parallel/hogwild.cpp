@@ -201,7 +201,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 
 SharedWeights::SharedWeights(Communicator& comm, std::size_t count)
     : memory_(share_memory(comm, count * sizeof(float))),
-      weights_(reinterpret_cast<float*>(memory_->bytes().data()), count) {}
+      weights_(reinterpret_cast<float*>(memory_.get()), count) {}
 
 void SharedWeights::read(std::span<float> into) const {
   LOCKSTEP_CHECK(into.size() == weights_.size());

@@ -37,7 +37,7 @@ class SharedWeights {
   void move(std::span<const float> before, std::span<const float> after);
 
  private:
-  std::unique_ptr<SharedMemory> memory_;
+  SharedMemory memory_;
   std::span<float> weights_;
 };
 

@@ -65,7 +65,7 @@ bool wanted_by_all(Communicator& comm, bool wanted) {
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
   RankWatch watch(this_launch().world_size);
-  watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
+  watch.expect("MPI_Init", std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
   const auto comm = make_mpi_communicator(runtime, timeout);
   std::unique_ptr<Watchdog> watchdog;
@@ -76,7 +76,7 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   watch.met();
   if (code == 0) code = run_or_abort(*comm, watchdog.get(), body);
   watchdog.reset();
-  watch.expect(Meeting::kFinalize, timeout);
+  watch.expect("MPI_Finalize", timeout);
   return comm->rank() == 0 ? code : 0;
 }
 

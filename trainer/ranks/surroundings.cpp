@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// sched_getaffinity, statvfs, /proc and /sys.
-#include "common/cgroups.hpp"
 #include "common/machine.hpp"
 #include "trainer/ranks/checks.hpp"
 

@@ -31,7 +31,7 @@ std::vector<std::string> machines_of(Communicator& comm);
 /// @param machines  of all ranks
 /// @param now       this rank's clock
 ClockReading compare_clocks(Communicator& comm, const std::vector<std::string>& machines,
-                            const std::function<std::int64_t()>& now = Timeline::now);
+                            const std::function<std::int64_t()>& now = clock_ns);
 
 /// This rank's clock and rank 0's, which may run at slightly different speeds.
 struct ClockLine {

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
@@ -81,7 +82,7 @@ TEST_F(CheckpointTest, WhateverTheOptimiserRemembersComesBackByItsName) {
   state.optimizer = {{"exp_avg", state.weights}, {"exp_avg_sq", state.optimizer[0].values}};
   const std::string path = save_checkpoint(env_, run_.path(), state);
   EXPECT_EQ(load_checkpoint(env_, path).optimizer, state.optimizer);
-  const auto file = SafetensorsFile::read(path + "/" + kOptimizerFile);
+  const auto file = test::read_safetensors(path + "/" + kOptimizerFile);
   EXPECT_EQ(file.tensors().front().name, "exp_avg.fc.weight");
   EXPECT_EQ(file.require("exp_avg_sq.fc.weight", "F32", {2, 3}).bytes.size(), 24U);
 }
@@ -95,7 +96,7 @@ TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {
 }
 
 TEST_F(CheckpointTest, ModelFileIsPlainSafetensors) {
-  const auto file = SafetensorsFile::read(save(3) + "/" + kModelFile);
+  const auto file = test::read_safetensors(save(3) + "/" + kModelFile);
   EXPECT_EQ(file.tensors()[0].name, "fc.weight");
   EXPECT_EQ(file.require("fc.weight", "F32", {2, 3}).bytes.size(), 24U);
 }

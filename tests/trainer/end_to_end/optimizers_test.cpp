@@ -4,6 +4,7 @@
 /// the version in which momentum was all that an optimiser remembered. ways_test.cpp has ranks, devices,
 /// stops and proofs.
 #include "common/safetensors.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -58,7 +59,7 @@ TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
         directory, device,
         keys + "train.max_steps=3 run.checkpoint_every_steps=1 run.keep.last=5 parallel.device=" + device);
     const auto tensors = [&](const std::string& step, const std::string& file) {
-      return SafetensorsFile::read(run.directory + "/checkpoints/step-0000000" + step + "/" + file);
+      return test::read_safetensors(run.directory + "/checkpoints/step-0000000" + step + "/" + file);
     };
     const auto model1 = tensors("1", "model.safetensors"), model3 = tensors("3", "model.safetensors");
     const auto remembered = tensors("3", "optimizer.safetensors");

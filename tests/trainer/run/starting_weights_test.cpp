@@ -44,7 +44,7 @@ AlignedBuffer<float> weights_from_pytorch(const Network& network) {
 TEST(StartingWeightsTest, StateDictOfPyTorchGivesItsLogits) {
   const Network network = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
   const auto weights = weights_from_pytorch(network);
-  const auto answers = SafetensorsFile::read(golden("torch_answers.safetensors"));
+  const auto answers = test::read_safetensors(golden("torch_answers.safetensors"));
   const auto images = test::values_of<float>(answers, "images", "F32", {kSamples, 2, 9, 12});
   const auto logits = test::values_of<double>(answers, "logits", "F64", {kSamples, kClasses});
   Execution execution(network, kSamples);
@@ -70,7 +70,7 @@ TEST(StartingWeightsTest, WhatTheFileLacksIsNamed) {
 /// As torch.compile around DistributedDataParallel makes them.
 TEST(StartingWeightsTest, WordsThatBeginAllNamesAreLeftOutAndSaid) {
   const Network network = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
-  const auto file = SafetensorsFile::read(golden("torch_state_dict.safetensors"));
+  const auto file = test::read_safetensors(golden("torch_state_dict.safetensors"));
   std::vector<TensorView> tensors = file.tensors();
   for (TensorView& tensor : tensors) tensor.name = "_orig_mod.module." + tensor.name;
   Job job;

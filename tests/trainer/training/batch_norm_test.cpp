@@ -37,7 +37,7 @@ layers:
 
 const SafetensorsFile& batch_norm_golden() {
   static const SafetensorsFile file =
-      SafetensorsFile::read(test::source_path("tests/golden/batch_norm.safetensors"));
+      test::read_safetensors(test::source_path("tests/golden/batch_norm.safetensors"));
   return file;
 }
 

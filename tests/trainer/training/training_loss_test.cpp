@@ -20,7 +20,7 @@ constexpr double kRate = 0.2;
 
 const SafetensorsFile& golden() {
   static const SafetensorsFile file =
-      SafetensorsFile::read(test::source_path("tests/golden/losses.safetensors"));
+      test::read_safetensors(test::source_path("tests/golden/losses.safetensors"));
   return file;
 }
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kStepsPerEpoch = 5;
 template <typename T>
 std::vector<T> golden(const std::string& name, const char* dtype) {
   static const SafetensorsFile file =
-      SafetensorsFile::read(test::source_path("tests/golden/averages.safetensors"));
+      test::read_safetensors(test::source_path("tests/golden/averages.safetensors"));
   return test::values_of<T>(file, name, dtype, {kSteps, kParameters});
 }
 

@@ -40,7 +40,7 @@ ParameterLayout layout_of_two_layers() {
 /// Result of PyTorch's training: a file of tests/golden.
 struct Golden {
   explicit Golden(const std::string& name, ParameterLayout trained)
-      : file(SafetensorsFile::read(test::source_path(name))), layout(std::move(trained)) {}
+      : file(test::read_safetensors(test::source_path(name))), layout(std::move(trained)) {}
 
   template <typename T>
   std::vector<T> values_of(const std::string& name, const char* dtype,
