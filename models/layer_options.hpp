@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The options of one layer as its YAML says them: `conv2d: {out: 10, kernel: 5}`, `max_pool: 2`, or `relu`.
+/// The options of one layer as its YAML says them: `conv2d: {out: 10, kernel: 5}`, `max_pool: 2`, or `relu`. And the
+/// kinds of layers that a network file may name.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -22,6 +24,7 @@ struct KernelSize {
 };
 
 class Layer;
+struct LayerPlace;  // models/layer.hpp
 
 /// A layer before another.
 struct EarlierLayer {
@@ -99,6 +102,17 @@ class LayerOptions {
   YAML::Node options_;
   std::string_view main_key_;
 };
+
+struct LayerKind {
+  std::string_view kind;               ///< as in YAML: "max_pool"
+  std::string_view default_name;       ///< "pool": layers without a name are pool1, pool2, ...
+  std::string_view main_key;           ///< the option meant by `max_pool: 2`; empty: there is none
+  std::vector<std::string_view> keys;  ///< all options
+  std::function<std::unique_ptr<Layer>(const LayerOptions& options, const LayerPlace& place)> make;
+};
+
+/// All kinds, in the order in which messages list them.
+std::span<const LayerKind> layer_catalogue();
 
 // Bounds of networks. They keep every size within int and every offset within what one
 // MPI call can send. docs/models.md states them, and so does each error.

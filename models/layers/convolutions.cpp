@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -299,7 +298,6 @@ class ConvTranspose2dLayer final : public WeightedLayer {
                                         tensors.weights, nullptr, tensors.dx);
     cpu::conv2d_forward(convolution_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   std::optional<std::string> beyond_device() const override {
     const Conv2dShape& s = convolution_;
     if (std::max({s.in_channels, s.out_channels, s.in_height}) <= kMaxDeviceSide) return {};
@@ -341,19 +339,21 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   Conv2dShape convolution_;
 };
 
-constexpr std::array<std::string_view, 8> kConvKeys{"name",    "out",      "kernel", "stride",
-                                                    "padding", "dilation", "groups", "bias"};
-constexpr std::array<std::string_view, 9> kConvTransposeKeys{
-    "name", "out", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias"};
-
 }  // namespace
 
-std::span<const LayerKind> convolution_kinds() {
-  static const std::array<LayerKind, 2> kKinds{{
-      {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
-      {"conv_transpose2d", "conv", "", kConvTransposeKeys, ConvTranspose2dLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> convolution_kinds() {
+  return {
+      {"conv2d",
+       "conv",
+       "",
+       {"name", "out", "kernel", "stride", "padding", "dilation", "groups", "bias"},
+       Conv2dLayer::make},
+      {"conv_transpose2d",
+       "conv",
+       "",
+       {"name", "out", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias"},
+       ConvTranspose2dLayer::make},
+  };
 }
 
 }  // namespace lockstep

@@ -42,8 +42,8 @@ class BatchNormLayer final : public Layer, public BatchLayer {
       : Layer(place, place.input), options_(options) {
     const int size = input().channels;
     if (options.affine) {
-      add_parameter("weight", size, Parameter::Initial::kOnes);
-      add_parameter("bias", size, Parameter::Initial::kZeros);
+      add_parameter("weight", {size}, Parameter::Initial::kOnes);
+      add_parameter("bias", {size}, Parameter::Initial::kZeros);
     }
     add_kept("running_mean", size, Parameter::Initial::kZeros);
     add_kept("running_var", size, Parameter::Initial::kOnes);
@@ -91,7 +91,6 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     cpu::batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
                              weight_of(tensors.weights), tensors.dx, cpu::to_find(tensors.maxima_of_dx));
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.batch_norm_forward(pass.stream, shape_of(pass), tensors.x, channels_in(tensors.statistics),
                                 weight_of(tensors.weights), bias_of(tensors.weights), tensors.y);
@@ -259,7 +258,6 @@ class GroupNormLayer final : public Layer {
     cpu::group_norm_backward(shape_of(pass.batch), tensors.x, tensors.dy, weight_of(tensors.weights),
                              statistics_in(tensors.saved), tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.group_norm_forward(pass.stream, shape_of(pass.batch), options_.eps, tensors.x,
                                 weight_of(tensors.weights), bias_of(tensors.weights),
@@ -286,19 +284,14 @@ class GroupNormLayer final : public Layer {
   GroupNormOp options_;
 };
 
-constexpr std::array<std::string_view, 4> kBatchNormKeys{"name", "eps", "momentum", "affine"};
-constexpr std::array<std::string_view, 3> kLayerNormKeys{"name", "eps", "affine"};
-constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps", "affine"};
-
 }  // namespace
 
-std::span<const LayerKind> norm_kinds() {
-  static const std::array<LayerKind, 3> kKinds{{
-      {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
-      {"layer_norm", "ln", "", kLayerNormKeys, GroupNormLayer::make_layer_norm},
-      {"group_norm", "gn", "groups", kGroupNormKeys, GroupNormLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> norm_kinds() {
+  return {
+      {"batch_norm", "bn", "", {"name", "eps", "momentum", "affine"}, BatchNormLayer::make},
+      {"layer_norm", "ln", "", {"name", "eps", "affine"}, GroupNormLayer::make_layer_norm},
+      {"group_norm", "gn", "groups", {"name", "groups", "eps", "affine"}, GroupNormLayer::make},
+  };
 }
 
 }  // namespace lockstep

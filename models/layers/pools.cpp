@@ -147,7 +147,6 @@ class AdaptiveAvgPoolLayer final : public Layer {
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::adaptive_avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.adaptive_avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
   }
@@ -176,7 +175,6 @@ class GlobalAvgPoolLayer final : public Layer {
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.global_avg_pool_forward(pass.stream, input(), pass.batch, tensors.x, tensors.y);
   }
@@ -185,19 +183,15 @@ class GlobalAvgPoolLayer final : public Layer {
   }
 };
 
-constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
-constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
-
 }  // namespace
 
-std::span<const LayerKind> pool_kinds() {
-  static const std::array<LayerKind, 4> kKinds{{
-      {"max_pool", "pool", "kernel", kPoolKeys, make_window_pool<MaxPoolLayer>},
-      {"avg_pool", "pool", "kernel", kPoolKeys, make_window_pool<AvgPoolLayer>},
-      {"global_avg_pool", "pool", "", kNameOnly, make_without_options<GlobalAvgPoolLayer>},
-      {"adaptive_avg_pool", "pool", "out", kAdaptiveKeys, AdaptiveAvgPoolLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> pool_kinds() {
+  return {
+      {"max_pool", "pool", "kernel", {"name", "kernel", "stride", "padding"}, make_window_pool<MaxPoolLayer>},
+      {"avg_pool", "pool", "kernel", {"name", "kernel", "stride", "padding"}, make_window_pool<AvgPoolLayer>},
+      {"global_avg_pool", "pool", "", {"name"}, make_without_options<GlobalAvgPoolLayer>},
+      {"adaptive_avg_pool", "pool", "out", {"name", "out"}, AdaptiveAvgPoolLayer::make},
+  };
 }
 
 }  // namespace lockstep
