@@ -102,8 +102,7 @@ std::vector<std::size_t> output_tensors(Layers layers) {
 // A run is a layer that splits its outputs, and the channelwise layers after it. Another run is one with sums over
 // the batch, and the steps after it.
 
-std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
-                                     const std::vector<bool>& branched) {
+std::vector<ChannelRun> channel_runs(Layers layers, const std::vector<bool>& branched) {
   const auto goes_on = [&](std::size_t last) { return last + 1 < layers.size() && !branched[last]; };
   std::vector<ChannelRun> runs;
   for (std::size_t i = 0; i < layers.size(); ++i) {
