@@ -34,8 +34,8 @@ struct StageMemory {
 };
 
 struct PartMemory {
-  StageMemory input;
-  std::vector<StageMemory> stages;
+  StageMemory input = {};
+  std::vector<StageMemory> stages = {};
   std::uint64_t output_gradient = 0;  ///< numbers: as others bring it
 };
 

@@ -148,11 +148,9 @@ class DropoutLayer final : public Layer {
 
   DropoutLayer(const LayerPlace& place, Unit unit, float probability)
       : Layer(place, place.input), unit_(unit), probability_(probability) {}
-  static std::unique_ptr<Layer> make_elementwise(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<DropoutLayer>(place, Unit::kElement, options.probability("p", 0.5F));
-  }
-  static std::unique_ptr<Layer> make_channelwise(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<DropoutLayer>(place, Unit::kChannel, options.probability("p", 0.5F));
+  template <Unit kUnit>
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    return std::make_unique<DropoutLayer>(place, kUnit, options.probability("p", 0.5F));
   }
 
   std::string describe() const override {
@@ -190,8 +188,6 @@ class DropoutLayer final : public Layer {
   float probability_;
 };
 
-// Their options.
-
 }  // namespace
 
 std::vector<LayerKind> activation_kinds() {
@@ -206,8 +202,8 @@ std::vector<LayerKind> activation_kinds() {
       {"silu", "silu", "", {"name"}, ActivationLayer::make<Activation::kSilu>},
       {"hardsigmoid", "hsigmoid", "", {"name"}, ActivationLayer::make<Activation::kHardSigmoid>},
       {"hardswish", "hswish", "", {"name"}, ActivationLayer::make<Activation::kHardSwish>},
-      {"dropout", "drop", "p", {"name", "p"}, DropoutLayer::make_elementwise},
-      {"dropout2d", "drop", "p", {"name", "p"}, DropoutLayer::make_channelwise},
+      {"dropout", "drop", "p", {"name", "p"}, DropoutLayer::make<DropoutLayer::Unit::kElement>},
+      {"dropout2d", "drop", "p", {"name", "p"}, DropoutLayer::make<DropoutLayer::Unit::kChannel>},
   };
 }
 

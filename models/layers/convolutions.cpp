@@ -57,12 +57,11 @@ std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, 
 /// @throws ConfigError  if an option is wrong
 Conv2dShape read_convolution(const LayerOptions& options, const LayerPlace& place, bool is_transposed) {
   const KernelSize kernel = options.kernel();
-  Conv2dShape shape;
-  shape.batch = 1;
-  shape.in_channels = place.input.channels;
-  shape.out_channels = options.outputs();
-  shape.kernel_height = kernel.height;
-  shape.kernel_width = kernel.width;
+  Conv2dShape shape{.batch = 1,
+                    .in_channels = place.input.channels,
+                    .out_channels = options.outputs(),
+                    .kernel_height = kernel.height,
+                    .kernel_width = kernel.width};
   shape.stride = options.integer("stride", 1, kMaxKernel, 1);
   shape.groups = options.common_divisor("groups", shape.in_channels, shape.out_channels);
   shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);

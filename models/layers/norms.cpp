@@ -17,6 +17,16 @@
 namespace lockstep {
 namespace {
 
+/// eps and affine of all kinds.
+template <typename Op>
+Op read_norm(const LayerOptions& options) {
+  constexpr double kLeastEps = 1e-12;  // far above what sums lose
+  Op chosen;
+  chosen.eps = options.number("eps", {kLeastEps, 1}, 1e-5);
+  chosen.affine = options.yes_or_no("affine", true);
+  return chosen;
+}
+
 // The layer `batch_norm: {eps: 1e-5, momentum: 0.1, affine: true}`.
 
 /// The channels in the block of bytes that an execution keeps for the layer.
@@ -32,14 +42,8 @@ const BatchNormChannel* channels_in(const std::byte* statistics) {
 /// trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
 class BatchNormLayer final : public Layer, public BatchLayer {
  public:
-  struct Options {
-    double eps = 1e-5;
-    double momentum = 0.1;
-    bool affine = true;
-  };
-
-  BatchNormLayer(const LayerPlace& place, const Options& options)
-      : Layer(place, place.input), options_(options) {
+  BatchNormLayer(const LayerPlace& place, const BatchNormOp& options, double momentum)
+      : Layer(place, place.input), options_(options), momentum_(static_cast<float>(momentum)) {
     const int size = input().channels;
     if (options.affine) {
       add_parameter("weight", {size}, Parameter::Initial::kOnes);
@@ -50,18 +54,13 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   }
   /// @throws ConfigError  if an option is wrong
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    constexpr double kLeastEps = 1e-12;  // far above what sums lose
-    Options chosen;
-    chosen.eps = options.number("eps", {kLeastEps, 1}, chosen.eps);
-    chosen.momentum = options.number("momentum", {0, 1}, chosen.momentum);
-    chosen.affine = options.yes_or_no("affine", chosen.affine);
-    return std::make_unique<BatchNormLayer>(place, chosen);
+    auto chosen = read_norm<BatchNormOp>(options);
+    chosen.input = place.input;
+    return std::make_unique<BatchNormLayer>(place, chosen, options.number("momentum", {0, 1}, 0.1));
   }
 
   std::string describe() const override { return "batch_norm"; }
-  LayerOp op() const override {
-    return BatchNormOp{.input = input(), .eps = options_.eps, .affine = options_.affine};
-  }
+  LayerOp op() const override { return options_; }
   bool needs_input() const override { return true; }
   const BatchLayer* over_batch() const override { return this; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -131,9 +130,8 @@ class BatchNormLayer final : public Layer, public BatchLayer {
       set_batch_gradients(words + c * kBatchNormWords, samples * pixels(), channels_in(statistics)[c]);
   }
   void move_kept(const std::byte* statistics, float* kept) const override {
-    const auto momentum = static_cast<float>(options_.momentum);
     for (std::size_t c = 0; c < channels(); ++c)
-      move_running_statistics(channels_in(statistics)[c], momentum, kept[c], kept[channels() + c]);
+      move_running_statistics(channels_in(statistics)[c], momentum_, kept[c], kept[channels() + c]);
   }
   void device_forward_sums(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors,
                            std::int64_t* words) const override {
@@ -159,8 +157,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   }
   void device_move_kept(const DeviceLayerPass& pass, const std::byte* statistics, const StepState* state,
                         float* kept) const override {
-    pass.ops.batch_norm_move(pass.stream, input().channels, static_cast<float>(options_.momentum),
-                             channels_in(statistics), state, kept);
+    pass.ops.batch_norm_move(pass.stream, input().channels, momentum_, channels_in(statistics), state, kept);
   }
 
  private:
@@ -177,20 +174,12 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     return options_.affine ? weights + channels() : nullptr;
   }
 
-  Options options_;
+  BatchNormOp options_;
+  float momentum_;
 };
 
 // The layers `layer_norm: {eps: 1e-5, affine: true}` and `group_norm: {groups: 8, eps: 1e-5, affine: true}`, also
 // written `group_norm: 8`.
-
-/// eps and affine of both kinds.
-GroupNormOp read_norm(const LayerOptions& options) {
-  constexpr double kLeastEps = 1e-12;  // far above what sums lose
-  GroupNormOp chosen;
-  chosen.eps = options.number("eps", {kLeastEps, 1}, 1e-5);
-  chosen.affine = options.yes_or_no("affine", true);
-  return chosen;
-}
 
 /// A vector is [channels], as in PyTorch.
 std::vector<int> all_dimensions(const ImageShape& shape) {
@@ -220,7 +209,7 @@ class GroupNormLayer final : public Layer {
   /// @throws ConfigError, ShapeError  if an option is wrong
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
     const ImageShape& input = place.input;
-    GroupNormOp chosen = read_norm(options);
+    auto chosen = read_norm<GroupNormOp>(options);
     const int groups = options.integer("groups", 1, kMaxOutputs);
     if (input.channels % groups != 0) {
       options.fail_shape(fmt::format("{} groups do not divide {}; write groups: 1, or another divisor",
@@ -230,7 +219,7 @@ class GroupNormLayer final : public Layer {
     return std::make_unique<GroupNormLayer>(place, chosen);
   }
   static std::unique_ptr<Layer> make_layer_norm(const LayerOptions& options, const LayerPlace& place) {
-    GroupNormOp chosen = read_norm(options);
+    auto chosen = read_norm<GroupNormOp>(options);
     chosen.shape = {1, 1, place.input.features(), 1};
     chosen.whole_layer = true;
     return std::make_unique<GroupNormLayer>(place, chosen);

@@ -62,11 +62,8 @@ class WindowPoolLayer : public Layer {
 template <typename Pool>
 std::unique_ptr<Layer> make_window_pool(const LayerOptions& options, const LayerPlace& place) {
   const ImageShape& input = place.input;
-  Pool2dShape shape;
-  shape.batch = 1;
-  shape.channels = input.channels;
-  shape.in_height = input.height;
-  shape.in_width = input.width;
+  Pool2dShape shape{
+      .batch = 1, .channels = input.channels, .in_height = input.height, .in_width = input.width};
   shape.kernel = options.integer("kernel", 1, kMaxPoolKernel, 2);
   shape.stride = options.integer("stride", 1, kMaxKernel, shape.kernel);
   shape.padding = options.integer("padding", 0, shape.kernel / 2, 0);

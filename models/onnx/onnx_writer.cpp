@@ -186,21 +186,17 @@ class GraphWriter {
     return {"image.normalised"};
   }
 
-  Value add(const Conv2dShape& op, const Value& x) {
-    onnx::NodeProto& node = add_node("Conv", with_parameters(image(x)));
-    set_window(node, {op.kernel_height, op.kernel_width}, op.stride, op.padding);
-    if (op.dilation != 1) set(node, "dilations", {op.dilation, op.dilation});
-    if (op.groups != 1) set(node, "group", op.groups);
-    return {output_name()};
-  }
-  Value add(const ConvTransposeOp& op, const Value& x) {
-    const Conv2dShape& s = op.convolution;
-    onnx::NodeProto& node = add_node("ConvTranspose", with_parameters(image(x)));
+  Value convolution(const char* op, const Conv2dShape& s, int output_padding, const Value& x) {
+    onnx::NodeProto& node = add_node(op, with_parameters(image(x)));
     set_window(node, {s.kernel_height, s.kernel_width}, s.stride, s.padding);
-    if (const int more = op.output_padding(); more != 0) set(node, "output_padding", {more, more});
+    if (output_padding != 0) set(node, "output_padding", {output_padding, output_padding});
     if (s.dilation != 1) set(node, "dilations", {s.dilation, s.dilation});
     if (s.groups != 1) set(node, "group", s.groups);
     return {output_name()};
+  }
+  Value add(const Conv2dShape& op, const Value& x) { return convolution("Conv", op, 0, x); }
+  Value add(const ConvTransposeOp& op, const Value& x) {
+    return convolution("ConvTranspose", op.convolution, op.output_padding(), x);
   }
   Value add(const LinearShape& /*op*/, const Value& x) {
     set(add_node("Gemm", with_parameters(flat(x))), "transB", 1);

@@ -109,13 +109,8 @@ std::map<std::string, std::string> texts_of_keys(const Job& job) {
 // Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
 // and the promise about ranks.
 
-namespace {
-
-constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
-
-}  // namespace
-
 Job for_ranks(Job job, int ranks) {
+  constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
   DataSection& data = job.data;
   if (data.per_rank_batch == 0) return job;
   const std::int64_t wanted = data.per_rank_batch * ranks;
@@ -213,8 +208,7 @@ std::string value_of(const std::vector<std::string>& arguments, std::size_t opti
 std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
                                                const std::vector<std::string>& unknown) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].starts_with("-")) continue;
-    if (std::find(unknown.begin(), unknown.end(), arguments[i]) == unknown.end()) continue;
+    if (!arguments[i].starts_with("-") || std::ranges::find(unknown, arguments[i]) == unknown.end()) continue;
     const std::string name = name_of(arguments[i]);
     const JobKey* exact = find_job_key(name);
     if (const JobKey* key = exact != nullptr ? exact : key_called(name))

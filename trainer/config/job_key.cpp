@@ -6,34 +6,13 @@
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
 #include "trainer/config/job_values.hpp"
+#include "trainer/device/device_name.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-
-namespace lockstep {
-
-std::string_view JobKey::section() const {
-  const std::size_t dot = path.rfind('.');
-  return dot == path.npos ? std::string_view() : std::string_view(path).substr(0, dot);
-}
-
-bool JobKey::is_called(std::string_view name) const {
-  return leaf() == name || std::ranges::find(other_names, name) != other_names.end();
-}
-
-JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
-  other_names = std::move(names);
-  return std::move(*this);
-}
-
-JobKey&& JobKey::such_as(std::string_view value) && {
-  example = value;
-  return std::move(*this);
-}
-
-}  // namespace lockstep
+#include <array>
 
 namespace lockstep::job_keys {
 namespace {
@@ -65,6 +44,19 @@ Kind<std::string> text(std::string expected,
     return accept(value);
   };
   return {.expected = std::move(expected), .read = read, .write = format_yaml_text};
+}
+
+/// " (did you mean 'cuda:1'?)" for "gpu:1" and the like, or a misspelt name; "" for others.
+std::string device_hint(const std::string& text) {
+  for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
+    if (!text.starts_with(gpu)) continue;
+    std::string index = text.substr(gpu.size());
+    if (index.starts_with(':')) index.erase(0, 1);
+    const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
+    if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
+  }
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
+  return did_you_mean(text, kNames);
 }
 
 /// `value`, if that is so.

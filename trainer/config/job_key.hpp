@@ -5,6 +5,9 @@
 
 #include "trainer/config/job.hpp"
 
+#include <yaml-cpp/mark.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,7 +34,7 @@ using ValueHint = std::function<std::string(const std::string& value)>;
 /// Fault in a refused value of several parts, in words, and its place; "": `expected` says it all.
 struct FoundFault {
   std::string text;
-  int line = -1, column = -1;  ///< from 0; -1: where the value begins
+  YAML::Mark place = YAML::Mark::null_mark();  ///< null: where the value begins
 };
 using ValueFault = std::function<FoundFault(const YAML::Node&)>;
 
@@ -54,12 +57,23 @@ struct JobKey {
   /// "lr" of "train.optimizer.lr"
   std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }
   /// "train.optimizer" of "train.optimizer.lr"; "" at the top
-  std::string_view section() const;
+  std::string_view section() const {
+    const std::size_t dot = path.rfind('.');
+    return std::string_view(path).substr(0, dot == path.npos ? 0 : dot);
+  }
   /// Here, or in other programs.
-  bool is_called(std::string_view name) const;
+  bool is_called(std::string_view name) const {
+    return leaf() == name || std::ranges::find(other_names, name) != other_names.end();
+  }
 
-  JobKey&& also_called(std::vector<std::string_view> names) &&;
-  JobKey&& such_as(std::string_view value) &&;
+  JobKey&& also_called(std::vector<std::string_view> names) && {
+    other_names = std::move(names);
+    return std::move(*this);
+  }
+  JobKey&& such_as(std::string_view value) && {
+    example = value;
+    return std::move(*this);
+  }
 };
 
 }  // namespace lockstep

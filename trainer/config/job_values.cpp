@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of faults and strategies, and paths below the home directory.
 #include "trainer/config/job_values.hpp"
 
 #include "common/env.hpp"
@@ -17,18 +17,6 @@
 #include <utility>
 
 namespace lockstep {
-
-std::string device_hint(const std::string& text) {
-  for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
-    if (!text.starts_with(gpu)) continue;
-    std::string index = text.substr(gpu.size());
-    if (index.starts_with(':')) index.erase(0, 1);
-    const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
-    if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
-  }
-  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
-  return did_you_mean(text, kNames);
-}
 
 // A word, for some followed by an amount.
 
