@@ -131,11 +131,9 @@ class Conv2dLayer final : public WeightedLayer {
   }
   int gradient_terms(int grain) const override { return is_int16() ? 1 : GradientSplit(shape_, grain).terms; }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(shape_of(pass, tensors), pass.samples, operand_x(tensors),
-                                          operand_dy(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(shape_of(pass, tensors), pass, tensors, operand_x(tensors),
+                                    operand_dy(tensors));
     cpu::conv2d_backward_weights(
         shape_of(pass, tensors), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
         {tensors.gradients + weights_before(pass),
@@ -268,11 +266,9 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     return std::max(GradientSplit(convolution_, grain).terms, of_bias);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_dy(tensors),
-                                          operand_x(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(convolution_of(pass.batch), pass, tensors, operand_dy(tensors),
+                                    operand_x(tensors));
     const int terms = gradient_terms(pass.grain);
     const std::size_t stride = tensors.term_stride;
     const auto fill_up = [&](float* gradient, std::size_t size, const GradientSplit& split) {

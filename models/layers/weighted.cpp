@@ -95,11 +95,9 @@ class LinearLayer final : public WeightedLayer {
     cpu::linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_x(tensors),
-                                          operand_dy(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(convolution_of(pass.batch), pass, tensors, operand_x(tensors),
+                                    operand_dy(tensors));
     cpu::linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
                                  bias_gradient(tensors, 1));
   }
