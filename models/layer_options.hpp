@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,10 +51,8 @@ class LayerOptions {
   /// @param main_key  "kernel" for `max_pool: 2`; empty if there is no such short form
   LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key);
 
-  /// A whole number in [least, most].
-  int integer(const std::string& key, int least, int most, int fallback) const;
-  /// Must be there.
-  int integer(const std::string& key, int least, int most) const;
+  /// A whole number in [least, most]. Without a fallback it must be there.
+  int integer(const std::string& key, int least, int most, std::optional<int> fallback = {}) const;
   struct Range {
     double least = 0, most = 0;
   };
@@ -75,7 +74,7 @@ class LayerOptions {
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
   /// With an output that fits.
   /// @param input  shape of the input
-  /// @param such   the outputs that fit, in words: "4x26x26 or 4"
+  /// @param such   the outputs that fit, in words: "4x26x26 or 4"; "": all do
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& input,
                              const std::function<bool(const ImageShape&)>& fits,
                              const std::string& such) const;
@@ -92,8 +91,6 @@ class LayerOptions {
  private:
   YAML::Node find(const std::string& key) const;
   YAML::Node require(const std::string& key) const;
-  /// The name of a layer, whether there is one or not.
-  YAML::Node require_layer_name(const std::string& key) const;
   int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
   [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
