@@ -35,6 +35,7 @@ struct FaultName {
   Kind kind;
   std::string_view example;
   std::vector<AmountUnit> units = {};  ///< units of the amount; empty: it has none
+  Fault::Pattern pattern = Fault::Pattern::kOne;
 };
 
 const std::vector<FaultName>& names() {
@@ -46,8 +47,8 @@ const std::vector<FaultName>& names() {
       {"busy", Kind::kBusy, "busy 10%", {{"%", 1e-2, 1e4}}},
       {"drop-network", Kind::kDropNetwork, "drop-network"},
       {"flip-bit", Kind::kFlipBit, "flip-bit"},
-      {"flip-bits", Kind::kFlipBit, "flip-bits sums"},
-      {"stuck-bit", Kind::kFlipBit, "stuck-bit link"},
+      {"flip-bits", Kind::kFlipBit, "flip-bits sums", {}, Fault::Pattern::kSeveral},
+      {"stuck-bit", Kind::kFlipBit, "stuck-bit link", {}, Fault::Pattern::kStuck},
       {"stale-message", Kind::kStale, "stale-message"},
       {"swapped-message", Kind::kSwapped, "swapped-message"},
       {"wrong-forward", Kind::kWrongForward, "wrong-forward"},
@@ -66,11 +67,6 @@ std::optional<double> parse_amount(std::string_view text, const std::vector<Amou
     return *number * unit.factor;
   }
   return std::nullopt;
-}
-
-Fault::Pattern pattern_of(std::string_view word) {
-  if (word == "flip-bits") return Fault::Pattern::kSeveral;
-  return word == "stuck-bit" ? Fault::Pattern::kStuck : Fault::Pattern::kOne;
 }
 
 /// "weights", "gradient 1234:40": after "flip-bit ".
@@ -105,10 +101,9 @@ std::optional<Fault> parse_fault(std::string_view name) {
   const auto found = std::ranges::find(names(), word, &FaultName::word);
   if (found == names().end()) return std::nullopt;
   if (found->kind == Kind::kFlipBit && word.size() != name.size())
-    return parse_flip(name.substr(word.size() + 1), pattern_of(word));
+    return parse_flip(name.substr(word.size() + 1), found->pattern);
   if (found->units.empty())
-    return word == name ? std::optional(Fault{.kind = found->kind, .pattern = pattern_of(word)})
-                        : std::nullopt;
+    return word == name ? std::optional(Fault{.kind = found->kind, .pattern = found->pattern}) : std::nullopt;
   if (word.size() == name.size()) return std::nullopt;
   const auto amount = parse_amount(name.substr(word.size() + 1), found->units);
   if (!amount) return std::nullopt;

@@ -3,6 +3,7 @@
 /// Meaning of some keys' values: names of faults and strategies, and paths below the home directory.
 #pragma once
 
+#include "trainer/device/device_name.hpp"
 #include "trainer/training/optimizers/sections.hpp"
 
 #include <cstdint>

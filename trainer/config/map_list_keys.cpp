@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Values that are lists of maps: data.augment and train.groups.
 #include "common/printable.hpp"
-#include "common/yaml.hpp"
 #include "data/augmentation.hpp"
-#include "trainer/config/job_key.hpp"
+#include "trainer/config/key_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,9 +32,10 @@ std::string shown(const YAML::Node& node) {
   return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
 }
 
-std::vector<std::string_view> kind_names() {
+template <typename Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
   std::vector<std::string_view> names;
-  for (const AugmentKindRow& row : augment_kinds()) names.push_back(row.name);
+  for (const auto& row : rows) names.push_back(row.name);
   return names;
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string_view> kind_names() {
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (row.name == name) return row;
-  const auto names = kind_names();
+  const auto names = names_of(augment_kinds());
   std::string hint = did_you_mean(name, names);
   for (const AugmentKindRow& row : augment_kinds())
     if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
@@ -78,8 +78,7 @@ Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& ro
 }
 
 std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
-  std::vector<std::string_view> names;
-  for (const AugmentOption& option : row.options) names.push_back(option.name);
+  const auto names = names_of(row.options);
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
     throw MapFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
@@ -98,9 +97,8 @@ void check_options(const Augmentation& entry, const AugmentKindRow& row, const s
                                  option.expected())};
   }
   if (!row.wants_one || is_any_above_0) return;
-  std::vector<std::string_view> names;
-  for (const AugmentOption& option : row.options) names.push_back(option.name);
-  throw MapFault{fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names, " or "))};
+  throw MapFault{
+      fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names_of(row.options), " or "))};
 }
 
 Augmentation read_entry(const YAML::Node& node) {
