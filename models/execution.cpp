@@ -163,9 +163,7 @@ std::uint64_t execution_bytes(const Network& network, int columns, const Network
 
 std::uint64_t kernel_scratch_bytes(const Network& network, int columns) {
   std::uint64_t most = 0;
-  for (const auto& layer : network.layers()) {
-    most = std::max(most, layer->scratch_numbers(columns));
-  }
+  for (const auto& layer : network.layers()) most = std::max(most, layer->scratch_numbers(columns));
   return checked_product(most, sizeof(float));
 }
 

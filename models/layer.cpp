@@ -54,9 +54,8 @@ std::string to_string(const ImageShape& shape) {
 
 std::vector<Cut> cuts_of(const Network& network) {
   std::vector<Cut> cuts;
-  for (std::size_t i = 0; i < network.layers().size(); ++i) {
+  for (std::size_t i = 0; i < network.layers().size(); ++i)
     if (const BatchLayer* over_batch = network.layers()[i]->over_batch()) cuts.push_back({i, over_batch});
-  }
   return cuts;
 }
 

@@ -58,10 +58,9 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
   if (!node.IsDefined()) return fallback;
   const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
   const float result = static_cast<float>(value.value_or(-1));
-  if (!value || *value < 0 || result >= 1 || (result == 0 && *value > 0)) {
+  if (!value || *value < 0 || result >= 1 || (result == 0 && *value > 0))
     fail(node.Mark(),
          fmt::format("{} must be a number from 0 to below 1, not {}{}", key, shown(node), remark(node)));
-  }
   return result;
 }
 
@@ -105,10 +104,9 @@ KernelSize LayerOptions::kernel() const {
     const int size = to_integer(node, "kernel", 1, kMaxKernel);
     return {size, size};
   }
-  if (node.size() != 2) {
+  if (node.size() != 2)
     fail(node.Mark(),
          fmt::format("kernel must be one number or [height, width], not a list of {}", node.size()));
-  }
   return {to_integer(node[0], "kernel height", 1, kMaxKernel),
           to_integer(node[1], "kernel width", 1, kMaxKernel)};
 }

@@ -123,8 +123,8 @@ inline constexpr std::uint64_t kMaxParameters = 2147483647;  ///< in one network
 inline constexpr std::size_t kMaxLayers = 1024;
 
 // On a GPU a kernel numbers elements with 31 bits, and the blocks of a grid with 16: see check_device_limits.
-inline constexpr std::uint64_t kMaxDeviceElements =
-    2147483647;                                             ///< in a tensor, all samples of a rank together
+/// In a tensor, all samples of a rank together.
+inline constexpr std::uint64_t kMaxDeviceElements = 2147483647;
 inline constexpr int kMaxDeviceSide = 65535;                ///< channels and height of a convolution
 inline constexpr std::int64_t kMaxDeviceSamples = 2097120;  ///< on a rank in one step
 

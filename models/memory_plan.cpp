@@ -64,9 +64,8 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors) {
 
 std::vector<bool> layers_that_branch(Layers layers) {
   std::vector<bool> branches(layers.size());
-  for (const auto& layer : layers) {
+  for (const auto& layer : layers)
     if (const auto from = layer->branch()) branches[*from] = true;
-  }
   return branches;
 }
 

@@ -68,9 +68,8 @@ std::vector<std::string> known_models() {
   for (const auto& [name, yaml] : kShippedModels) names.emplace(name);
   for (const fs::path& directory : model_directories()) {
     std::error_code ignored;
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored))
       if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
-    }
   }
   return {names.begin(), names.end()};
 }

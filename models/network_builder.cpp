@@ -60,10 +60,9 @@ class NetworkBuilder {
   NetworkBuilder(const std::string& file, const ImageShape& input, int classes, UnreadLayers unread,
                  Precision precision, std::span<const LayerKind> own)
       : file_(file), unread_(unread), own_(own) {
-    if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures) {
+    if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures)
       throw ShapeError(fmt::format("{}: an input of {}x{}x{} is not one to {} numbers", file, input.channels,
                                    input.height, input.width, kMaxFeatures));
-    }
     if (classes < 1 || classes > kMaxClasses)
       throw ShapeError(fmt::format("{}: {} classes; expected 1 to {}", file, classes, kMaxClasses));
     std::vector<std::string_view> kinds = all_kinds();
@@ -88,9 +87,8 @@ class NetworkBuilder {
       fail(document, "'layers' is missing; write layers: and one '- ...' line for each layer");
     if (!layers.IsSequence() || layers.size() == 0)
       fail(layers, "'layers' must be a list with at least one layer");
-    if (layers.size() > kMaxLayers) {
+    if (layers.size() > kMaxLayers)
       fail(layers, fmt::format("{} layers are too many; at most {}", layers.size(), kMaxLayers));
-    }
     for (const YAML::Node& entry : layers) add_layer(entry);
     for (Parameter& tensor : network_.parameters_.kept) tensor.offset += network_.parameters_.size;
     check_end(layers);
@@ -137,10 +135,9 @@ class NetworkBuilder {
 
   void append(std::unique_ptr<Layer> layer, const LayerOptions& options) {
     const ImageShape& shape = layer->output();
-    if (features_of(shape) > kMaxFeatures) {
+    if (features_of(shape) > kMaxFeatures)
       options.fail_shape(fmt::format("an output of {}x{}x{} is more than the {} numbers a layer may have",
                                      shape.channels, shape.height, shape.width, kMaxFeatures));
-    }
     ParameterLayout& layout = network_.parameters_;
     layout.size += layer->parameter_size();
     options.require_weights(layout.size);
@@ -153,12 +150,11 @@ class NetworkBuilder {
   void check_end(const YAML::Node& layers) const {
     if (network_.parameters_.size == 0) fail(layers, "nothing to train: add a conv2d or linear layer");
     const Layer& last = *network_.layers_.back();
-    if (const ImageShape& shape = last.output(); shape.features() != network_.classes_) {
+    if (const ImageShape& shape = last.output(); shape.features() != network_.classes_)
       fail_shape(
           fmt::format("layer {}: the network ends with an output of {}, but the data has {}; "
                       "end with '- linear: classes'",
                       last.name(), to_string(shape), counted(network_.classes_, "class")));
-    }
     // backward reads the output of most activations, and by then the logits are overwritten with their gradient.
     const std::vector<std::size_t> tensors = output_tensors(network_.layers_);
     for (std::size_t i = tensors.size(); i-- > 0 && tensors[i] == tensors.back();) {
@@ -205,9 +201,8 @@ class NetworkBuilder {
   }
 
   const LayerKind& kind_of(const YAML::Node& entry) const {
-    if (!entry.IsScalar() && !(entry.IsMap() && entry.size() == 1)) {
+    if (!entry.IsScalar() && !(entry.IsMap() && entry.size() == 1))
       fail(entry, "a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'");
-    }
     const std::string written = entry.IsScalar() ? entry.Scalar() : entry.begin()->first.Scalar();
     for (const auto kinds : {layer_catalogue(), own_})
       if (const auto found = std::ranges::find(kinds, written, &LayerKind::kind); found != kinds.end())

@@ -123,9 +123,8 @@ std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stag
 Epilogue without_dropout(const Epilogue& epilogue) {
   Epilogue kept = epilogue;
   kept.count = 0;
-  for (int i = 0; i < epilogue.count; ++i) {
+  for (int i = 0; i < epilogue.count; ++i)
     if (epilogue.steps[i].kind != EpilogueKind::kDropout) kept.steps[kept.count++] = epilogue.steps[i];
-  }
   return kept;
 }
 

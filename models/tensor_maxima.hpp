@@ -67,8 +67,8 @@ class TensorMaxima {
     for (cpu::ColumnMaxima& maxima : all) maxima.are_found = false;
   }
 
-  std::vector<std::size_t>
-      tensor_;  ///< for the input, then for each layer's output: its place among activations
+  /// For the input, then for each layer's output: its place among activations.
+  std::vector<std::size_t> tensor_;
   std::vector<cpu::ColumnMaxima> activations_, gradients_;
   AlignedBuffer<std::uint32_t> bits_;
 };

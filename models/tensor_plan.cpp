@@ -253,9 +253,8 @@ class Planner {
   }
 
   void keep_activations() {
-    for (const Tensor& tensor : tensors_) {
+    for (const Tensor& tensor : tensors_)
       lifetimes_.push_back({tensor.bytes, tensor.producer, tensor.producer});
-    }
     const auto keep = [&](std::size_t t, std::size_t moment) {
       lifetimes_[t].last = std::max(lifetimes_[t].last, moment);
     };
@@ -273,9 +272,8 @@ class Planner {
   void keep_again() {
     const std::size_t tensors = lifetimes_.size();
     lifetimes_.resize(tensors + tensors_.size());
-    for (std::size_t i = layer_count(); i-- > 0;) {
+    for (std::size_t i = layer_count(); i-- > 0;)
       if (again_[i]) lifetimes_[tensors + y_[i]].first = again_at_[i];
-    }
     for (std::size_t i = 0; i < layer_count(); ++i) {
       for_each_use(i, [&](std::size_t t, bool in_backward) {
         if (!remade_[t] || !(again_[i] || in_backward)) return;
@@ -300,17 +298,15 @@ class Planner {
   }
 
   void keep_saved() {
-    for (std::size_t i = 0; i < layer_count(); ++i) {
+    for (std::size_t i = 0; i < layer_count(); ++i)
       lifetimes_.push_back({layer(i).saved_bytes(batch_), i, again_[i] ? i : backward_at_[i]});
-    }
   }
 
   /// Keeps branches from the last layer with that branch, the first one in backward. They last until each
   /// joins the gradient of the layer after it.
   void keep_branches() {
-    for (std::size_t i = first_trained_; i < layer_count(); ++i) {
+    for (std::size_t i = first_trained_; i < layer_count(); ++i)
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
-    }
     for (std::size_t i = 0; i < layer_count(); ++i) {
       lifetimes_.emplace_back();
       if (!has_branch_gradient(i)) continue;
@@ -344,9 +340,8 @@ class Planner {
     }
   }
   void widen(std::size_t first, std::size_t last) {
-    for (Lifetime& life : lifetimes_) {
+    for (Lifetime& life : lifetimes_)
       if (life.first >= first && life.first <= last) life.first = first;
-    }
     keep_until(first, last);
   }
   void keep_until(std::size_t first, std::size_t last) {

@@ -283,18 +283,16 @@ std::uint64_t next_input_bytes(const Network& network, std::int64_t samples) {
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {
   const std::string lower = fmt::format("lower {}", spelling().global_batch);
   if (fewer.empty()) fewer = lower;
-  if (samples > kMaxDeviceSamples) {
+  if (samples > kMaxDeviceSamples)
     throw ShapeError(
         fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); "
                     "{} or use more ranks",
                     samples, kMaxDeviceSamples, fewer));
-  }
   for (const auto& layer : network.layers()) {
     check_tensor(*layer, layer->input(), samples, fewer);
     check_tensor(*layer, layer->output(), samples, fewer);
-    if (const auto what = layer->beyond_device()) {
+    if (const auto what = layer->beyond_device())
       fail(*layer, fmt::format("{} is beyond what a GPU's grid can have ({})", *what, kMaxDeviceSide));
-    }
   }
 }
 

@@ -130,11 +130,11 @@ class DeviceExecution {
     DeviceBuffer<float> y;            ///< [output, batch]
     DeviceBuffer<std::uint8_t> mask;  ///< the epilogue's, or what its head saved
     DeviceBuffer<float> gradient_memory;
-    DeviceBuffer<float>
-        detour;  ///< gradient of y, where the stage after it cannot store through the epilogue
+    /// Gradient of y, where the stage after it cannot store through the epilogue.
+    DeviceBuffer<float> detour;
     DeviceBuffer<float> from_branches;  ///< gradient that branches of y bring, to be added to dy
-    bool adds_to_dbranch =
-        false;            ///< another head with this branch, after this one, has written its gradient
+    /// Another head with this branch, after this one, has written its gradient.
+    bool adds_to_dbranch = false;
     float* dy = nullptr;  ///< gradient of y; null: stored_through
     /// [before_epilogue, batch]: separate memory, or another's with equal numbers
     float* gradient = nullptr;

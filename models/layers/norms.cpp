@@ -211,10 +211,9 @@ class GroupNormLayer final : public Layer {
     const ImageShape& input = place.input;
     auto chosen = read_norm<GroupNormOp>(options);
     const int groups = options.integer("groups", 1, kMaxOutputs);
-    if (input.channels % groups != 0) {
+    if (input.channels % groups != 0)
       options.fail_shape(fmt::format("{} groups do not divide {}; write groups: 1, or another divisor",
                                      groups, counted(input.channels, "channel")));
-    }
     chosen.shape = {1, groups, input.channels, input.height * input.width};
     return std::make_unique<GroupNormLayer>(place, chosen);
   }

@@ -45,9 +45,8 @@ std::string shown(const YAML::Node& node) {
 std::string hint_for(const YAML::Node& node, const JobKey& key) {
   if (node.IsScalar()) return key.hint ? key.hint(node.Scalar()) : did_you_mean(node.Scalar(), key.choices);
   if (!node.IsSequence() || !key.hint) return "";
-  for (const auto& entry : node) {
+  for (const auto& entry : node)
     if (std::string hint = entry.IsScalar() ? key.hint(entry.Scalar()) : ""; !hint.empty()) return hint;
-  }
   return "";
 }
 
@@ -77,11 +76,10 @@ YAML::Node load_yaml_value(const std::string& value, const std::string& source) 
   std::size_t comment = value.find('#');
   while (comment != value.npos && comment > 0 && !is_space(value[comment - 1]))
     comment = value.find('#', comment + 1);
-  if (padded || comment != value.npos) {
+  if (padded || comment != value.npos)
     throw ConfigError(
         fmt::format("{}: {}; remove it", source,
                     padded ? "white space at an end of the value" : "in YAML a comment begins with the '#'"));
-  }
   return load_strict_yaml(value, source);
 }
 
@@ -100,12 +98,11 @@ class JobReader {
     const YAML::Node root = load_strict_yaml(yaml, file);
     if (root.IsNull()) return;
     if (!root.IsMap()) fail(root.Mark(), "a job file is a map such as 'model: net'");
-    if (const YAML::Node layers = root["layers"]; layers.IsDefined()) {
+    if (const YAML::Node layers = root["layers"]; layers.IsDefined())
       fail(layers.Mark(),
            fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
                        "'model={}' after another job file",
                        file, file));
-    }
     read_section(root, "");
   }
 
@@ -196,11 +193,10 @@ class JobReader {
   void settle_foreign(const JobKey& key) {
     if (!job_.gives(key.path)) return;
     const JobKey& choice = *find_job_key(choice_path(key));
-    if (!overridden_.contains(choice.path) || overridden_.contains(key.path)) {
+    if (!overridden_.contains(choice.path) || overridden_.contains(key.path))
       fail_at(job_, key.path,
               fmt::format("{} is for {} {}; remove it for {}", key.path, choice.leaf(), owners_text(key),
                           choice.write(job_)));
-    }
     key.read(YAML::Load(key.write(Job())), job_);
     job_.places.erase(key.path);
   }
