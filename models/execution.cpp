@@ -139,7 +139,7 @@ void Execution::begin_backward(float* gradient) {
 bool Execution::backward_to_cut(const BackwardTarget& target, std::int64_t* words) {
   for (; next_ > plan_.first_trained; --next_) {
     const std::size_t i = next_ - 1;
-    // What it and those before it need, and was not kept, is made again first.
+    // Makes again first what it and those before it need, and was not kept.
     if (std::exchange(made_again_, i) != i)
       for (const std::size_t again : plan_.again[i]) forward(plan_.back, again);
     if (stops_at(i)) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the YAML of a network to its layers, shapes inferred on the way, and what must hold at the end.
+/// From the YAML of a network to its layers, shapes inferred on the way. It checks what must hold at the end.
 #include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"

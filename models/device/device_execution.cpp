@@ -240,7 +240,7 @@ void DeviceExecution::queue_move_kept(Stream& stream) {
   }
 }
 
-// What a network takes of a device, and what a grid cannot hold.
+// Needs of a network on a device, and what a grid cannot hold.
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Kinds of keys: how their values are read from YAML, written and described; and the row of the schema that a field is.
+/// Kinds of keys: how their values are read from YAML, written and described. And the key of a field of Job.
 #pragma once
 
 #include "common/yaml.hpp"
