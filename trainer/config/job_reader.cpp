@@ -83,17 +83,12 @@ YAML::Node load_yaml_value(const std::string& value, const std::string& source) 
   return load_strict_yaml(value, source);
 }
 
-/// Name derived from the job file: "mnist" for "launch/jobs/mnist.yaml".
-std::string name_of_job(const std::string& file) {
-  const auto stem = std::filesystem::path(file).stem().string();
-  return stem.empty() || stem.starts_with('.') ? Job().name : stem;
-}
-
 /// Fills a job from a file and then from overrides, by the schema, and remembers where each value came from.
 class JobReader {
  public:
   JobReader(const std::string& yaml, const std::string& file) : source_(file) {
-    job_.name = name_of_job(file);
+    const auto stem = std::filesystem::path(file).stem().string();  // "mnist" of "launch/jobs/mnist.yaml"
+    if (!stem.empty() && !stem.starts_with('.')) job_.name = stem;
     job_.places[""] = file + ": ";
     const YAML::Node root = load_strict_yaml(yaml, file);
     if (root.IsNull()) return;
