@@ -172,15 +172,13 @@ class DeviceExecution {
   /// True if the gradient of the input of a unit is wanted.
   bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }
   const float* branch_of(const Unit& unit) const;
-  /// Adds what branches bring to the gradient of the output of a unit.
-  void join_branches(Stream& stream, Unit& unit, int batch);
   /// From dy to the gradient of a unit.
-  void through_epilogue(Stream& stream, Unit& unit, int batch);
+  void through_epilogue(Stream& stream, Unit& unit);
   /// On `side`, but for the last one.
   void backward_unit_weights(Stream& main, Stream& side, std::size_t i, const DeviceGradient& gradient,
                              const DeviceGradientReady& on_ready);
   void backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient);
-  /// From the gradient of unit i to that of the one before.
+  /// From the gradient of unit i to that of the one before, to which what branches bring is added.
   void backward_data(Stream& stream, std::size_t i);
 
   DeviceOps& ops_;
