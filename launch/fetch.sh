@@ -7,8 +7,9 @@
 
 reason=
 
-# property FILE COLUMN: of the file's line in the table of data sets (4: bytes, 5: checksum).
-property() { awk -v set="$set" -v file="$1" -v column="$2" '$1 == "file" && $2 == set && $3 == file { print $column }' "$table"; }
+# entry KIND COLUMN [NAME]: of the set's lines of that kind in the table of data sets, or of those of that name alone (3: name, 4: bytes,
+# 5: checksum).
+entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' "$table"; }
 
 # digest TOOL PATH: bare hexadecimal digits.
 digest() { "$1" <"$2" | cut -d ' ' -f 1; }
@@ -16,7 +17,7 @@ digest() { "$1" <"$2" | cut -d ' ' -f 1; }
 # is_genuine FILE PATH: PATH holds the uncompressed bytes that FILE must have.
 is_genuine() {
   local bytes check size
-  bytes=$(property "$1" 4) check=$(property "$1" 5)
+  bytes=$(entry file 4 "$1") check=$(entry file 5 "$1")
   size=$(stat -L -c %s "$2")
   [ "$size" -eq "$bytes" ] || { reason="$1 has $size bytes instead of $bytes"; return 1; }
   [[ $check != md5:* ]] || [ "${check#md5:}" = "$(digest md5sum "$2")" ] || { reason="$1 has the wrong MD5 checksum"; return 1; }
@@ -25,7 +26,7 @@ is_genuine() {
 # is_genuine_gz FILE PATH: the same of PATH compressed.
 is_genuine_gz() {
   local check
-  check=$(property "$1" 5)
+  check=$(entry file 5 "$1")
   case $check in
     gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || { reason="$1.gz has the wrong SHA-256 checksum"; return 1; } ;;
     *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || { reason="$1.gz is damaged or of another set (MD5 checksum)"; return 1; } ;;
@@ -35,7 +36,7 @@ is_genuine_gz() {
 # unpack FILE PART TARGET: the uncompressed bytes of a download, never more than one byte too many.
 unpack() {
   local bytes check
-  bytes=$(property "$1" 4) check=$(property "$1" 5)
+  bytes=$(entry file 4 "$1") check=$(entry file 5 "$1")
   if [[ $2 == *.gz ]]; then
     [[ $check != gz-sha256:* ]] || is_genuine_gz "$1" "$2" || return 1
     gzip -dc "$2" 2>/dev/null | head -c $((bytes + 1)) >"$3" && return 0
@@ -47,35 +48,32 @@ unpack() {
   fi
 }
 
-# archive COLUMN: of the line of the set's archive (3: name, 4: bytes, 5: checksum); nothing where it has none.
-archive() { awk -v set="$set" -v column="$1" '$1 == "archive" && $2 == set { print $column }' "$table"; }
-
 # member FILE BYTES PART: a file of the archive PART, never more than BYTES and one, into .partial as FILE.unpacked.
 member() {
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
-  { tar -xzOf "$3" -- "$(awk -v set="$set" '$1 == "folder" && $2 == set { print $3 }' "$table")/$1" 2>/dev/null || true; } |
+  { tar -xzOf "$3" -- "$(entry folder 3)/$1" 2>/dev/null || true; } |
     head -c $(($2 + 1)) >"$unpacked"
 }
 
 # accept_archive PART: verifies the set's archive and takes its files out of it, those of the table and no others.
 accept_archive() {
   local name file
-  [ "$(stat -c %s "$1")" -eq "$(archive 4)" ] || { reason="$(archive 3) has $(stat -c %s "$1") bytes instead of $(archive 4)"; return 1; }
-  [ "md5:$(digest md5sum "$1")" = "$(archive 5)" ] || { reason="$(archive 3) has the wrong MD5 checksum"; return 1; }
+  [ "$(stat -c %s "$1")" -eq "$(entry archive 4)" ] || { reason="$(entry archive 3) has $(stat -c %s "$1") bytes instead of $(entry archive 4)"; return 1; }
+  [ "md5:$(digest md5sum "$1")" = "$(entry archive 5)" ] || { reason="$(entry archive 3) has the wrong MD5 checksum"; return 1; }
   for file in "${files[@]}"; do
-    member "$file" "$(property "$file" 4)" "$1"
+    member "$file" "$(entry file 4 "$file")" "$1"
     is_genuine "$file" "$dest/.partial/$file.unpacked" || return 1
     mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || { reason="cannot write $dest/$file"; return 1; }
   done
-  name=$(awk -v set="$set" '$1 == "names" && $2 == set { print $3 }' "$table")
+  name=$(entry names 3)
   [ -z "$name" ] || { member "$name" 65536 "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
   rm -f -- "$1"
 }
 
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
 accept() {
-  [ "$1" != "$(archive 3)" ] || { accept_archive "$2"; return; }
+  [ "$1" != "$(entry archive 3)" ] || { accept_archive "$2"; return; }
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
   if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then

@@ -26,8 +26,9 @@ is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -l
 # require_whole NAME TEXT LEAST [MOST]: or this is a wrong command line.
 require_whole() { is_whole "$2" "$3" "${4:-999999999}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
 
-# print_help FILE: the script's own opening comment, from its third comment line on.
+# print_help FILE: the script's own opening comment, from its third comment line on. help_if_asked FILE ARGUMENT...: that, and out.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
+help_if_asked() { [[ ${2:-} != -h && ${2:-} != --help ]] || { print_help "$1" && exit 0; }; }
 
 # latest_line LOG: its last line, short: "[12/300] kernels/cpu/activation.cpp" for "[12/300] Building CXX object kernels/...".
 latest_line() {
@@ -102,9 +103,7 @@ tell_contents() {
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"
-  elif ! command -v sudo >/dev/null; then
-    return 69
-  elif sudo -n true 2>/dev/null || [ -t 2 ]; then
+  elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 2 ]; }; then
     sudo "$@"
   else
     return 69
@@ -113,9 +112,7 @@ as_root() {
 
 # allow_mpi_as_root: Open MPI refuses to start as root unless told twice; in a container root is who we are.
 allow_mpi_as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  fi
+  [ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
 # allow_mpi_without_network: Open MPI's processes talk over TCP at their start even within one machine, and Open MPI 4 leaves
@@ -143,6 +140,7 @@ build_jobs() {
   local cores by_memory
   cores=$(nproc)
   by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo 2>/dev/null)
-  [ "${by_memory:-$cores}" -ge 1 ] || by_memory=1
-  if [ "${by_memory:-$cores}" -lt "$cores" ]; then echo "$by_memory"; else echo "$cores"; fi
+  by_memory=${by_memory:-$cores}
+  [ "$by_memory" -ge 1 ] || by_memory=1
+  echo $((by_memory < cores ? by_memory : cores))
 }

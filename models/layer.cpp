@@ -3,9 +3,7 @@
 /// The parts of a layer that do not depend on its kind.
 #include "models/layer.hpp"
 
-#include "common/error.hpp"
 #include "models/batch_layer.hpp"
-#include "models/device_layer.hpp"
 
 #include <fmt/format.h>
 
@@ -25,14 +23,11 @@ std::size_t total_size(const std::vector<Parameter>& tensors) {
                          [](std::size_t sum, const Parameter& tensor) { return sum + tensor.size; });
 }
 
-/// A vector after those that are there.
-void append(std::vector<Parameter>& tensors, const std::string& name, int size, std::size_t offset,
-            Parameter::Initial initial) {
-  tensors.push_back({.name = name,
-                     .shape = {size},
-                     .offset = offset + total_size(tensors),
-                     .size = static_cast<std::size_t>(size),
-                     .initial = initial});
+/// Appends a tensor. @param offset  that of the first one
+void append(std::vector<Parameter>& tensors, std::size_t offset, const std::string& name,
+            const std::vector<int>& shape, Parameter::Initial initial, int fan_in) {
+  const std::size_t size = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+  tensors.push_back({name, shape, offset + total_size(tensors), size, fan_in, initial});
 }
 
 }  // namespace
@@ -41,43 +36,13 @@ std::size_t Layer::parameter_size() const {
   return total_size(parameters_);
 }
 
-void Layer::add_parameter(const std::string& what, int size, Parameter::Initial initial) {
-  append(parameters_, name() + "." + what, size, parameter_offset(), initial);
-}
-
 void Layer::add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial,
                           int fan_in) {
-  add_parameter(what, std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()), initial);
-  parameters_.back().shape = shape;
-  parameters_.back().fan_in = fan_in;
+  append(parameters_, parameter_offset(), name() + "." + what, shape, initial, fan_in);
 }
 
 void Layer::add_kept(const std::string& what, int size, Parameter::Initial initial) {
-  append(kept_, name() + "." + what, size, kept_offset(), initial);
-}
-
-void Layer::device_forward(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/) const {
-  LOCKSTEP_CHECK(!"a stage of its own");
-}
-
-void Layer::device_backward_weights(const DeviceLayerPass& /*pass*/,
-                                    const DeviceLayerTensors& /*tensors*/) const {
-  LOCKSTEP_CHECK(!"a stage with parameters");
-}
-
-void Layer::device_backward_data(const DeviceLayerPass& /*pass*/,
-                                 const DeviceLayerTensors& /*tensors*/) const {
-  LOCKSTEP_CHECK(!"a stage of its own");
-}
-
-void Layer::add_weight(const std::vector<int>& shape, int fan_in) {
-  const std::size_t size = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-  parameters_.push_back({name() + ".weight", shape, parameter_offset(), size, fan_in});
-}
-
-void Layer::add_bias(int outputs, int fan_in) {
-  add_parameter("bias", outputs, Parameter::Initial::kRandom);
-  parameters_.back().fan_in = fan_in;
+  append(kept_, kept_offset(), name() + "." + what, {size}, initial, 0);
 }
 
 std::string to_string(const ImageShape& shape) {
@@ -89,9 +54,8 @@ std::string to_string(const ImageShape& shape) {
 
 std::vector<Cut> cuts_of(const Network& network) {
   std::vector<Cut> cuts;
-  for (std::size_t i = 0; i < network.layers().size(); ++i) {
+  for (std::size_t i = 0; i < network.layers().size(); ++i)
     if (const BatchLayer* over_batch = network.layers()[i]->over_batch()) cuts.push_back({i, over_batch});
-  }
   return cuts;
 }
 

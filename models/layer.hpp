@@ -4,6 +4,7 @@
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
+#include "common/error.hpp"
 #include "kernels/cpu/int16/column_maxima.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/shapes.hpp"
@@ -152,10 +153,12 @@ class Layer {
 
   // On a GPU. The passes are those of layers whose form is a stage; the defaults must not be called.
 
-  virtual DeviceForm device_form() const = 0;
+  virtual DeviceForm device_form() const { return {}; }
   /// Describes what is larger in this layer than a GPU's grid can have; none: nothing.
   virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
-  virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  virtual void device_forward(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/) const {
+    LOCKSTEP_CHECK(!"a stage of its own");
+  }
   /// Runs the last layer of a network and the loss of its output in one launch. The gradient of y takes its place,
   /// and with a dx that is written, too. False, and nothing is queued: they need separate launches.
   virtual bool device_forward_loss(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/,
@@ -163,17 +166,18 @@ class Layer {
     return false;
   }
   /// Accumulates this layer's gradients, grain by grain.
-  virtual void device_backward_weights(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
-  virtual void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  virtual void device_backward_weights(const DeviceLayerPass& /*pass*/,
+                                       const DeviceLayerTensors& /*tensors*/) const {
+    LOCKSTEP_CHECK(!"a stage with parameters");
+  }
+  virtual void device_backward_data(const DeviceLayerPass& /*pass*/,
+                                    const DeviceLayerTensors& /*tensors*/) const {
+    LOCKSTEP_CHECK(!"a stage of its own");
+  }
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);
-  /// Gives the layer NAME.weight of this shape, and after it NAME.bias.
-  void add_weight(const std::vector<int>& shape, int fan_in);
-  void add_bias(int outputs, int fan_in);
-  /// Gives it the vector NAME.what, after those that it has; trained, or only kept.
-  void add_parameter(const std::string& what, int size, Parameter::Initial initial);
-  /// Gives it a parameter of this shape. @param fan_in  of a random one
+  /// Gives the layer the tensor NAME.what, after those that it has; trained, or only kept. @param fan_in  of a random one
   void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial,
                      int fan_in = 0);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);

@@ -26,14 +26,15 @@ std::string shown(const YAML::Node& node) {
   return node.IsSequence() ? "a list" : "nothing";
 }
 
-/// "there are conv1, relu1 of that shape": the last few.
+/// "; with an output of 4x26x26 there are conv1, relu1": the last few.
 std::string what_fits(std::vector<std::string_view> names, const std::string& wanted,
                       const std::string& such) {
-  if (names.empty()) return fmt::format("there is none with an output of {}", such);
   const std::string hint = did_you_mean(wanted, names);
+  if (such.empty()) return hint;
+  if (names.empty()) return fmt::format("; there is none with an output of {}", such);
   constexpr std::size_t kMost = 8;
   if (names.size() > kMost) names.erase(names.begin(), names.end() - kMost);
-  return fmt::format("with an output of {} there {} {}{}", such, names.size() == 1 ? "is" : "are",
+  return fmt::format("; with an output of {} there {} {}{}", such, names.size() == 1 ? "is" : "are",
                      fmt::join(names, ", "), hint);
 }
 
@@ -47,13 +48,9 @@ std::string remark(const YAML::Node& node) {
 LayerOptions::LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key)
     : origin_(std::move(origin)), options_(options), main_key_(main_key) {}
 
-int LayerOptions::integer(const std::string& key, int least, int most, int fallback) const {
-  const YAML::Node node = find(key);
-  return node.IsDefined() ? to_integer(node, key, least, most) : fallback;
-}
-
-int LayerOptions::integer(const std::string& key, int least, int most) const {
-  return to_integer(require(key), key, least, most);
+int LayerOptions::integer(const std::string& key, int least, int most, std::optional<int> fallback) const {
+  const YAML::Node node = fallback ? find(key) : require(key);
+  return node.IsDefined() ? to_integer(node, key, least, most) : *fallback;
 }
 
 float LayerOptions::probability(const std::string& key, float fallback) const {
@@ -61,10 +58,9 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
   if (!node.IsDefined()) return fallback;
   const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
   const float result = static_cast<float>(value.value_or(-1));
-  if (!value || *value < 0 || result >= 1 || (result == 0 && *value > 0)) {
+  if (!value || *value < 0 || result >= 1 || (result == 0 && *value > 0))
     fail(node.Mark(),
          fmt::format("{} must be a number from 0 to below 1, not {}{}", key, shown(node), remark(node)));
-  }
   return result;
 }
 
@@ -108,10 +104,9 @@ KernelSize LayerOptions::kernel() const {
     const int size = to_integer(node, "kernel", 1, kMaxKernel);
     return {size, size};
   }
-  if (node.size() != 2) {
+  if (node.size() != 2)
     fail(node.Mark(),
          fmt::format("kernel must be one number or [height, width], not a list of {}", node.size()));
-  }
   return {to_integer(node[0], "kernel height", 1, kMaxKernel),
           to_integer(node[1], "kernel width", 1, kMaxKernel)};
 }
@@ -131,7 +126,9 @@ EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShap
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& input,
                                          const std::function<bool(const ImageShape&)>& fits,
                                          const std::string& such) const {
-  const YAML::Node node = require_layer_name(key);
+  const YAML::Node node = require(key);
+  if (!node.IsScalar())
+    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
   const std::string& wanted = node.Scalar();
   std::vector<std::string_view> fitting;
   for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
@@ -141,7 +138,7 @@ EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShap
       fitting.emplace_back(layer.name());
     }
   }
-  const std::string help = "; " + what_fits(fitting, wanted, such);
+  const std::string help = what_fits(fitting, wanted, such);
   for (const auto& layer : origin_.earlier) {
     if (layer->name() != wanted) continue;
     fail_shape(node.Mark(), fmt::format("{}: {} has an output of {}, and here come {}{}", key, wanted,
@@ -152,22 +149,8 @@ EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShap
 }
 
 EarlierLayer LayerOptions::earlier_layer(const std::string& key) const {
-  const YAML::Node node = require_layer_name(key);
-  std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
-    const Layer& layer = *origin_.earlier[i];
-    if (layer.name() == node.Scalar()) return {layer.name(), i, layer.output()};
-    names.emplace_back(layer.name());
-  }
-  fail(node.Mark(), fmt::format("{}: no layer before this one is called {}{}", key,
-                                quoted_text(node.Scalar()), did_you_mean(node.Scalar(), names)));
-}
-
-YAML::Node LayerOptions::require_layer_name(const std::string& key) const {
-  const YAML::Node node = require(key);
-  if (!node.IsScalar())
-    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
-  return node;
+  return earlier_layer(
+      key, {}, [](const ImageShape& /*output*/) { return true; }, "");
 }
 
 void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input,

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The options of one layer as its YAML says them: `conv2d: {out: 10, kernel: 5}`, `max_pool: 2`, or `relu`.
+/// The options of one layer as its YAML says them: `conv2d: {out: 10, kernel: 5}`, `max_pool: 2`, or `relu`. And the
+/// kinds of layers that a network file may name.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -11,9 +12,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -22,6 +25,7 @@ struct KernelSize {
 };
 
 class Layer;
+struct LayerPlace;  // models/layer.hpp
 
 /// A layer before another.
 struct EarlierLayer {
@@ -47,10 +51,8 @@ class LayerOptions {
   /// @param main_key  "kernel" for `max_pool: 2`; empty if there is no such short form
   LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key);
 
-  /// A whole number in [least, most].
-  int integer(const std::string& key, int least, int most, int fallback) const;
-  /// Must be there.
-  int integer(const std::string& key, int least, int most) const;
+  /// A whole number in [least, most]. Without a fallback it must be there.
+  int integer(const std::string& key, int least, int most, std::optional<int> fallback = {}) const;
   struct Range {
     double least = 0, most = 0;
   };
@@ -72,7 +74,7 @@ class LayerOptions {
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
   /// With an output that fits.
   /// @param input  shape of the input
-  /// @param such   the outputs that fit, in words: "4x26x26 or 4"
+  /// @param such   the outputs that fit, in words: "4x26x26 or 4"; "": all do
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& input,
                              const std::function<bool(const ImageShape&)>& fits,
                              const std::string& such) const;
@@ -89,8 +91,6 @@ class LayerOptions {
  private:
   YAML::Node find(const std::string& key) const;
   YAML::Node require(const std::string& key) const;
-  /// The name of a layer, whether there is one or not.
-  YAML::Node require_layer_name(const std::string& key) const;
   int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
   [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
@@ -99,6 +99,17 @@ class LayerOptions {
   YAML::Node options_;
   std::string_view main_key_;
 };
+
+struct LayerKind {
+  std::string_view kind;               ///< as in YAML: "max_pool"
+  std::string_view default_name;       ///< "pool": layers without a name are pool1, pool2, ...
+  std::string_view main_key;           ///< the option meant by `max_pool: 2`; empty: there is none
+  std::vector<std::string_view> keys;  ///< all options
+  std::function<std::unique_ptr<Layer>(const LayerOptions& options, const LayerPlace& place)> make;
+};
+
+/// All kinds, in the order in which messages list them.
+std::span<const LayerKind> layer_catalogue();
 
 // Bounds of networks. They keep every size within int and every offset within what one
 // MPI call can send. docs/models.md states them, and so does each error.
@@ -112,8 +123,8 @@ inline constexpr std::uint64_t kMaxParameters = 2147483647;  ///< in one network
 inline constexpr std::size_t kMaxLayers = 1024;
 
 // On a GPU a kernel numbers elements with 31 bits, and the blocks of a grid with 16: see check_device_limits.
-inline constexpr std::uint64_t kMaxDeviceElements =
-    2147483647;                                             ///< in a tensor, all samples of a rank together
+/// In a tensor, all samples of a rank together.
+inline constexpr std::uint64_t kMaxDeviceElements = 2147483647;
 inline constexpr int kMaxDeviceSide = 65535;                ///< channels and height of a convolution
 inline constexpr std::int64_t kMaxDeviceSamples = 2097120;  ///< on a rank in one step
 

@@ -1,107 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// LayerWalk: which tensors a layer gets, and the way back through one.
-#include "models/layer_walk.hpp"
-
+/// Execution: which tensors a layer gets, and its way forward and back.
 #include "common/error.hpp"
-#include "common/machine.hpp"
-#include "common/text_layout.hpp"
 #include "models/batch_layer.hpp"
-#include "models/layer.hpp"
-
-#include <fmt/format.h>
+#include "models/execution.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace lockstep {
 
-namespace {
-
-bool is_whole(const Network& network, const NetworkPart& part) {
-  return part.first == 0 && part.last >= network.layers().size();
-}
-
-/// The plan, if there is memory for it. A small file can describe a network of which no machine holds one sample.
-TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int columns) {
-  TensorPlan plan = plan_tensors(network, columns, part);
-  const bool whole = is_whole(network, part);
-  require_memory(
-      plan.bytes,
-      fmt::format("{}model {}, {} at a time,", whole ? "" : "a part of ", network.name(),
-                  counted(columns, "sample")),
-      advice(whole ? "use fewer threads or ranks on this machine, a smaller {grain}, or a smaller model"
-                   : "use fewer ranks on this machine, more stages, a smaller {grain}, or a smaller model"));
-  return plan;
-}
-
-std::vector<const Layer*> layers_of(const Network& network, const NetworkPart& part) {
-  std::vector<const Layer*> layers;
-  const std::size_t last = std::min(part.last, network.layers().size());
-  for (std::size_t i = part.first; i < last; ++i) layers.push_back(network.layers()[i].get());
-  return layers;
-}
-
-}  // namespace
-
-LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_batch)
-    : gives_input_gradient_(part.gives_input_gradient),
-      max_batch_(max_batch),
-      parameters_(parameters_of(network, part)),
-      plan_(affordable_plan(network, part, max_batch)),
-      memory_(plan_.bytes),
-      layers_(layers_of(network, part)),
-      maxima_(layers_, part.first, max_batch),
-      pass_{.key = {}, .grain = max_batch} {
-  LOCKSTEP_CHECK(max_batch > 0 && max_batch % cpu::kLanes == 0);
-  read_ = parts_read(network.layers(), part.first, part.first + layers_.size());
-  runs_of_.assign(layers_.size(), kNone);
-  norms_.assign(layers_.size(), kNone);
-  for (std::size_t i = 0; i < layers_.size(); ++i)
-    if (layer(i).over_batch() != nullptr) norms_[i] = i;
-  for (const ChannelRun& run : plan_.runs) {
-    std::vector<std::size_t>& of_layers = run.has_steps ? norms_ : runs_of_;
-    std::fill(of_layers.begin() + static_cast<std::ptrdiff_t>(run.first),
-              of_layers.begin() + static_cast<std::ptrdiff_t>(run.last) + 1,
-              run.has_steps ? run.first : runs_.size());
-    if (!run.has_steps) runs_.push_back(run_of(run));
-  }
-}
-
-LayerWalk::LayerRun LayerWalk::run_of(const ChannelRun& layers) const {
-  LayerRun run{.layers = layers, .reader = layers.first + 1};
-  bool is_read = layer(layers.first).output_need() != Layer::OutputNeed::kNothing;
-  for (; run.reader <= layers.last; ++run.reader) {
-    is_read = is_read || layer(run.reader).needs_input();
-    if (!plan_.layers[run.reader].in_place) break;
-    is_read = is_read || layer(run.reader).output_need() != Layer::OutputNeed::kNothing;
-  }
-  run.is_kept = is_read;
-  for (std::size_t i = layers.first; i <= layers.last; ++i)
-    run.name += (run.name.empty() ? "" : "+") + layer(i).name();
-  run.has_whole_gradient = layers.first != plan_.first_trained || gives_input_gradient_;
-  return run;
-}
-
-float* LayerWalk::output_gradient() {
-  return plan_.output_gradient == TensorPlan::kNone ? output() : at(plan_.output_gradient);
-}
-
-const float* LayerWalk::input_gradient() {
-  return gives_input_gradient_ ? at(plan_.input_gradient) : nullptr;
-}
-
-void LayerWalk::begin(const TrainingGrain& grain, bool training) {
-  LOCKSTEP_CHECK(grain.batch > 0 && grain.batch <= max_batch_ && grain.batch % cpu::kLanes == 0);
-  grain_ = grain;
-  pass_.batch = grain.batch;
-  pass_.samples = grain.samples;
-  pass_.training = training;
-  pass_.key = grain.key;
-  maxima_.forget_activations();
-}
-
-LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
+LayerTensors Execution::tensors_at(const Offsets& all, std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = all[i];
   LayerTensors tensors;
   tensors.weights = grain_.weights + offset_of(i);
@@ -117,12 +25,12 @@ LayerTensors LayerWalk::tensors_at(const Offsets& all, std::size_t i) {
   return tensors;
 }
 
-float* LayerWalk::gradient_at(std::size_t i) {
+float* Execution::gradient_at(std::size_t i) {
   const std::size_t dy = plan_.back[i].dy;
   return dy == TensorPlan::kNone ? gradient_of_output_ : at(dy);
 }
 
-LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
+LayerTensors Execution::backward_tensors(std::size_t i, float* gradients) {
   const TensorPlan::LayerOffsets& offsets = plan_.back[i];
   LayerTensors tensors = tensors_at(plan_.back, i);
   float* const dy = gradient_at(i);
@@ -140,21 +48,12 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
   return tensors;
 }
 
-bool LayerWalk::runs_with_another(std::size_t i) const {
+bool Execution::runs_with_another(std::size_t i) const {
   const LayerRun* const run = run_at(i);
   return run != nullptr ? i > run->layers.first : norms_[i] != kNone && norms_[i] != i;
 }
 
-void LayerWalk::forward(std::size_t i) {
-  forward_at(plan_.layers, i);
-}
-
-void LayerWalk::make_again(std::size_t i) {
-  if (std::exchange(made_again_, i) == i) return;
-  for (const std::size_t layer : plan_.again[i]) forward_at(plan_.back, layer);
-}
-
-void LayerWalk::forward_at(const Offsets& offsets, std::size_t i) {
+void Execution::forward(const Offsets& offsets, std::size_t i) {
   const LayerRun* const run = run_at(i);
   if (runs_with_another(i)) return;
   const TimeSpan span(timeline(), Work::kForward, run == nullptr ? layer(i).name() : run->name);
@@ -163,7 +62,7 @@ void LayerWalk::forward_at(const Offsets& offsets, std::size_t i) {
 }
 
 /// A step that adds has a branch; the other one is a relu, which saves signs. The last one's output is what is found.
-LayerTensors LayerWalk::tensors_with_steps(const Offsets& offsets, std::size_t i) {
+LayerTensors Execution::tensors_with_steps(const Offsets& offsets, std::size_t i) {
   LayerTensors tensors = tensors_at(offsets, i);
   for (std::size_t step = i + 1; step < size() && norms_[step] == i; ++step) {
     const LayerTensors of_step = tensors_at(offsets, step);
@@ -178,11 +77,7 @@ LayerTensors LayerWalk::tensors_with_steps(const Offsets& offsets, std::size_t i
   return tensors;
 }
 
-void LayerWalk::add_forward_sums(std::size_t i, std::int64_t* words) {
-  layer(i).over_batch()->add_forward_sums(pass_, tensors_at(plan_.layers, i), words);
-}
-
-void LayerWalk::add_backward_sums(std::size_t i, float* gradients, std::int64_t* words) {
+void Execution::add_backward_sums(std::size_t i, float* gradients, std::int64_t* words) {
   std::size_t last = i;
   while (last + 1 < size() && norms_[last + 1] == i) ++last;
   LayerTensors tensors = backward_tensors(i, gradients);
@@ -197,7 +92,7 @@ void LayerWalk::add_backward_sums(std::size_t i, float* gradients, std::int64_t*
 
 /// Calls f() for some channels after the other: pass_.channels.
 template <typename F>
-void LayerWalk::for_each_channels(const LayerRun& run, const F& f) {
+void Execution::for_each_channels(const LayerRun& run, const F& f) {
   const int channels = layer(run.layers.first).output().channels;
   const int at_once = cpu::channels_at_once(pass_.batch);
   for (int first = 0; first < channels; first += at_once) {
@@ -207,7 +102,7 @@ void LayerWalk::for_each_channels(const LayerRun& run, const F& f) {
   pass_.channels = {};
 }
 
-LayerTensors LayerWalk::of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const {
+LayerTensors Execution::of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const {
   const Layer& layer = *layers_[i];
   const bool writes_first = i < run.reader;
   const bool reads_first = run.layers.first < i && i <= run.reader;
@@ -226,17 +121,16 @@ LayerTensors LayerWalk::of_channels(const LayerRun& run, std::size_t i, const La
   return part;
 }
 
-void LayerWalk::run_forward(const Offsets& offsets, const LayerRun& run) {
+void Execution::run_forward(const Offsets& offsets, const LayerRun& run) {
   for_each_channels(run, [&] {
     for (std::size_t i = run.layers.first; i <= run.layers.last; ++i)
       layer(i).forward(pass_, of_channels(run, i, tensors_at(offsets, i)));
   });
 }
 
-void LayerWalk::run_backward(const LayerRun& run, float* gradients) {
+void Execution::run_backward(const LayerRun& run, float* gradients) {
   const std::size_t weighted = run.layers.first;
-  const LayerTensors terms =
-      scratch_.begin(layer(weighted), pass_.grain, backward_tensors(weighted, gradients));
+  const LayerTensors terms = with_terms(weighted, backward_tensors(weighted, gradients));
   for_each_channels(run, [&] {
     for (std::size_t i = run.layers.last; i > weighted; --i)
       layer(i).backward_data(pass_, of_channels(run, i, backward_tensors(i, gradients)));
@@ -244,7 +138,7 @@ void LayerWalk::run_backward(const LayerRun& run, float* gradients) {
   });
 }
 
-void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
+void Execution::backward(std::size_t i, const BackwardTarget& target) {
   const LayerRun* const run = run_at(i);
   if (run != nullptr && i == run->layers.last) {
     const TimeSpan span(timeline(), Work::kBackward, run->name);
@@ -255,12 +149,12 @@ void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
 }
 
 /// Finishes a separate layer, or the first one of a run.
-void LayerWalk::finish_backward(std::size_t i, const BackwardTarget& target) {
+void Execution::finish_backward(std::size_t i, const BackwardTarget& target) {
   const LayerRun* const run = run_at(i);
   const TimeSpan span(timeline(), Work::kBackward, layer(i).name());
   const LayerTensors tensors = backward_tensors(i, target.gradients);
-  const GradientTerms terms = run != nullptr ? scratch_.finish(layer(i), pass_, tensors)
-                                             : scratch_.backward_weights(layer(i), pass_, tensors);
+  if (run == nullptr) layer(i).backward_weights(pass_, with_terms(i, tensors));
+  const GradientTerms terms = sum_terms(i, tensors);
   // Before the data gradient, so that communication has the longest time to hide in.
   if (target.on_ready && !layer(i).parameters().empty()) {
     const TimeSpan sums(timeline(), Work::kSums, layer(i).name());
@@ -271,7 +165,7 @@ void LayerWalk::finish_backward(std::size_t i, const BackwardTarget& target) {
   if (!is_last && norms_[i - 1] == kNone) join_branches(i - 1);
 }
 
-void LayerWalk::join_branches(std::size_t i) {
+void Execution::join_branches(std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
   if (offsets.from_branches == TensorPlan::kNone) return;
   const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
@@ -279,18 +173,12 @@ void LayerWalk::join_branches(std::size_t i) {
   if (cpu::ColumnMaxima* maxima = maxima_.of_output_gradient(i)) maxima->are_found = false;
 }
 
-// GradientScratch: a layer's terms, where there are several, and their sum.
+// A layer's terms, where there are several, and their sum.
 
-GradientTerms GradientScratch::backward_weights(const Layer& layer, const LayerPass& pass,
-                                                const LayerTensors& tensors) {
-  layer.backward_weights(pass, begin(layer, pass.grain, tensors));
-  return finish(layer, pass, tensors);
-}
-
-LayerTensors GradientScratch::begin(const Layer& layer, int grain, const LayerTensors& tensors) {
-  const auto count = static_cast<std::size_t>(layer.gradient_terms(grain));
+LayerTensors Execution::with_terms(std::size_t i, const LayerTensors& tensors) {
+  const auto count = static_cast<std::size_t>(layer(i).gradient_terms(pass_.grain));
   if (count == 1) return tensors;
-  const std::size_t size = layer.parameter_size();
+  const std::size_t size = layer(i).parameter_size();
   if (terms_.size() < size * count) terms_ = AlignedBuffer<float>(size * count);
   LayerTensors of_terms = tensors;
   of_terms.gradients = terms_.data();
@@ -298,11 +186,10 @@ LayerTensors GradientScratch::begin(const Layer& layer, int grain, const LayerTe
   return of_terms;
 }
 
-GradientTerms GradientScratch::finish(const Layer& layer, const LayerPass& pass,
-                                      const LayerTensors& tensors) {
-  const int count = layer.gradient_terms(pass.grain);
+GradientTerms Execution::sum_terms(std::size_t i, const LayerTensors& tensors) const {
+  const int count = layer(i).gradient_terms(pass_.grain);
   if (count == 1) return {.first = tensors.gradients};
-  const std::size_t size = layer.parameter_size();
+  const std::size_t size = layer(i).parameter_size();
   const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
   std::copy_n(terms.first, size, tensors.gradients);
   for (int t = 1; t < count; ++t) cpu::accumulate(size, terms.term(t), tensors.gradients);

@@ -13,10 +13,6 @@
 namespace lockstep {
 namespace {
 
-bool live_together(const Lifetime& a, const Lifetime& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
 std::size_t aligned(std::size_t bytes) {
   return (bytes + MemoryPlan::kAlignmentBytes - 1) / MemoryPlan::kAlignmentBytes *
          MemoryPlan::kAlignmentBytes;
@@ -47,13 +43,15 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors) {
   MemoryPlan plan;
   plan.offsets.resize(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
+    const Lifetime& tensor = tensors[order[i]];
     std::vector<Taken> taken;
     for (std::size_t j = 0; j < i; ++j) {
       const Lifetime& other = tensors[order[j]];
       const std::size_t begin = plan.offsets[order[j]];
-      if (live_together(tensors[order[i]], other)) taken.push_back({begin, begin + aligned(other.bytes)});
+      if (tensor.first <= other.last && other.first <= tensor.last)
+        taken.push_back({begin, begin + aligned(other.bytes)});
     }
-    const std::size_t bytes = aligned(tensors[order[i]].bytes);
+    const std::size_t bytes = aligned(tensor.bytes);
     plan.offsets[order[i]] = lowest_gap(std::move(taken), bytes);
     plan.bytes = std::max(plan.bytes, plan.offsets[order[i]] + bytes);
   }
@@ -64,9 +62,8 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors) {
 
 std::vector<bool> layers_that_branch(Layers layers) {
   std::vector<bool> branches(layers.size());
-  for (const auto& layer : layers) {
+  for (const auto& layer : layers)
     if (const auto from = layer->branch()) branches[*from] = true;
-  }
   return branches;
 }
 
@@ -102,8 +99,7 @@ std::vector<std::size_t> output_tensors(Layers layers) {
 // A run is a layer that splits its outputs, and the channelwise layers after it. Another run is one with sums over
 // the batch, and the steps after it.
 
-std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers,
-                                     const std::vector<bool>& branched) {
+std::vector<ChannelRun> channel_runs(Layers layers, const std::vector<bool>& branched) {
   const auto goes_on = [&](std::size_t last) { return last + 1 < layers.size() && !branched[last]; };
   std::vector<ChannelRun> runs;
   for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -11,7 +11,7 @@
 #include "kernels/numerics/random.hpp"
 #include "models/arena.hpp"
 #include "models/layer.hpp"
-#include "models/network_builder.hpp"
+#include "models/layer_options.hpp"
 #include "models/shipped_models.hpp"
 #include "models/tensor_plan.hpp"
 
@@ -19,16 +19,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -40,26 +37,11 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<fs::path> model_directories() {
-  std::vector<fs::path> directories;
+  std::vector<fs::path> directories = shared_directories("models");
   // The environment is read before any thread could change it.
-  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
-    directories.emplace_back(given);
-  }
-  for (fs::path& directory : shared_directories("models")) directories.push_back(std::move(directory));
+  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0')  // NOLINT
+    directories.emplace(directories.begin(), given);
   return directories;
-}
-
-/// Those that ship, too.
-std::set<std::string> names_in(const std::vector<fs::path>& directories) {
-  std::set<std::string> names;
-  for (const auto& [name, yaml] : kShippedModels) names.emplace(name);
-  for (const fs::path& directory : directories) {
-    std::error_code ignored;
-    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
-      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
-    }
-  }
-  return names;
 }
 
 /// The file of a model in the first of its directories; empty: there is none.
@@ -72,61 +54,49 @@ std::string find_file_of(const std::string& name) {
   return "";
 }
 
-[[noreturn]] void fail_unknown(const std::string& name, const std::vector<fs::path>& directories) {
-  const std::set<std::string> names = names_in(directories);
-  std::vector<std::string> places;
-  places.reserve(directories.size());
-  for (const fs::path& directory : directories) places.push_back(directory.string());
-  const std::vector<std::string_view> candidates(names.begin(), names.end());
-  throw ConfigError(
-      fmt::format("model {}: there is no such model{}; known: {}; looked in {}; for a file of your own "
-                  "give its path, such as ./{}.yaml",
-                  quoted_text(name), did_you_mean(name, candidates), fmt::join(names, ", "),
-                  fmt::join(places, ", "), name.empty() ? "my_net" : name));
-}
-
-}  // namespace
-
+/// The YAML of a model that ships with Lockstep; empty: there is no such model.
 std::string_view shipped_model(std::string_view name) {
   for (const auto& [shipped, yaml] : kShippedModels)
     if (shipped == name) return yaml;
   return {};
 }
 
+}  // namespace
+
 std::vector<std::string> known_models() {
-  const std::set<std::string> names = names_in(model_directories());
+  std::set<std::string> names;
+  for (const auto& [name, yaml] : kShippedModels) names.emplace(name);
+  for (const fs::path& directory : model_directories()) {
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored))
+      if (entry.path().extension() == ".yaml") names.insert(entry.path().stem().string());
+  }
   return {names.begin(), names.end()};
 }
 
 std::string find_model(const std::string& source) {
   if (is_model_path(source)) return source;
-  const std::string file = find_file_of(source);
-  if (file.empty()) fail_unknown(source, model_directories());
-  return file;
+  if (std::string file = find_file_of(source); !file.empty()) return file;
+  const std::vector<std::string> names = known_models();
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::vector<std::string> places;
+  for (const fs::path& directory : model_directories()) places.push_back(directory.string());
+  throw ConfigError(
+      fmt::format("model {}: there is no such model{}; known: {}; looked in {}; for a file of your own "
+                  "give its path, such as ./{}.yaml",
+                  quoted_text(source), did_you_mean(source, candidates), fmt::join(names, ", "),
+                  fmt::join(places, ", "), source.empty() ? "my_net" : source));
 }
 
 // From the text to a network.
 
-Network::Network(const Network&) = default;
-Network::Network(Network&&) noexcept = default;
-Network& Network::operator=(Network&&) noexcept = default;
-Network::~Network() = default;
-
 Network Network::load(const std::string& source, const ImageShape& input, int classes, Precision precision,
                       std::span<const LayerKind> own) {
-  if (!is_model_path(source) && find_file_of(source).empty() && !shipped_model(source).empty())
-    return parse(std::string(shipped_model(source)), source + ".yaml", input, classes, UnreadLayers::kRefused,
-                 precision, own);
-  const std::string path = find_model(source);
-  return parse(read_yaml_file(path), path, input, classes, UnreadLayers::kRefused, precision, own);
-}
-
-Network Network::parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
-                       UnreadLayers unread, Precision precision, std::span<const LayerKind> own) {
-  Network network =
-      NetworkBuilder(file, input, classes, unread, precision, own).build(load_strict_yaml(yaml, file));
-  network.yaml_ = yaml;
-  return network;
+  const bool is_built_in =
+      !is_model_path(source) && find_file_of(source).empty() && !shipped_model(source).empty();
+  const std::string file = is_built_in ? source + ".yaml" : find_model(source);
+  return parse(is_built_in ? std::string(shipped_model(source)) : read_yaml_file(file), file, input, classes,
+               UnreadLayers::kRefused, precision, own);
 }
 
 namespace {
@@ -162,7 +132,7 @@ void Network::initialise(std::uint64_t seed, std::span<float> weights, double no
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     const Parameter& parameter = tensors[index];
     const std::span<float> range = weights.subspan(parameter.offset, parameter.size);
-    const InitialWeights initial(seed, static_cast<std::uint32_t>(index));
+    const InitialWeights initial{seed, static_cast<std::uint32_t>(index)};
     if (parameter.initial != Parameter::Initial::kRandom) {
       std::ranges::fill(range, parameter.initial == Parameter::Initial::kOnes ? 1.0F : 0.0F);
     } else if (std == 0) {
@@ -177,57 +147,42 @@ void Network::initialise(std::uint64_t seed, std::span<float> weights, double no
 
 // InitialWeights.
 
+namespace {
+
+/// Calls make(word) for each element.
 template <typename Make>
-void InitialWeights::fill(std::span<float> weights, Make make) const {
-  const std::uint32_t stream = random_stream(RandomUse::kInitialise, parameter_);
+void fill(const InitialWeights& initial, std::span<float> weights, Make make) {
+  const std::uint32_t stream = random_stream(RandomUse::kInitialise, initial.parameter);
   for (std::size_t first = 0; first < weights.size(); first += 4) {
-    const Philox4 block = philox(seed_, {{static_cast<std::uint32_t>(first / 4), 0, stream, 0}});
+    const Philox4 block = philox(initial.seed, {{static_cast<std::uint32_t>(first / 4), 0, stream, 0}});
     const std::size_t count = std::min<std::size_t>(4, weights.size() - first);
     for (std::size_t i = 0; i < count; ++i) weights[first + i] = static_cast<float>(make(block.value[i]));
   }
 }
 
+}  // namespace
+
 void InitialWeights::fill_uniform(int fan_in, std::span<float> weights) const {
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
-  fill(weights, [bound](std::uint32_t word) { return (2.0 * uniform01(word) - 1) * bound; });
+  fill(*this, weights, [bound](std::uint32_t word) { return (2.0 * uniform01(word) - 1) * bound; });
 }
 
 void InitialWeights::fill_normal(double std, std::span<float> weights) const {
-  fill(weights, [std](std::uint32_t word) { return std * normal_quantile((word + 0.5) / 4294967296.0); });
+  fill(*this, weights,
+       [std](std::uint32_t word) { return std * normal_quantile((word + 0.5) / 4294967296.0); });
 }
 
 // Network::summary: the layers as a table for people.
 
-namespace {
-
-using Row = std::array<std::string, 4>;
-
-std::string aligned(const std::vector<Row>& rows) {
-  std::array<std::size_t, 4> widths{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string table;
-  for (const Row& row : rows) {
-    fmt::format_to(std::back_inserter(table), "{:<{}}  {:<{}}  {:<{}}  {:>{}}", row[0], widths[0], row[1],
-                   widths[1], row[2], widths[2], row[3], widths[3]);
-    table.erase(table.find_last_not_of(' ') + 1);
-    table += '\n';
-  }
-  return table;
-}
-
-}  // namespace
-
 std::string Network::summary() const {
-  std::vector<Row> rows{{"layer", "kind", "output", "parameters"}, {"input", "", to_string(input_), ""}};
+  TableRows rows{{"layer", "kind", "output", "parameters"}, {"input", "", to_string(input_), ""}};
   for (const auto& layer : layers_) {
     const std::size_t count = layer->parameter_size();
     rows.push_back(
         {layer->name(), layer->describe(), to_string(layer->output()), count ? with_thousands(count) : ""});
   }
   rows.push_back({"total", "", "", with_thousands(parameters_.size)});
-  return aligned(rows);
+  return align_columns(rows, {3});
 }
 
 // ParameterLayout: what is trained, then what is kept.

@@ -18,14 +18,14 @@
 namespace lockstep {
 
 class Layer;
-struct LayerKind;  // models/network_builder.hpp
+struct LayerKind;  // models/layer_options.hpp
 
 /// Layers whose output nothing reads. They are a mistake in a model file; but a checkpoint that has some is read as
 /// it was written.
 enum class UnreadLayers { kRefused, kAllowed };
 
 /// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
-/// many threads can execute one network.
+/// many threads can execute one network. Layers are shared: a copy costs the names of its tensors.
 class Network {
  public:
   /// `source`: a name ("net" means net.yaml among the models that ship with Lockstep) or a path to a YAML
@@ -40,12 +40,6 @@ class Network {
   static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
                        UnreadLayers unread = UnreadLayers::kRefused, Precision precision = Precision::kFp32,
                        std::span<const LayerKind> own = {});
-
-  /// Layers are shared: a copy costs the names of its tensors.
-  Network(const Network&);
-  Network(Network&&) noexcept;
-  Network& operator=(Network&&) noexcept;
-  ~Network();
 
   const std::string& name() const { return name_; }
   const ImageShape& input_shape() const { return input_; }
@@ -89,23 +83,14 @@ class Network {
 /// Initial values of one parameter tensor. Element e is made from word e % 4 of
 /// philox(seed, {e / 4, 0, random_stream(kInitialise, parameter), 0}), by arithmetic that IEEE 754 rounds the
 /// same everywhere: no function of the C library but the square root.
-class InitialWeights {
- public:
-  /// @param parameter  index of the tensor in the parameter layout
-  InitialWeights(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}
+struct InitialWeights {
+  std::uint64_t seed = 0;
+  std::uint32_t parameter = 0;  ///< index of the tensor in the parameter layout
 
   /// PyTorch's default for convolutions and linear layers: uniform in [-1/sqrt(fan_in), 1/sqrt(fan_in)).
   void fill_uniform(int fan_in, std::span<float> weights) const;
   /// N(0, std).
   void fill_normal(double std, std::span<float> weights) const;
-
- private:
-  /// Calls make(word) for each element.
-  template <typename Make>
-  void fill(std::span<float> weights, Make make) const;
-
-  std::uint64_t seed_;
-  std::uint32_t parameter_;
 };
 
 // Network files that ship with Lockstep.
@@ -120,9 +105,6 @@ inline bool is_model_path(std::string_view source) {
 /// it was built from.
 /// @throws ConfigError  no model has this name; says which there are and where they were looked for
 std::string find_model(const std::string& source);
-/// The YAML of a model that ships with Lockstep: Network::load takes it where there is no such file. Empty: there is no
-/// such model.
-std::string_view shipped_model(std::string_view name);
 /// The names that Network::load knows.
 std::vector<std::string> known_models();
 

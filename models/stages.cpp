@@ -42,29 +42,21 @@ class Fuser {
  private:
   void add(const std::shared_ptr<const Layer>& layer) {
     const DeviceForm form = layer->device_form();
-    switch (form.as) {
-      case DeviceForm::As::kNothing:
-        return;
-      case DeviceForm::As::kStage:
-        begin(*layer).head = layer;
-        if (const auto from = layer->branch()) stages_.back().branch = output_of(*from);
-        return;
-      case DeviceForm::As::kEpilogueStep:
-        return join(*layer, form);
-    }
-  }
-
-  std::size_t output_of(std::size_t layer) const {
-    LOCKSTEP_CHECK(layer >= first_layer_);
-    return outputs_[layer - first_layer_];
+    if (form.as == DeviceForm::As::kNothing) return;
+    if (form.as == DeviceForm::As::kEpilogueStep) return join(*layer, form);
+    begin(*layer).head = layer;
+    const auto from = layer->branch();
+    if (!from) return;
+    LOCKSTEP_CHECK(*from >= first_layer_);
+    stages_.back().branch = outputs_[*from - first_layer_];
   }
 
   Stage& begin(const Layer& layer) {
-    Stage stage;
+    Stage& stage = stages_.emplace_back();
     stage.name = layer.name();
     stage.input = layer.input();
     stage.before_epilogue = stage.output = layer.output();
-    return stages_.emplace_back(std::move(stage));
+    return stage;
   }
 
   /// Adds a step to the last stage's epilogue, or begins another stage.
@@ -80,8 +72,7 @@ class Fuser {
     if (stages_.empty()) return false;
     const Stage& stage = stages_.back();
     const int scaling = scaling_steps(stage.epilogue) + (Epilogue::scales(form.step.kind) ? 1 : 0);
-    if (scaling > EpilogueFactors::kMost) return false;
-    if (stage.branches) return false;
+    if (scaling > EpilogueFactors::kMost || stage.branches) return false;
     if (stage.head != nullptr && !stage.head->device_form().takes_epilogue) return false;
     return stage.epilogue.count < Epilogue::kMaxSteps && (form.pool == 1 || stage.epilogue.pool == 1);
   }
@@ -132,9 +123,8 @@ std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stag
 Epilogue without_dropout(const Epilogue& epilogue) {
   Epilogue kept = epilogue;
   kept.count = 0;
-  for (int i = 0; i < epilogue.count; ++i) {
+  for (int i = 0; i < epilogue.count; ++i)
     if (epilogue.steps[i].kind != EpilogueKind::kDropout) kept.steps[kept.count++] = epilogue.steps[i];
-  }
   return kept;
 }
 

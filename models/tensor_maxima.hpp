@@ -7,10 +7,10 @@
 #include "kernels/cpu/int16/column_maxima.hpp"
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
+#include "models/tensor_plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <variant>
 #include <vector>
 
@@ -20,7 +20,7 @@ namespace lockstep {
 /// counted from the first one of the walk. Recomputation makes the same numbers, whose maxima stay.
 class TensorMaxima {
  public:
-  TensorMaxima(std::span<const Layer* const> layers, std::size_t first_layer, int columns)
+  TensorMaxima(Layers layers, std::size_t first_layer, int columns)
       : tensor_(layers.size() + 1), activations_(layers.size() + 1), gradients_(layers.size()) {
     std::vector<cpu::ColumnMaxima*> read;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -67,8 +67,8 @@ class TensorMaxima {
     for (cpu::ColumnMaxima& maxima : all) maxima.are_found = false;
   }
 
-  std::vector<std::size_t>
-      tensor_;  ///< for the input, then for each layer's output: its place among activations
+  /// For the input, then for each layer's output: its place among activations.
+  std::vector<std::size_t> tensor_;
   std::vector<cpu::ColumnMaxima> activations_, gradients_;
   AlignedBuffer<std::uint32_t> bits_;
 };

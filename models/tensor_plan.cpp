@@ -24,34 +24,18 @@ constexpr std::size_t kMostSegments = 16;
 constexpr std::size_t kMuchMemory = std::size_t{256} << 20;
 constexpr double kWorthwhile = 0.9;
 
-/// The tensors of a part, counted from its input on. A layer may work in place on that, too.
-std::vector<std::size_t> tensors_of_part(const Network& network, const NetworkPart& part) {
-  const std::vector<std::size_t> all = output_tensors(network.layers());
-  const std::size_t input = part.first == 0 ? 0 : all[part.first - 1];
-  std::vector<std::size_t> tensors;
-  for (std::size_t i = part.first; i < part.last; ++i) tensors.push_back(all[i] - input);
-  return tensors;
-}
-
-NetworkPart within(const Network& network, NetworkPart part) {
-  part.last = std::min(part.last, network.layers().size());
-  LOCKSTEP_CHECK(part.first < part.last);
-  return part;
-}
-
 /// The moments of a pass over L layers: forward of layer i is moment i, the loss L. Next is backward of each layer
 /// from the last one on, and before it the layers that run once more. Layers are counted from the first one of the
 /// part.
 class Planner {
  public:
   Planner(const Network& network, int batch, const NetworkPart& part)
-      : network_(network),
-        part_(within(network, part)),
-        batch_(batch),
-        y_(tensors_of_part(network, part_)),
-        runs_(runs_of_part()) {
-    name_tensors();
-    if (part_.gives_input_gradient) return;
+      : part_(part), layers_(layers_of(network, part)), batch_(batch) {
+    name_tensors(output_tensors(network.layers()));
+    const std::vector<bool> branched = layers_that_branch(network.layers());
+    runs_ =
+        channel_runs(layers_, {branched.begin() + static_cast<std::ptrdiff_t>(part.first), branched.end()});
+    if (part.gives_input_gradient) return;
     while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
@@ -113,23 +97,14 @@ class Planner {
     std::size_t bytes = 0;
   };
 
-  std::size_t layer_count() const { return part_.last - part_.first; }
-  const Layer& layer(std::size_t i) const { return *network_.layers()[part_.first + i]; }
+  std::size_t layer_count() const { return layers_.size(); }
+  const Layer& layer(std::size_t i) const { return *layers_[i]; }
   std::optional<std::size_t> branch_of(std::size_t i) const {
     const auto from = layer(i).branch();
     if (!from) return std::nullopt;
     LOCKSTEP_CHECK(*from >= part_.first);
     return *from - part_.first;
   }
-  std::vector<ChannelRun> runs_of_part() const {
-    std::vector<const Layer*> layers;
-    for (std::size_t i = 0; i < layer_count(); ++i) layers.push_back(&layer(i));
-    const std::vector<bool> all = layers_that_branch(network_.layers());
-    return channel_runs(layers, {all.begin() + static_cast<std::ptrdiff_t>(part_.first), all.end()});
-  }
-  static int forward_of(std::size_t i) { return static_cast<int>(i); }
-  int again_of(std::size_t i) const { return again_moments_[i]; }
-  int backward_of(std::size_t i) const { return backward_moments_[i]; }
   std::size_t bytes_of(const ImageShape& shape) const {
     return sizeof(float) * static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch_);
   }
@@ -142,10 +117,14 @@ class Planner {
     return wanted && is_ours && tensors_[t].producer >= first_trained_;
   }
 
-  void name_tensors() {
+  /// Counted from the part's input on, on which a layer may work in place, too.
+  /// @param all  the network's: for each layer that of its output
+  void name_tensors(const std::vector<std::size_t>& all) {
+    const std::size_t input = part_.first == 0 ? 0 : all[part_.first - 1];
     tensors_.push_back({0, 0, bytes_of(layer(0).input())});
     for (std::size_t i = 0; i < layer_count(); ++i) {
       x_.push_back(last_tensor());
+      y_.push_back(all[part_.first + i] - input);
       if (y_[i] == x_[i]) continue;
       tensors_.back().reader = i;
       tensors_.push_back({i, 0, bytes_of(layer(i).output())});
@@ -169,9 +148,9 @@ class Planner {
   }
 
   void find_segments(const std::vector<std::size_t>& begins) {
-    segment_.assign(layer_count(), 0);
+    segment_.clear();
     for (std::size_t i = 0; i < layer_count(); ++i)
-      segment_[i] = static_cast<std::size_t>(std::ranges::upper_bound(begins, i) - begins.begin());
+      segment_.push_back(static_cast<std::size_t>(std::ranges::upper_bound(begins, i) - begins.begin()));
     again_before_.clear();
   }
 
@@ -190,13 +169,12 @@ class Planner {
   }
 
   void number_moments() {
-    const std::size_t layers = layer_count();
-    again_moments_.assign(layers, 0);
-    backward_moments_.assign(layers + 1, static_cast<int>(layers));
-    int moment = static_cast<int>(layers) + 1;
-    for (std::size_t i = layers; i-- > 0;) {
-      for (const std::size_t again : again_before_[i]) again_moments_[again] = moment++;
-      backward_moments_[i] = moment++;
+    again_at_.assign(layer_count(), 0);
+    backward_at_.assign(layer_count() + 1, layer_count());
+    std::size_t moment = layer_count() + 1;
+    for (std::size_t i = layer_count(); i-- > 0;) {
+      for (const std::size_t again : again_before_[i]) again_at_[again] = moment++;
+      backward_at_[i] = moment++;
     }
   }
 
@@ -275,39 +253,37 @@ class Planner {
   }
 
   void keep_activations() {
-    for (const Tensor& tensor : tensors_) {
-      lifetimes_.push_back({tensor.bytes, forward_of(tensor.producer), forward_of(tensor.producer)});
-    }
-    const auto keep = [&](std::size_t t, int moment) {
+    for (const Tensor& tensor : tensors_)
+      lifetimes_.push_back({tensor.bytes, tensor.producer, tensor.producer});
+    const auto keep = [&](std::size_t t, std::size_t moment) {
       lifetimes_[t].last = std::max(lifetimes_[t].last, moment);
     };
     for (std::size_t i = 0; i < layer_count(); ++i) {
       for_each_use(i, [&](std::size_t t, bool in_backward) {
-        keep(t, in_backward && !remade_[t] ? backward_of(i) : forward_of(i));
-        if (again_[i] && !remade_[t]) keep(t, again_of(i));
+        keep(t, in_backward && !remade_[t] ? backward_at_[i] : i);
+        if (again_[i] && !remade_[t]) keep(t, again_at_[i]);
       });
     }
-    keep(0, backward_of(0));
-    keep(last_tensor(), backward_of(tensors_.back().producer));
+    keep(0, backward_at_[0]);
+    keep(last_tensor(), backward_at_[tensors_.back().producer]);
   }
 
   /// Their second life: from the layer that makes them again to the last one that reads them.
   void keep_again() {
     const std::size_t tensors = lifetimes_.size();
     lifetimes_.resize(tensors + tensors_.size());
-    for (std::size_t i = layer_count(); i-- > 0;) {
-      if (again_[i]) lifetimes_[tensors + y_[i]].first = again_of(i);
-    }
+    for (std::size_t i = layer_count(); i-- > 0;)
+      if (again_[i]) lifetimes_[tensors + y_[i]].first = again_at_[i];
     for (std::size_t i = 0; i < layer_count(); ++i) {
       for_each_use(i, [&](std::size_t t, bool in_backward) {
         if (!remade_[t] || !(again_[i] || in_backward)) return;
         Lifetime& life = lifetimes_[tensors + t];
         life.bytes = tensors_[t].bytes;
-        life.last = std::max(life.last, in_backward ? backward_of(i) : again_of(i));
+        life.last = std::max(life.last, in_backward ? backward_at_[i] : again_at_[i]);
       });
     }
     for (std::size_t i = 0; i < layer_count(); ++i)
-      lifetimes_.push_back(again_[i] ? Lifetime{layer(i).saved_bytes(batch_), again_of(i), backward_of(i)}
+      lifetimes_.push_back(again_[i] ? Lifetime{layer(i).saved_bytes(batch_), again_at_[i], backward_at_[i]}
                                      : Lifetime{});
   }
 
@@ -316,32 +292,29 @@ class Planner {
       const Tensor& tensor = tensors_[t];
       const std::size_t reader = t == last_tensor() ? layer_count() : tensor.reader;
       lifetimes_.push_back(has_gradient(t)
-                               ? Lifetime{tensor.bytes, backward_of(reader), backward_of(tensor.producer)}
+                               ? Lifetime{tensor.bytes, backward_at_[reader], backward_at_[tensor.producer]}
                                : Lifetime{});
     }
   }
 
   void keep_saved() {
-    for (std::size_t i = 0; i < layer_count(); ++i) {
-      lifetimes_.push_back(
-          {layer(i).saved_bytes(batch_), forward_of(i), again_[i] ? forward_of(i) : backward_of(i)});
-    }
+    for (std::size_t i = 0; i < layer_count(); ++i)
+      lifetimes_.push_back({layer(i).saved_bytes(batch_), i, again_[i] ? i : backward_at_[i]});
   }
 
   /// Keeps branches from the last layer with that branch, the first one in backward. They last until each
   /// joins the gradient of the layer after it.
   void keep_branches() {
-    for (std::size_t i = first_trained_; i < layer_count(); ++i) {
+    for (std::size_t i = first_trained_; i < layer_count(); ++i)
       if (const auto from = branch_of(i)) branch_users_[*from] = i;
-    }
     for (std::size_t i = 0; i < layer_count(); ++i) {
       lifetimes_.emplace_back();
       if (!has_branch_gradient(i)) continue;
       if (lends_gradient(i)) {
         Lifetime& lent = lifetimes_[tensors_.size() + y_[branch_users_[i]]];
-        lent.last = std::max(lent.last, backward_of(i));
+        lent.last = std::max(lent.last, backward_at_[i]);
       } else {
-        lifetimes_.back() = {bytes_of(layer(i).output()), backward_of(branch_users_[i]), backward_of(i)};
+        lifetimes_.back() = {bytes_of(layer(i).output()), backward_at_[branch_users_[i]], backward_at_[i]};
       }
     }
   }
@@ -357,22 +330,21 @@ class Planner {
   /// Keeps what lives in one moment of a run for all of it, forward and backward. Steps go back with the first layer.
   void keep_runs() {
     for (const ChannelRun& run : runs_) {
-      widen(forward_of(run.first), forward_of(run.last));
+      widen(run.first, run.last);
       if (run.has_steps) {
-        keep_until(backward_of(run.last), backward_of(run.first));
+        keep_until(backward_at_[run.last], backward_at_[run.first]);
       } else {
-        widen(backward_of(run.last), backward_of(run.first));
+        widen(backward_at_[run.last], backward_at_[run.first]);
       }
-      if (again_[run.first]) widen(again_of(run.first), again_of(run.last));
+      if (again_[run.first]) widen(again_at_[run.first], again_at_[run.last]);
     }
   }
-  void widen(int first, int last) {
-    for (Lifetime& life : lifetimes_) {
+  void widen(std::size_t first, std::size_t last) {
+    for (Lifetime& life : lifetimes_)
       if (life.first >= first && life.first <= last) life.first = first;
-    }
     keep_until(first, last);
   }
-  void keep_until(int first, int last) {
+  void keep_until(std::size_t first, std::size_t last) {
     for (Lifetime& life : lifetimes_)
       if (life.last >= first && life.last <= last) life.last = last;
   }
@@ -433,17 +405,16 @@ class Planner {
     return plan;
   }
 
-  const Network& network_;
   NetworkPart part_;
+  Layers layers_;
   int batch_;
   std::size_t first_trained_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<std::size_t> x_, y_;         ///< layer → tensor
   std::vector<std::size_t> branch_users_;  ///< layer → the last layer with this branch; 0: there is none
   std::vector<ChannelRun> runs_;
-  std::vector<std::size_t> segment_;  ///< layer → its segment
-  std::vector<int> again_moments_,
-      backward_moments_;  ///< layer → its moment; of the loss after the last one
+  std::vector<std::size_t> segment_;                 ///< layer → its segment
+  std::vector<std::size_t> again_at_, backward_at_;  ///< layer → its moment; of the loss after the last one
   std::vector<std::vector<std::size_t>> again_before_;  ///< layer → TensorPlan::again
   std::vector<bool> again_;                             ///< layer → it runs once more
   std::vector<bool> remade_;  ///< tensor → it has a second life in backward, or none there
@@ -453,6 +424,13 @@ class Planner {
 };
 
 }  // namespace
+
+Layers layers_of(const Network& network, const NetworkPart& part) {
+  const Layers all = network.layers();
+  const std::size_t last = std::min(part.last, all.size());
+  LOCKSTEP_CHECK(part.first < last);
+  return all.subspan(part.first, last - part.first);
+}
 
 TensorPlan plan_tensors(const Network& network, int batch, const NetworkPart& part) {
   Planner planner(network, batch, part);

@@ -33,7 +33,7 @@ std::vector<std::size_t> output_tensors(Layers layers);
 /// A tensor that must keep its contents from one moment to another, both included.
 struct Lifetime {
   std::size_t bytes = 0;
-  int first = 0, last = 0;
+  std::size_t first = 0, last = 0;
 };
 
 struct MemoryPlan {
@@ -57,7 +57,7 @@ struct ChannelRun {
 
 /// Runs of at least two layers, in order, counted from the first of these layers.
 /// @param branched  for each of them, whether others branch off its output: they want it whole
-std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers, const std::vector<bool>& branched);
+std::vector<ChannelRun> channel_runs(Layers layers, const std::vector<bool>& branched);
 
 /// Neighbouring layers of a network that are run by themselves; by default, all.
 struct NetworkPart {
@@ -69,6 +69,9 @@ struct NetworkPart {
   /// Backward makes activations again in place of keeping all of them: at most one more forward pass, the same bits.
   bool recomputes = false;
 };
+
+/// Its layers, of which there is at least one. They are the network's.
+Layers layers_of(const Network& network, const NetworkPart& part);
 
 /// Offsets in bytes into one block. Activations that backward does not need give their place to others as
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last

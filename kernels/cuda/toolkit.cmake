@@ -1,7 +1,6 @@
 # Looks for the CUDA toolkit: $CUDACXX, then nvcc on PATH, in $CUDA_HOME, in /usr/local/cuda. Sets LOCKSTEP_CUDA and
 # enables the language; LOCKSTEP_CUDA_SUMMARY in the cache says what was found and why, for launch/build and --version
 # --verbose. Plugins add what was found of NVIDIA's other libraries.
-set(LOCKSTEP_CUDA OFF)
 set(LOCKSTEP_MINIMUM_CUDA 12.0) # C++20
 
 function(lockstep_cuda_summary)

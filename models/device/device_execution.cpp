@@ -19,15 +19,76 @@
 
 namespace lockstep {
 
+// The tensors of each stage, as DeviceExecution and device_execution_bytes ask for them.
+
 namespace {
 
-EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* mask) {
-  return {.channels = stage.before_epilogue.channels,
-          .height = stage.before_epilogue.height,
-          .width = stage.before_epilogue.width,
-          .pool = stage.epilogue.pool,
-          .factors = stage.epilogue.factors(),
-          .mask = mask};
+/// Memory for one stage, or for the input of all, for each sample.
+struct StageMemory {
+  std::uint64_t y = 0;              ///< numbers: the output
+  std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
+  std::uint64_t gradient = 0;       ///< numbers: the gradient before the epilogue; 0: another's, or none
+  std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
+  /// Numbers: the gradient of y, where the stage after it cannot store through the epilogue.
+  std::uint64_t detour = 0;
+};
+
+struct PartMemory {
+  StageMemory input = {};
+  std::vector<StageMemory> stages = {};
+  std::uint64_t output_gradient = 0;  ///< numbers: as others bring it
+};
+
+std::uint64_t elements(const ImageShape& shape) {
+  return static_cast<std::uint64_t>(shape.features());
+}
+
+/// @param next  null: the last stage
+void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
+  const bool has_epilogue = stage.epilogue.count > 0;
+  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
+  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
+    memory.gradient = elements(stage.before_epilogue);
+  if (stage.branches) memory.from_branches = elements(stage.output);
+  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
+  if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
+}
+
+/// Evaluation needs no gradients. @param stages  stages of the part
+PartMemory plan_part_memory(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
+                            bool training) {
+  const Layers layers = layers_of(network, part);
+  PartMemory plan{.input = {.y = elements(layers.front()->input())}};
+  if (training && part.takes_output_gradient) plan.output_gradient = elements(layers.back()->output());
+  if (training && part.gives_input_gradient && !stages.empty()) {
+    if (!stages.front().passes_gradient()) plan.input.gradient = plan.input.y;
+    if (std::ranges::any_of(stages, [](const Stage& stage) { return stage.branch == std::size_t{0}; }))
+      plan.input.from_branches = plan.input.y;
+  }
+  bool trained = part.gives_input_gradient;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    trained = trained || stage.trained();
+    StageMemory memory{.y = elements(stage.output)};
+    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
+    if (stage.epilogue.count > 0) memory.mask = memory.y;
+    if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
+    plan.stages.push_back(memory);
+  }
+  return plan;
+}
+
+/// Numbers of the longest bias that a layer's kernels take and it does not have.
+std::size_t longest_missing_bias(const Network& network) {
+  std::size_t longest = 0;
+  for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
+  return longest;
+}
+
+/// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
+std::size_t unread_sums_of(const Network& network) {
+  const std::size_t longest = longest_missing_bias(network);
+  return longest == 0 ? 0 : longest + 1;
 }
 
 }  // namespace
@@ -58,31 +119,29 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
 void DeviceExecution::make_units(Device& device, const Network& network, const NetworkPart& part,
                                  bool training) {
   std::vector<Stage> stages = fuse_layers(network, part);
-  const auto plan = plan_stage_memory(stages, training, part.gives_input_gradient);
-  const PartEnds ends = plan_part_ends(network, part, stages, training);
+  const PartMemory plan = plan_part_memory(network, part, stages, training);
   const auto batch = static_cast<std::size_t>(max_batch_);
+  const auto allocate = [&](Unit& unit, const StageMemory& memory) {
+    unit.y = DeviceBuffer<float>(device, memory.y * batch);
+    unit.mask = DeviceBuffer<std::uint8_t>(device, memory.mask * batch);
+    unit.gradient_memory = DeviceBuffer<float>(device, memory.gradient * batch);
+    unit.detour = DeviceBuffer<float>(device, memory.detour * batch);
+    unit.from_branches = DeviceBuffer<float>(device, memory.from_branches * batch);
+  };
   input_.stage.output = network.layers()[part.first]->input();
-  input_.stage.branches = ends.from_branches > 0;
-  input_.y = DeviceBuffer<float>(device, ends.input * batch);
-  input_.gradient_memory = DeviceBuffer<float>(device, ends.input_gradient * batch);
-  input_.from_branches = DeviceBuffer<float>(device, ends.from_branches * batch);
-  output_gradient_ = DeviceBuffer<float>(device, ends.output_gradient * batch);
+  input_.stage.branches = plan.input.from_branches > 0;
+  allocate(input_, plan.input);
+  output_gradient_ = DeviceBuffer<float>(device, plan.output_gradient * batch);
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    const std::size_t first_tensor = tensors;
-    if (stages[i].trained()) tensors += stages[i].head->parameters().size();
-    const BatchLayer* over_batch = stages[i].head == nullptr ? nullptr : stages[i].head->over_batch();
-    const std::size_t statistics = over_batch == nullptr ? 0 : over_batch->statistics_bytes();
-    units_.push_back({.stage = std::move(stages[i]),
-                      .y = DeviceBuffer<float>(device, plan[i].y * batch),
-                      .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
-                      .gradient_memory = DeviceBuffer<float>(device, plan[i].gradient * batch),
-                      .detour = DeviceBuffer<float>(device, plan[i].detour * batch),
-                      .from_branches = DeviceBuffer<float>(device, plan[i].from_branches * batch),
-                      .ready = device.make_event(),
-                      .way_back = {},
-                      .first_tensor = first_tensor,
-                      .statistics = DeviceBuffer<std::byte>(device, statistics)});
+    Unit& unit = units_.emplace_back();
+    unit.stage = std::move(stages[i]);
+    allocate(unit, plan.stages[i]);
+    unit.ready = device.make_event();
+    unit.first_tensor = tensors;
+    if (unit.stage.trained()) tensors += unit.stage.head->parameters().size();
+    if (const BatchLayer* over_batch = unit.over_batch())
+      unit.statistics = DeviceBuffer<std::byte>(device, over_batch->statistics_bytes());
   }
 }
 
@@ -118,24 +177,24 @@ void DeviceExecution::plan_gradients() {
 }
 
 void DeviceExecution::plan_gradient(Unit& unit, const Unit* next) {
-  const auto shape =
-      next == nullptr || &unit == &input_ ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
-  unit.gradient = unit.gradient_memory.data();
   if (next != nullptr && next->stage.passes_gradient()) {
     unit.dy = next->gradient;  // equal numbers
+  } else if (unit.detour.size() > 0) {
+    unit.dy = unit.detour.data();
   } else {
-    unit.dy = unit.detour.size() > 0 ? unit.detour.data() : unit.has_epilogue() ? nullptr : unit.gradient;
+    unit.dy = unit.has_epilogue() ? nullptr : unit.gradient_memory.data();
   }
-  if (!unit.has_epilogue()) {
-    unit.gradient = unit.dy;
-    return;
-  }
-  unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
-  unit.stored_through = shape.has_value();
-  if (!unit.stored_through) return;
-  unit.way_back.channels = shape->channels;
-  unit.way_back.height = shape->height;
-  unit.way_back.width = shape->width;
+  unit.gradient = unit.has_epilogue() ? unit.gradient_memory.data() : unit.dy;
+  if (!unit.has_epilogue()) return;
+  const auto through = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
+  const ImageShape& shape = through.value_or(unit.stage.before_epilogue);
+  unit.stored_through = through.has_value();
+  unit.way_back = {.channels = shape.channels,
+                   .height = shape.height,
+                   .width = shape.width,
+                   .pool = unit.stage.epilogue.pool,
+                   .factors = unit.stage.epilogue.factors(),
+                   .mask = unit.mask.data()};
 }
 
 const float* DeviceExecution::branch_of(const Unit& unit) const {
@@ -181,24 +240,9 @@ void DeviceExecution::queue_move_kept(Stream& stream) {
   }
 }
 
-// The tensors of each stage, as DeviceExecution will ask for them, and what a grid cannot hold.
+// Needs of a network on a device, and what a grid cannot hold.
 
 namespace {
-
-std::uint64_t elements(const ImageShape& shape) {
-  return static_cast<std::uint64_t>(shape.features());
-}
-
-/// @param next  null: the last stage
-void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
-  const bool has_epilogue = stage.epilogue.count > 0;
-  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
-  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
-    memory.gradient = elements(stage.before_epilogue);
-  if (stage.branches) memory.from_branches = elements(stage.output);
-  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
-  if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
-}
 
 [[noreturn]] void fail(const Layer& layer, const std::string& what) {
   throw ShapeError(
@@ -215,57 +259,13 @@ void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samp
 
 }  // namespace
 
-std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
-                                           bool input_gradient) {
-  std::vector<StageMemory> plan;
-  bool trained = input_gradient;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    trained = trained || stage.trained();
-    StageMemory memory;
-    memory.y = elements(stage.output);
-    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
-    if (stage.epilogue.count > 0) memory.mask = memory.y;
-    if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
-    plan.push_back(memory);
-  }
-  return plan;
-}
-
-PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
-                        bool training) {
-  const std::size_t last = std::min(part.last, network.layers().size()) - 1;
-  PartEnds ends{.input = elements(network.layers()[part.first]->input())};
-  if (training && part.takes_output_gradient)
-    ends.output_gradient = elements(network.layers()[last]->output());
-  if (!training || !part.gives_input_gradient || stages.empty()) return ends;
-  if (!stages.front().passes_gradient()) ends.input_gradient = ends.input;
-  for (const Stage& stage : stages) {
-    if (stage.branch == std::size_t{0}) ends.from_branches = ends.input;
-  }
-  return ends;
-}
-
-std::size_t longest_missing_bias(const Network& network) {
-  std::size_t longest = 0;
-  for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
-  return longest;
-}
-
-std::size_t unread_sums_of(const Network& network) {
-  const std::size_t longest = longest_missing_bias(network);
-  return longest == 0 ? 0 : longest + 1;
-}
-
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part) {
-  const std::vector<Stage> stages = fuse_layers(network, part);
-  const PartEnds ends = plan_part_ends(network, part, stages, training);
+  PartMemory plan = plan_part_memory(network, part, fuse_layers(network, part), training);
+  plan.stages.push_back(plan.input);
   constexpr std::uint64_t kLabel = 1;
-  std::uint64_t numbers =
-      checked_sum(ends.input, ends.input_gradient, ends.from_branches, ends.output_gradient, kLabel);
-  std::uint64_t bytes = 0;
-  for (const StageMemory& memory : plan_stage_memory(stages, training, part.gives_input_gradient)) {
+  std::uint64_t numbers = checked_sum(plan.output_gradient, kLabel), bytes = 0;
+  for (const StageMemory& memory : plan.stages) {
     numbers = checked_sum(numbers, memory.y, memory.gradient, memory.from_branches, memory.detour);
     bytes = checked_sum(bytes, memory.mask);
   }
@@ -283,18 +283,16 @@ std::uint64_t next_input_bytes(const Network& network, std::int64_t samples) {
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {
   const std::string lower = fmt::format("lower {}", spelling().global_batch);
   if (fewer.empty()) fewer = lower;
-  if (samples > kMaxDeviceSamples) {
+  if (samples > kMaxDeviceSamples)
     throw ShapeError(
         fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); "
                     "{} or use more ranks",
                     samples, kMaxDeviceSamples, fewer));
-  }
   for (const auto& layer : network.layers()) {
     check_tensor(*layer, layer->input(), samples, fewer);
     check_tensor(*layer, layer->output(), samples, fewer);
-    if (const auto what = layer->beyond_device()) {
+    if (const auto what = layer->beyond_device())
       fail(*layer, fmt::format("{} is beyond what a GPU's grid can have ({})", *what, kMaxDeviceSide));
-    }
   }
 }
 

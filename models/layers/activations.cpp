@@ -85,7 +85,6 @@ class ActivationLayer final : public Layer {
     cpu::activation_backward(function_, size_of(pass.batch, pass.channels), saved_of(tensors), tensors.dy,
                              tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.activation_forward(pass.stream, function_, size_of(pass.batch), tensors.x, tensors.y);
   }
@@ -149,11 +148,9 @@ class DropoutLayer final : public Layer {
 
   DropoutLayer(const LayerPlace& place, Unit unit, float probability)
       : Layer(place, place.input), unit_(unit), probability_(probability) {}
-  static std::unique_ptr<Layer> make_elementwise(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<DropoutLayer>(place, Unit::kElement, options.probability("p", 0.5F));
-  }
-  static std::unique_ptr<Layer> make_channelwise(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<DropoutLayer>(place, Unit::kChannel, options.probability("p", 0.5F));
+  template <Unit kUnit>
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    return std::make_unique<DropoutLayer>(place, kUnit, options.probability("p", 0.5F));
   }
 
   std::string describe() const override {
@@ -191,31 +188,23 @@ class DropoutLayer final : public Layer {
   float probability_;
 };
 
-// Their options.
-
-constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
-constexpr std::array<std::string_view, 2> kLeakyReluKeys{"name", "slope"};
-constexpr std::array<std::string_view, 2> kEluKeys{"name", "alpha"};
-constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
-
 }  // namespace
 
-std::span<const LayerKind> activation_kinds() {
-  static const std::array<LayerKind, 12> kKinds{{
-      {"relu", "relu", "", kNameOnly, make_without_options<ReluLayer>},
-      {"relu6", "relu", "", kNameOnly, ActivationLayer::make<Activation::kRelu6>},
-      {"tanh", "tanh", "", kNameOnly, ActivationLayer::make<Activation::kTanh>},
-      {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make<Activation::kSigmoid>},
-      {"gelu", "gelu", "", kGeluKeys, ActivationLayer::make_gelu},
-      {"leaky_relu", "leaky", "slope", kLeakyReluKeys, ActivationLayer::make_leaky_relu},
-      {"elu", "elu", "alpha", kEluKeys, ActivationLayer::make_elu},
-      {"silu", "silu", "", kNameOnly, ActivationLayer::make<Activation::kSilu>},
-      {"hardsigmoid", "hsigmoid", "", kNameOnly, ActivationLayer::make<Activation::kHardSigmoid>},
-      {"hardswish", "hswish", "", kNameOnly, ActivationLayer::make<Activation::kHardSwish>},
-      {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
-      {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
-  }};
-  return kKinds;
+std::vector<LayerKind> activation_kinds() {
+  return {
+      {"relu", "relu", "", {"name"}, make_without_options<ReluLayer>},
+      {"relu6", "relu", "", {"name"}, ActivationLayer::make<Activation::kRelu6>},
+      {"tanh", "tanh", "", {"name"}, ActivationLayer::make<Activation::kTanh>},
+      {"sigmoid", "sigmoid", "", {"name"}, ActivationLayer::make<Activation::kSigmoid>},
+      {"gelu", "gelu", "", {"name", "approximate"}, ActivationLayer::make_gelu},
+      {"leaky_relu", "leaky", "slope", {"name", "slope"}, ActivationLayer::make_leaky_relu},
+      {"elu", "elu", "alpha", {"name", "alpha"}, ActivationLayer::make_elu},
+      {"silu", "silu", "", {"name"}, ActivationLayer::make<Activation::kSilu>},
+      {"hardsigmoid", "hsigmoid", "", {"name"}, ActivationLayer::make<Activation::kHardSigmoid>},
+      {"hardswish", "hswish", "", {"name"}, ActivationLayer::make<Activation::kHardSwish>},
+      {"dropout", "drop", "p", {"name", "p"}, DropoutLayer::make<DropoutLayer::Unit::kElement>},
+      {"dropout2d", "drop", "p", {"name", "p"}, DropoutLayer::make<DropoutLayer::Unit::kChannel>},
+  };
 }
 
 }  // namespace lockstep

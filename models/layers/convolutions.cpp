@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,12 +57,11 @@ std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, 
 /// @throws ConfigError  if an option is wrong
 Conv2dShape read_convolution(const LayerOptions& options, const LayerPlace& place, bool is_transposed) {
   const KernelSize kernel = options.kernel();
-  Conv2dShape shape;
-  shape.batch = 1;
-  shape.in_channels = place.input.channels;
-  shape.out_channels = options.outputs();
-  shape.kernel_height = kernel.height;
-  shape.kernel_width = kernel.width;
+  Conv2dShape shape{.batch = 1,
+                    .in_channels = place.input.channels,
+                    .out_channels = options.outputs(),
+                    .kernel_height = kernel.height,
+                    .kernel_width = kernel.width};
   shape.stride = options.integer("stride", 1, kMaxKernel, 1);
   shape.groups = options.common_divisor("groups", shape.in_channels, shape.out_channels);
   shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);
@@ -133,11 +131,9 @@ class Conv2dLayer final : public WeightedLayer {
   }
   int gradient_terms(int grain) const override { return is_int16() ? 1 : GradientSplit(shape_, grain).terms; }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(shape_of(pass, tensors), pass.samples, operand_x(tensors),
-                                          operand_dy(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(shape_of(pass, tensors), pass, tensors, operand_x(tensors),
+                                    operand_dy(tensors));
     cpu::conv2d_backward_weights(
         shape_of(pass, tensors), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
         {tensors.gradients + weights_before(pass),
@@ -270,11 +266,9 @@ class ConvTranspose2dLayer final : public WeightedLayer {
     return std::max(GradientSplit(convolution_, grain).terms, of_bias);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_dy(tensors),
-                                          operand_x(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(convolution_of(pass.batch), pass, tensors, operand_dy(tensors),
+                                    operand_x(tensors));
     const int terms = gradient_terms(pass.grain);
     const std::size_t stride = tensors.term_stride;
     const auto fill_up = [&](float* gradient, std::size_t size, const GradientSplit& split) {
@@ -299,7 +293,6 @@ class ConvTranspose2dLayer final : public WeightedLayer {
                                         tensors.weights, nullptr, tensors.dx);
     cpu::conv2d_forward(convolution_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   std::optional<std::string> beyond_device() const override {
     const Conv2dShape& s = convolution_;
     if (std::max({s.in_channels, s.out_channels, s.in_height}) <= kMaxDeviceSide) return {};
@@ -341,19 +334,21 @@ class ConvTranspose2dLayer final : public WeightedLayer {
   Conv2dShape convolution_;
 };
 
-constexpr std::array<std::string_view, 8> kConvKeys{"name",    "out",      "kernel", "stride",
-                                                    "padding", "dilation", "groups", "bias"};
-constexpr std::array<std::string_view, 9> kConvTransposeKeys{
-    "name", "out", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias"};
-
 }  // namespace
 
-std::span<const LayerKind> convolution_kinds() {
-  static const std::array<LayerKind, 2> kKinds{{
-      {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
-      {"conv_transpose2d", "conv", "", kConvTransposeKeys, ConvTranspose2dLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> convolution_kinds() {
+  return {
+      {"conv2d",
+       "conv",
+       "",
+       {"name", "out", "kernel", "stride", "padding", "dilation", "groups", "bias"},
+       Conv2dLayer::make},
+      {"conv_transpose2d",
+       "conv",
+       "",
+       {"name", "out", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias"},
+       ConvTranspose2dLayer::make},
+  };
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 /// All kinds of layers, from the tables of the files here.
 #include "models/layers/layer_kinds.hpp"
 
-#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace lockstep {
@@ -19,12 +19,6 @@ std::span<const LayerKind> layer_catalogue() {
     return all;
   }();
   return catalogue;
-}
-
-const LayerKind* find_layer_kind(std::string_view kind) {
-  const auto catalogue = layer_catalogue();
-  const auto found = std::ranges::find(catalogue, kind, &LayerKind::kind);
-  return found == catalogue.end() ? nullptr : &*found;
 }
 
 }  // namespace lockstep

@@ -5,17 +5,13 @@
 
 #include "models/layer.hpp"
 #include "models/layer_options.hpp"
-#include "models/network_builder.hpp"
 
-#include <array>
 #include <memory>
-#include <span>
-#include <string_view>
+#include <vector>
 
 namespace lockstep {
 
-/// The options of a kind that has none but its name, and what makes its layers.
-inline constexpr std::array<std::string_view, 1> kNameOnly{"name"};
+/// Makes the layers of a kind that has no options but its name.
 template <typename Kind>
 std::unique_ptr<Layer> make_without_options(const LayerOptions& /*options*/, const LayerPlace& place) {
   return std::make_unique<Kind>(place);
@@ -28,11 +24,11 @@ Shape with_batch(Shape shape, int batch) {
   return shape;
 }
 
-std::span<const LayerKind> convolution_kinds();  ///< convolutions.cpp
-std::span<const LayerKind> pool_kinds();
-std::span<const LayerKind> norm_kinds();
-std::span<const LayerKind> activation_kinds();
-std::span<const LayerKind> wiring_kinds();
-std::span<const LayerKind> linear_kinds();  ///< weighted.cpp
+std::vector<LayerKind> convolution_kinds();  ///< convolutions.cpp
+std::vector<LayerKind> pool_kinds();
+std::vector<LayerKind> norm_kinds();
+std::vector<LayerKind> activation_kinds();
+std::vector<LayerKind> wiring_kinds();
+std::vector<LayerKind> linear_kinds();  ///< weighted.cpp
 
 }  // namespace lockstep

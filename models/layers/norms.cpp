@@ -17,6 +17,16 @@
 namespace lockstep {
 namespace {
 
+/// eps and affine of all kinds.
+template <typename Op>
+Op read_norm(const LayerOptions& options) {
+  constexpr double kLeastEps = 1e-12;  // far above what sums lose
+  Op chosen;
+  chosen.eps = options.number("eps", {kLeastEps, 1}, 1e-5);
+  chosen.affine = options.yes_or_no("affine", true);
+  return chosen;
+}
+
 // The layer `batch_norm: {eps: 1e-5, momentum: 0.1, affine: true}`.
 
 /// The channels in the block of bytes that an execution keeps for the layer.
@@ -32,36 +42,25 @@ const BatchNormChannel* channels_in(const std::byte* statistics) {
 /// trained, unless `affine: false`; NAME.running_mean and NAME.running_var [channels] are kept.
 class BatchNormLayer final : public Layer, public BatchLayer {
  public:
-  struct Options {
-    double eps = 1e-5;
-    double momentum = 0.1;
-    bool affine = true;
-  };
-
-  BatchNormLayer(const LayerPlace& place, const Options& options)
-      : Layer(place, place.input), options_(options) {
+  BatchNormLayer(const LayerPlace& place, const BatchNormOp& options, double momentum)
+      : Layer(place, place.input), options_(options), momentum_(static_cast<float>(momentum)) {
     const int size = input().channels;
     if (options.affine) {
-      add_parameter("weight", size, Parameter::Initial::kOnes);
-      add_parameter("bias", size, Parameter::Initial::kZeros);
+      add_parameter("weight", {size}, Parameter::Initial::kOnes);
+      add_parameter("bias", {size}, Parameter::Initial::kZeros);
     }
     add_kept("running_mean", size, Parameter::Initial::kZeros);
     add_kept("running_var", size, Parameter::Initial::kOnes);
   }
   /// @throws ConfigError  if an option is wrong
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    constexpr double kLeastEps = 1e-12;  // far above what sums lose
-    Options chosen;
-    chosen.eps = options.number("eps", {kLeastEps, 1}, chosen.eps);
-    chosen.momentum = options.number("momentum", {0, 1}, chosen.momentum);
-    chosen.affine = options.yes_or_no("affine", chosen.affine);
-    return std::make_unique<BatchNormLayer>(place, chosen);
+    auto chosen = read_norm<BatchNormOp>(options);
+    chosen.input = place.input;
+    return std::make_unique<BatchNormLayer>(place, chosen, options.number("momentum", {0, 1}, 0.1));
   }
 
   std::string describe() const override { return "batch_norm"; }
-  LayerOp op() const override {
-    return BatchNormOp{.input = input(), .eps = options_.eps, .affine = options_.affine};
-  }
+  LayerOp op() const override { return options_; }
   bool needs_input() const override { return true; }
   const BatchLayer* over_batch() const override { return this; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
@@ -91,7 +90,6 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     cpu::batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
                              weight_of(tensors.weights), tensors.dx, cpu::to_find(tensors.maxima_of_dx));
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.batch_norm_forward(pass.stream, shape_of(pass), tensors.x, channels_in(tensors.statistics),
                                 weight_of(tensors.weights), bias_of(tensors.weights), tensors.y);
@@ -132,9 +130,8 @@ class BatchNormLayer final : public Layer, public BatchLayer {
       set_batch_gradients(words + c * kBatchNormWords, samples * pixels(), channels_in(statistics)[c]);
   }
   void move_kept(const std::byte* statistics, float* kept) const override {
-    const auto momentum = static_cast<float>(options_.momentum);
     for (std::size_t c = 0; c < channels(); ++c)
-      move_running_statistics(channels_in(statistics)[c], momentum, kept[c], kept[channels() + c]);
+      move_running_statistics(channels_in(statistics)[c], momentum_, kept[c], kept[channels() + c]);
   }
   void device_forward_sums(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors,
                            std::int64_t* words) const override {
@@ -160,8 +157,7 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   }
   void device_move_kept(const DeviceLayerPass& pass, const std::byte* statistics, const StepState* state,
                         float* kept) const override {
-    pass.ops.batch_norm_move(pass.stream, input().channels, static_cast<float>(options_.momentum),
-                             channels_in(statistics), state, kept);
+    pass.ops.batch_norm_move(pass.stream, input().channels, momentum_, channels_in(statistics), state, kept);
   }
 
  private:
@@ -178,20 +174,12 @@ class BatchNormLayer final : public Layer, public BatchLayer {
     return options_.affine ? weights + channels() : nullptr;
   }
 
-  Options options_;
+  BatchNormOp options_;
+  float momentum_;
 };
 
 // The layers `layer_norm: {eps: 1e-5, affine: true}` and `group_norm: {groups: 8, eps: 1e-5, affine: true}`, also
 // written `group_norm: 8`.
-
-/// eps and affine of both kinds.
-GroupNormOp read_norm(const LayerOptions& options) {
-  constexpr double kLeastEps = 1e-12;  // far above what sums lose
-  GroupNormOp chosen;
-  chosen.eps = options.number("eps", {kLeastEps, 1}, 1e-5);
-  chosen.affine = options.yes_or_no("affine", true);
-  return chosen;
-}
 
 /// A vector is [channels], as in PyTorch.
 std::vector<int> all_dimensions(const ImageShape& shape) {
@@ -221,17 +209,16 @@ class GroupNormLayer final : public Layer {
   /// @throws ConfigError, ShapeError  if an option is wrong
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
     const ImageShape& input = place.input;
-    GroupNormOp chosen = read_norm(options);
+    auto chosen = read_norm<GroupNormOp>(options);
     const int groups = options.integer("groups", 1, kMaxOutputs);
-    if (input.channels % groups != 0) {
+    if (input.channels % groups != 0)
       options.fail_shape(fmt::format("{} groups do not divide {}; write groups: 1, or another divisor",
                                      groups, counted(input.channels, "channel")));
-    }
     chosen.shape = {1, groups, input.channels, input.height * input.width};
     return std::make_unique<GroupNormLayer>(place, chosen);
   }
   static std::unique_ptr<Layer> make_layer_norm(const LayerOptions& options, const LayerPlace& place) {
-    GroupNormOp chosen = read_norm(options);
+    auto chosen = read_norm<GroupNormOp>(options);
     chosen.shape = {1, 1, place.input.features(), 1};
     chosen.whole_layer = true;
     return std::make_unique<GroupNormLayer>(place, chosen);
@@ -259,7 +246,6 @@ class GroupNormLayer final : public Layer {
     cpu::group_norm_backward(shape_of(pass.batch), tensors.x, tensors.dy, weight_of(tensors.weights),
                              statistics_in(tensors.saved), tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.group_norm_forward(pass.stream, shape_of(pass.batch), options_.eps, tensors.x,
                                 weight_of(tensors.weights), bias_of(tensors.weights),
@@ -286,19 +272,14 @@ class GroupNormLayer final : public Layer {
   GroupNormOp options_;
 };
 
-constexpr std::array<std::string_view, 4> kBatchNormKeys{"name", "eps", "momentum", "affine"};
-constexpr std::array<std::string_view, 3> kLayerNormKeys{"name", "eps", "affine"};
-constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps", "affine"};
-
 }  // namespace
 
-std::span<const LayerKind> norm_kinds() {
-  static const std::array<LayerKind, 3> kKinds{{
-      {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
-      {"layer_norm", "ln", "", kLayerNormKeys, GroupNormLayer::make_layer_norm},
-      {"group_norm", "gn", "groups", kGroupNormKeys, GroupNormLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> norm_kinds() {
+  return {
+      {"batch_norm", "bn", "", {"name", "eps", "momentum", "affine"}, BatchNormLayer::make},
+      {"layer_norm", "ln", "", {"name", "eps", "affine"}, GroupNormLayer::make_layer_norm},
+      {"group_norm", "gn", "groups", {"name", "groups", "eps", "affine"}, GroupNormLayer::make},
+  };
 }
 
 }  // namespace lockstep

@@ -10,17 +10,42 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace lockstep {
 namespace {
 
-// Options and shapes of max_pool and avg_pool.
+// The layers `max_pool` and `avg_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `max_pool: 2`.
 
-/// A window goes over each channel.
-class WindowPoolLayer : public Layer {
+/// A window goes over each channel. max_pool takes the largest number of each, and backward sends the gradient to where
+/// it was; avg_pool takes the mean, in which padding counts as zeros.
+class WindowPoolLayer final : public Layer {
  public:
+  /// @param shape  with batch 1
+  WindowPoolLayer(const LayerPlace& place, bool is_max, const Pool2dShape& shape)
+      : Layer(place, {shape.channels, shape.out_height(), shape.out_width()}),
+        is_max_(is_max),
+        shape_(shape) {}
+  /// @throws ConfigError, ShapeError  if an option is wrong or the window is larger than the padded image
+  template <bool kIsMax>
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
+    const ImageShape& input = place.input;
+    Pool2dShape shape{
+        .batch = 1, .channels = input.channels, .in_height = input.height, .in_width = input.width};
+    shape.kernel = options.integer("kernel", 1, kMaxPoolKernel, 2);
+    shape.stride = options.integer("stride", 1, kMaxKernel, shape.kernel);
+    shape.padding = options.integer("padding", 0, shape.kernel / 2, 0);
+    options.require_fit({shape.kernel, shape.kernel}, shape.padding, input);
+    return std::make_unique<WindowPoolLayer>(place, kIsMax, shape);
+  }
+
+  /// "max_pool 3 stride 2 padding 1"; a stride equal to the kernel is left out.
+  std::string describe() const override {
+    std::string text = fmt::format("{} {}", is_max_ ? "max_pool" : "avg_pool", shape_.kernel);
+    if (shape_.stride != shape_.kernel) text += fmt::format(" stride {}", shape_.stride);
+    if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
+    return text;
+  }
+  LayerOp op() const override { return is_max_ ? LayerOp(MaxPoolOp{shape_}) : LayerOp(AvgPoolOp{shape_}); }
   bool is_channelwise() const override { return true; }
   ImagePart reads_for(const ImagePart& of_output) const override {
     const auto pixels = [&](int windows, int image) {
@@ -28,99 +53,42 @@ class WindowPoolLayer : public Layer {
     };
     return {pixels(of_output.height, shape_.in_height), pixels(of_output.width, shape_.in_width)};
   }
+  std::size_t saved_bytes(int batch) const override { return is_max_ ? shape_of(batch).out_size() : 0; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_max_) return cpu::max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
+    cpu::avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
+  }
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
+    if (is_max_) return cpu::max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
+    cpu::avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
+  }
+  /// An epilogue has pools of 2 x 2 side by side; others are separate stages.
+  DeviceForm device_form() const override {
+    const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
+    if (!halves) return {};
+    return DeviceForm::epilogue_step({.kind = is_max_ ? EpilogueKind::kMaxPool : EpilogueKind::kAvgPool}, 2);
+  }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const Pool2dShape shape = shape_of(pass.batch);
+    if (is_max_) return pass.ops.max_pool_forward(pass.stream, shape, tensors.x, tensors.y, tensors.saved);
+    pass.ops.avg_pool_forward(pass.stream, shape, tensors.x, tensors.y);
+  }
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
+    const Pool2dShape shape = shape_of(pass.batch);
+    if (is_max_) return pass.ops.max_pool_backward(pass.stream, shape, tensors.dy, tensors.saved, tensors.dx);
+    pass.ops.avg_pool_backward(pass.stream, shape, tensors.dy, tensors.dx);
+  }
 
- protected:
-  /// @param shape  with batch 1
-  WindowPoolLayer(LayerPlace place, const Pool2dShape& shape)
-      : Layer(std::move(place), {shape.channels, shape.out_height(), shape.out_width()}), shape_(shape) {}
-
-  const Pool2dShape& shape() const { return shape_; }
+ private:
   Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
   Pool2dShape shape_of(const LayerPass& pass) const {
     Pool2dShape shape = shape_of(pass.batch);
     shape.channels = pass.channels.of(shape.channels);
     return shape;
   }
-  /// An epilogue has pools of 2 x 2 side by side; others are separate stages.
-  DeviceForm form_of(EpilogueKind kind) const {
-    const bool halves = shape_.kernel == 2 && shape_.stride == 2 && shape_.padding == 0;
-    return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
-  }
-  /// "max_pool 3 stride 2 padding 1"; a stride equal to the kernel is left out.
-  std::string in_words(std::string_view kind) const {
-    std::string text = fmt::format("{} {}", kind, shape_.kernel);
-    if (shape_.stride != shape_.kernel) text += fmt::format(" stride {}", shape_.stride);
-    if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
-    return text;
-  }
 
- private:
+  bool is_max_;
   Pool2dShape shape_;
-};
-
-/// @throws ConfigError, ShapeError  if an option is wrong or the window is larger than the padded image
-template <typename Pool>
-std::unique_ptr<Layer> make_window_pool(const LayerOptions& options, const LayerPlace& place) {
-  const ImageShape& input = place.input;
-  Pool2dShape shape;
-  shape.batch = 1;
-  shape.channels = input.channels;
-  shape.in_height = input.height;
-  shape.in_width = input.width;
-  shape.kernel = options.integer("kernel", 1, kMaxPoolKernel, 2);
-  shape.stride = options.integer("stride", 1, kMaxKernel, shape.kernel);
-  shape.padding = options.integer("padding", 0, shape.kernel / 2, 0);
-  options.require_fit({shape.kernel, shape.kernel}, shape.padding, input);
-  return std::make_unique<Pool>(place, shape);
-}
-
-// The layer `max_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `max_pool: 2`.
-
-/// The largest of each window; backward sends the gradient to where it was.
-class MaxPoolLayer final : public WindowPoolLayer {
- public:
-  MaxPoolLayer(const LayerPlace& place, const Pool2dShape& shape) : WindowPoolLayer(place, shape) {}
-
-  std::string describe() const override { return in_words("max_pool"); }
-  LayerOp op() const override { return MaxPoolOp{shape()}; }
-  std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
-  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
-  }
-  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
-  }
-  DeviceForm device_form() const override { return form_of(EpilogueKind::kMaxPool); }
-  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.max_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y, tensors.saved);
-  }
-  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.max_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
-  }
-};
-
-// The layer `avg_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `avg_pool: 2`.
-
-/// The mean of each window; padding counts as zeros.
-class AvgPoolLayer final : public WindowPoolLayer {
- public:
-  AvgPoolLayer(const LayerPlace& place, const Pool2dShape& shape) : WindowPoolLayer(place, shape) {}
-
-  std::string describe() const override { return in_words("avg_pool"); }
-  LayerOp op() const override { return AvgPoolOp{shape()}; }
-  void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
-  }
-  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
-  }
-  DeviceForm device_form() const override { return form_of(EpilogueKind::kAvgPool); }
-  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
-  }
-  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
-  }
 };
 
 // The layer `adaptive_avg_pool: {out: 7}`, also written `adaptive_avg_pool: 7`.
@@ -147,7 +115,6 @@ class AdaptiveAvgPoolLayer final : public Layer {
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::adaptive_avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.adaptive_avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
   }
@@ -176,7 +143,6 @@ class GlobalAvgPoolLayer final : public Layer {
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     cpu::global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
   }
-  DeviceForm device_form() const override { return {}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     pass.ops.global_avg_pool_forward(pass.stream, input(), pass.batch, tensors.x, tensors.y);
   }
@@ -185,19 +151,15 @@ class GlobalAvgPoolLayer final : public Layer {
   }
 };
 
-constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
-constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
-
 }  // namespace
 
-std::span<const LayerKind> pool_kinds() {
-  static const std::array<LayerKind, 4> kKinds{{
-      {"max_pool", "pool", "kernel", kPoolKeys, make_window_pool<MaxPoolLayer>},
-      {"avg_pool", "pool", "kernel", kPoolKeys, make_window_pool<AvgPoolLayer>},
-      {"global_avg_pool", "pool", "", kNameOnly, make_without_options<GlobalAvgPoolLayer>},
-      {"adaptive_avg_pool", "pool", "out", kAdaptiveKeys, AdaptiveAvgPoolLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> pool_kinds() {
+  return {
+      {"max_pool", "pool", "kernel", {"name", "kernel", "stride", "padding"}, WindowPoolLayer::make<true>},
+      {"avg_pool", "pool", "kernel", {"name", "kernel", "stride", "padding"}, WindowPoolLayer::make<false>},
+      {"global_avg_pool", "pool", "", {"name"}, make_without_options<GlobalAvgPoolLayer>},
+      {"adaptive_avg_pool", "pool", "out", {"name", "out"}, AdaptiveAvgPoolLayer::make},
+  };
 }
 
 }  // namespace lockstep

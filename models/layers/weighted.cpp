@@ -36,8 +36,8 @@ WeightedLayer::WeightedLayer(LayerPlace place, const ImageShape& output, const s
       outputs_(static_cast<std::size_t>(output.channels)),
       has_bias_(has_bias) {
   const int fan_in = std::accumulate(weight_shape.begin() + 1, weight_shape.end(), 1, std::multiplies<>());
-  add_weight(weight_shape, fan_in);
-  if (has_bias) add_bias(output.channels, fan_in);
+  add_parameter("weight", weight_shape, Parameter::Initial::kRandom, fan_in);
+  if (has_bias) add_parameter("bias", {output.channels}, Parameter::Initial::kRandom, fan_in);
 }
 
 const float* WeightedLayer::bias(const LayerTensors& tensors) const {
@@ -95,11 +95,9 @@ class LinearLayer final : public WeightedLayer {
     cpu::linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
   }
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override {
-    if (is_int16()) {
-      cpu::int16::conv2d_backward_weights(convolution_of(pass.batch), pass.samples, operand_x(tensors),
-                                          operand_dy(tensors), tensors.gradients);
-      return write_int16_bias_gradient(pass, tensors);
-    }
+    if (is_int16())
+      return int16_backward_weights(convolution_of(pass.batch), pass, tensors, operand_x(tensors),
+                                    operand_dy(tensors));
     cpu::linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
                                  bias_gradient(tensors, 1));
   }
@@ -138,15 +136,12 @@ class LinearLayer final : public WeightedLayer {
   LinearShape shape_of(int batch) const { return {batch, input().features(), output().channels}; }
 };
 
-constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
-
 }  // namespace
 
-std::span<const LayerKind> linear_kinds() {
-  static const std::array<LayerKind, 1> kKinds{{
-      {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
-  }};
-  return kKinds;
+std::vector<LayerKind> linear_kinds() {
+  return {
+      {"linear", "fc", "out", {"name", "out", "bias"}, LinearLayer::make},
+  };
 }
 
 }  // namespace lockstep

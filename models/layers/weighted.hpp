@@ -47,8 +47,11 @@ class WeightedLayer : public Layer {
   bool is_int16() const { return precision() == Precision::kInt16; }
   static cpu::Operand operand_x(const LayerTensors& tensors) { return {tensors.x, tensors.maxima_of_x}; }
   static cpu::Operand operand_dy(const LayerTensors& tensors) { return {tensors.dy, tensors.maxima_of_dy}; }
-  /// The gradient of the bias, if there is one, of y as dy. That is counted where that is asked for.
-  void write_int16_bias_gradient(const LayerPass& pass, const LayerTensors& tensors) const {
+  /// The gradient of a convolution's filters, and of the bias, if there is one, of y as dy. That is counted where that is
+  /// asked for.
+  void int16_backward_weights(const Conv2dShape& shape, const LayerPass& pass, const LayerTensors& tensors,
+                              const cpu::Operand& x, const cpu::Operand& dy) const {
+    cpu::int16::conv2d_backward_weights(shape, pass.samples, x, dy, tensors.gradients);
     const ImageShape& y = output();
     cpu::int16::count_rounding(std::size_t{1} * y.channels * y.height * y.width, pass.batch, pass.samples,
                                tensors.dy);

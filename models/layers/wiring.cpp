@@ -21,7 +21,6 @@ class BranchLayer : public Layer {
  public:
   std::string describe() const override { return kind_ + (" " + from_.name); }
   std::optional<std::size_t> branch() const override { return from_.index; }
-  DeviceForm device_form() const override { return {}; }
 
  protected:
   BranchLayer(const char* kind, const LayerPlace& place, const ImageShape& output, EarlierLayer from)
@@ -253,19 +252,16 @@ class FlattenLayer final : public Layer {
   DeviceForm device_form() const override { return DeviceForm::nothing(); }
 };
 
-constexpr std::array<std::string_view, 2> kFromKeys{"name", "from"};
-
 }  // namespace
 
-std::span<const LayerKind> wiring_kinds() {
-  static const std::array<LayerKind, 5> kKinds{{
-      {"add", "add", "from", kFromKeys, AddLayer::make},
-      {"multiply", "multiply", "from", kFromKeys, MultiplyLayer::make},
-      {"concat", "concat", "from", kFromKeys, ConcatLayer::make},
-      {"route", "route", "from", kFromKeys, RouteLayer::make},
-      {"flatten", "flatten", "", kNameOnly, make_without_options<FlattenLayer>},
-  }};
-  return kKinds;
+std::vector<LayerKind> wiring_kinds() {
+  return {
+      {"add", "add", "from", {"name", "from"}, AddLayer::make},
+      {"multiply", "multiply", "from", {"name", "from"}, MultiplyLayer::make},
+      {"concat", "concat", "from", {"name", "from"}, ConcatLayer::make},
+      {"route", "route", "from", {"name", "from"}, RouteLayer::make},
+      {"flatten", "flatten", "", {"name"}, make_without_options<FlattenLayer>},
+  };
 }
 
 }  // namespace lockstep

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <onnx_schema.pb.h>
 
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -24,18 +23,12 @@ constexpr int kMostDimensions = kMaxSafetensorsRank;
 
 /// "": no type that weights have, such as the whole numbers of a shape.
 std::string dtype_of(const onnx::TensorProto& tensor) {
-  switch (tensor.data_type()) {
-    case onnx::TensorProto::FLOAT:
-      return "F32";
-    case onnx::TensorProto::FLOAT16:
-      return "F16";
-    case onnx::TensorProto::BFLOAT16:
-      return "BF16";
-    case onnx::TensorProto::DOUBLE:
-      return "F64";
-    default:
-      return "";
-  }
+  static const std::map<std::int32_t, const char*> kNames{{onnx::TensorProto::FLOAT, "F32"},
+                                                          {onnx::TensorProto::FLOAT16, "F16"},
+                                                          {onnx::TensorProto::BFLOAT16, "BF16"},
+                                                          {onnx::TensorProto::DOUBLE, "F64"}};
+  const auto found = kNames.find(tensor.data_type());
+  return found == kNames.end() ? "" : found->second;
 }
 
 /// A tensor of a file, for messages.
@@ -80,13 +73,11 @@ struct OuterRange {
 };
 
 std::uint64_t number_in(const std::string& text, const NamedTensor& tensor) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stopped != end || text.empty())
+  const auto value = parse_whole<std::uint64_t>(text);
+  if (!value)
     tensor.refuse(fmt::format("lies in another file, at {}, which is not a number; export the model again",
                               quoted_text(text)));
-  return value;
+  return *value;
 }
 
 /// @param bytes  size by the tensor's shape
@@ -119,29 +110,25 @@ std::string outer_path(const std::string& location, const NamedTensor& tensor) {
   return path;
 }
 
-/// Each file beside the .onnx is read once, whole. So its size bounds what is allocated, however often tensors name
-/// it.
-class OuterFiles {
- public:
-  /// The begin of the range in `numbers`, to which its file is appended if it was not yet.
-  std::size_t find(const OuterRange& range, const NamedTensor& tensor, std::vector<std::byte>& numbers) {
-    auto known = read_.find(range.location);
-    if (known == read_.end()) {
-      const std::string path = outer_path(range.location, tensor);
-      range.require_inside(Env::posix().size(path), tensor);
-      const std::vector<std::byte> content = Env::posix().read(path);
-      known = read_.emplace(range.location, std::pair(numbers.size(), content.size())).first;
-      numbers.insert(numbers.end(), content.begin(), content.end());
-    }
-    const auto& [begin, size] = known->second;
-    range.require_inside(size, tensor);
-    return begin + range.offset;
-  }
+/// Files beside the .onnx, by location: where each begins in the numbers, and its bytes. It is read once, whole. So its
+/// size bounds what is allocated, however often tensors name it.
+using OuterFiles = std::map<std::string, std::pair<std::size_t, std::size_t>>;
 
- private:
-  std::map<std::string, std::pair<std::size_t, std::size_t>>
-      read_;  ///< by location: where it begins, and its bytes
-};
+/// The begin of the range in `numbers`, to which its file is appended if it was not yet.
+std::size_t find_outer(const OuterRange& range, const NamedTensor& tensor, OuterFiles& read,
+                       std::vector<std::byte>& numbers) {
+  auto known = read.find(range.location);
+  if (known == read.end()) {
+    const std::string path = outer_path(range.location, tensor);
+    range.require_inside(Env::posix().size(path), tensor);
+    const std::vector<std::byte> content = Env::posix().read(path);
+    known = read.emplace(range.location, std::pair(numbers.size(), content.size())).first;
+    numbers.insert(numbers.end(), content.begin(), content.end());
+  }
+  const auto& [begin, size] = known->second;
+  range.require_inside(size, tensor);
+  return begin + range.offset;
+}
 
 /// Finds or appends the numbers of a tensor; not those of fp64. False: they are not as many as its shape says.
 bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFiles& outer,
@@ -153,8 +140,13 @@ bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFile
   if (tensor.proto.data_location() == onnx::TensorProto::EXTERNAL) {
     const OuterRange range = outer_range(tensor, *bytes);
     if (range.length != bytes) return false;
+<<<<<<< HEAD
     entry.begin = outer.find(range, tensor, numbers);
     entry.end = entry.begin + *bytes;
+=======
+    entry.begin = find_outer(range, tensor, outer, numbers);
+    entry.end = entry.begin + bytes;
+>>>>>>> e6a19ad893b8fce96c6149fccd1ac1349c0b98cb
     return true;
   }
   append_inner(tensor, numbers);

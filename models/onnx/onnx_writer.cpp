@@ -102,6 +102,12 @@ class GraphWriter {
     return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
+  std::string filled(const char* what, const std::vector<std::int64_t>& shape, float value) {
+    std::size_t size = 1;
+    for (const std::int64_t side : shape) size *= static_cast<std::size_t>(side);
+    return add_tensor(own(what), shape, std::vector<float>(size, value));
+  }
+
   /// Whole numbers of the layer, such as a shape.
   std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
     onnx::TensorProto& tensor = *graph_.add_initializer();
@@ -132,6 +138,10 @@ class GraphWriter {
     return add_node(op, layer_->name(), inputs, output_name());
   }
   std::string output_name() const { return layer_->name() + ".output"; }
+  Value add_last(const char* op, const std::vector<std::string>& inputs, bool is_flat = false) {
+    add_node(op, inputs);
+    return {output_name(), is_flat};
+  }
 
   static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
     onnx::AttributeProto& attribute = *node.add_attribute();
@@ -186,21 +196,17 @@ class GraphWriter {
     return {"image.normalised"};
   }
 
-  Value add(const Conv2dShape& op, const Value& x) {
-    onnx::NodeProto& node = add_node("Conv", with_parameters(image(x)));
-    set_window(node, {op.kernel_height, op.kernel_width}, op.stride, op.padding);
-    if (op.dilation != 1) set(node, "dilations", {op.dilation, op.dilation});
-    if (op.groups != 1) set(node, "group", op.groups);
-    return {output_name()};
-  }
-  Value add(const ConvTransposeOp& op, const Value& x) {
-    const Conv2dShape& s = op.convolution;
-    onnx::NodeProto& node = add_node("ConvTranspose", with_parameters(image(x)));
+  Value convolution(const char* op, const Conv2dShape& s, int output_padding, const Value& x) {
+    onnx::NodeProto& node = add_node(op, with_parameters(image(x)));
     set_window(node, {s.kernel_height, s.kernel_width}, s.stride, s.padding);
-    if (const int more = op.output_padding(); more != 0) set(node, "output_padding", {more, more});
+    if (output_padding != 0) set(node, "output_padding", {output_padding, output_padding});
     if (s.dilation != 1) set(node, "dilations", {s.dilation, s.dilation});
     if (s.groups != 1) set(node, "group", s.groups);
     return {output_name()};
+  }
+  Value add(const Conv2dShape& op, const Value& x) { return convolution("Conv", op, 0, x); }
+  Value add(const ConvTransposeOp& op, const Value& x) {
+    return convolution("ConvTranspose", op.convolution, op.output_padding(), x);
   }
   Value add(const LinearShape& /*op*/, const Value& x) {
     set(add_node("Gemm", with_parameters(flat(x))), "transB", 1);
@@ -219,8 +225,7 @@ class GraphWriter {
     return {output_name()};
   }
   Value add(const GlobalAvgPoolOp& /*op*/, const Value& x) {
-    add_node("GlobalAveragePool", {image(x)});
-    return {output_name()};
+    return add_last("GlobalAveragePool", {image(x)});
   }
   /// Adds a pool. If windows differ in size, the means of rows and columns are products with matrices: no operator
   /// has them.
@@ -236,8 +241,7 @@ class GraphWriter {
                                  adaptive_means(s.in_height, s.out_height, false));
     const auto columns = add_tensor(own("column_means"), {s.in_width, s.out_width},
                                     adaptive_means(s.in_width, s.out_width, true));
-    add_node("MatMul", {add_step("MatMul", "rows", {rows, image(x)}), columns});
-    return {output_name()};
+    return add_last("MatMul", {add_step("MatMul", "rows", {rows, image(x)}), columns});
   }
   Value add(const ReluOp& /*op*/, const Value& x) { return elementwise("Relu", x); }
   Value add(const DropoutOp& /*op*/, const Value& x) { return x; }
@@ -248,8 +252,7 @@ class GraphWriter {
       case Activation::kSigmoid:
         return elementwise("Sigmoid", x);
       case Activation::kRelu6:
-        add_node("Clip", {x.name, constant("least", 0), constant("most", 6)});
-        return {output_name(), x.is_flat};
+        return add_last("Clip", {x.name, constant("least", 0), constant("most", 6)}, x.is_flat);
       case Activation::kGelu:
         return gelu(x);
       case Activation::kGeluTanh:
@@ -265,8 +268,7 @@ class GraphWriter {
       case Activation::kHardSwish:
         return elementwise("HardSwish", x);
     }
-    add_node("Mul", {x.name, add_step("Sigmoid", "sigmoid", {x.name})});
-    return {output_name(), x.is_flat};
+    return add_last("Mul", {x.name, add_step("Sigmoid", "sigmoid", {x.name})}, x.is_flat);
   }
   Value elementwise(const char* op, const Value& x,
                     std::initializer_list<std::pair<const char*, float>> numbers = {}) {
@@ -278,8 +280,7 @@ class GraphWriter {
   Value half_of(const Value& x, const std::string& share) {
     const std::string sum = add_step("Add", "sum", {share, constant("one", 1)});
     const std::string half = add_step("Mul", "half", {x.name, constant("one_half", 0.5F)});
-    add_node("Mul", {half, sum});
-    return {output_name(), x.is_flat};
+    return add_last("Mul", {half, sum}, x.is_flat);
   }
   Value gelu(const Value& x) {
     const std::string scaled =
@@ -295,12 +296,8 @@ class GraphWriter {
   }
   Value add(const BatchNormOp& op, const Value& x) {
     std::vector<std::string> inputs = with_parameters(x.name);
-    if (!op.affine) {
-      const auto channels = static_cast<std::size_t>(op.input.channels);
-      const std::vector<std::int64_t> shape{op.input.channels};
-      inputs.push_back(add_tensor(own("ones"), shape, std::vector<float>(channels, 1)));
-      inputs.push_back(add_tensor(own("zeros"), shape, std::vector<float>(channels, 0)));
-    }
+    if (!op.affine) inputs.push_back(filled("ones", {op.input.channels}, 1));
+    if (!op.affine) inputs.push_back(filled("zeros", {op.input.channels}, 0));
     for (const Parameter& tensor : layer_->kept()) inputs.push_back(tensor.name);
     set_number(add_node("BatchNormalization", inputs), "epsilon", static_cast<float>(op.eps));
     return {output_name(), x.is_flat};
@@ -309,37 +306,26 @@ class GraphWriter {
     if (op.whole_layer) return layer_norm(op, x);
     const std::int64_t groups = op.shape.groups, pixels = layer_->input().height;
     const std::string split = add_step("Reshape", "split", {image(x), integers("groups", {0, groups, -1})});
-    const std::vector<float> ones(static_cast<std::size_t>(groups), 1), zeros(ones.size(), 0);
-    const std::string normal = layer_->name() + ".normalised";
-    set_number(
-        add_node("InstanceNormalization", normal,
-                 {split, add_tensor(own("ones"), {groups}, ones), add_tensor(own("zeros"), {groups}, zeros)},
-                 normal),
-        "epsilon", static_cast<float>(op.eps));
+    const std::string normal = layer_->name() + ".normalised", ones = filled("ones", {groups}, 1),
+                      zeros = filled("zeros", {groups}, 0);
+    set_number(add_node("InstanceNormalization", normal, {split, ones, zeros}, normal), "epsilon",
+               static_cast<float>(op.eps));
     const std::vector<std::string> whole{
         normal, integers("channels", {0, op.shape.channels, pixels, layer_->input().width})};
-    if (!op.affine) {
-      add_node("Reshape", whole);
-      return {output_name()};
-    }
+    if (!op.affine) return add_last("Reshape", whole);
     const auto& tensors = layer_->parameters();
     const std::string over_pixels = integers("over_pixels", {-1, 1, 1});
     const std::string scale = add_step("Reshape", "scale", {tensors[0].name, over_pixels});
     const std::string shift = add_step("Reshape", "shift", {tensors[1].name, over_pixels});
-    add_node("Add", {add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), scale}), shift});
-    return {output_name()};
+    return add_last("Add", {add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), scale}), shift});
   }
   Value layer_norm(const GroupNormOp& op, const Value& x) {
-    const bool is_vector = layer_->input().height == 1 && layer_->input().width == 1;
+    const ImageShape& s = layer_->input();
+    const bool is_vector = s.height == 1 && s.width == 1;
     std::vector<std::string> inputs = with_parameters(is_vector ? flat(x) : x.name);
-    if (!op.affine) {
-      const ImageShape& s = layer_->input();
-      const std::vector<float> ones(static_cast<std::size_t>(s.features()), 1);
-      inputs.push_back(add_tensor(own("ones"),
-                                  is_vector ? std::vector<std::int64_t>{s.channels}
-                                            : std::vector<std::int64_t>{s.channels, s.height, s.width},
-                                  ones));
-    }
+    std::vector<std::int64_t> shape{s.channels};
+    if (!is_vector) shape.insert(shape.end(), {s.height, s.width});
+    if (!op.affine) inputs.push_back(filled("ones", shape, 1));
     onnx::NodeProto& node = add_node("LayerNormalization", inputs);
     set(node, "axis", 1);
     set_number(node, "epsilon", static_cast<float>(op.eps));
@@ -348,8 +334,8 @@ class GraphWriter {
   Value add_of_two(const char* op, const Value& x) {
     const Value& branch = outputs_[*layer_->branch()];
     const bool is_flat = x.is_flat && branch.is_flat;
-    add_node(op, is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
-    return {output_name(), is_flat};
+    return add_last(op, is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)},
+                    is_flat);
   }
   Value add(const AddOp& /*op*/, const Value& x) { return add_of_two("Add", x); }
   Value add(const MultiplyOp& /*op*/, const Value& x) { return add_of_two("Mul", x); }

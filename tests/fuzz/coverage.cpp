@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tells libFuzzer which branches an input takes where g++ compiled them: it calls one function a branch, of which libFuzzer wants to
-/// know nothing, but libFuzzer counts what lies in this section.
+/// Tells libFuzzer which branches an input takes in code of g++, which calls one function at each of them. libFuzzer refuses that
+/// function, but takes the counters of this section.
 
 #include <cstddef>
 #include <cstdint>

@@ -189,7 +189,7 @@ Moments moments_of(const std::vector<float>& numbers) {
 
 TEST(InitialWeightsTest, UniformFillsTheRangeOfItsFanIn) {
   std::vector<float> weights(100003);
-  InitialWeights(1, 0).fill_uniform(25, weights);
+  InitialWeights{1, 0}.fill_uniform(25, weights);
   const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
   EXPECT_GE(*least, -0.2F);
   EXPECT_LT(*least, -0.1999F);
@@ -201,7 +201,7 @@ TEST(InitialWeightsTest, UniformFillsTheRangeOfItsFanIn) {
 
 TEST(InitialWeightsTest, NormalHasItsDeviationAndTails) {
   std::vector<float> weights(200000);
-  InitialWeights(1, 0).fill_normal(0.01, weights);
+  InitialWeights{1, 0}.fill_normal(0.01, weights);
   const Moments m = moments_of(weights);
   EXPECT_NEAR(m.mean, 0, 1e-4);
   EXPECT_NEAR(m.deviation, 0.01, 1e-4);
@@ -211,17 +211,17 @@ TEST(InitialWeightsTest, NormalHasItsDeviationAndTails) {
 
 TEST(InitialWeightsTest, TensorsAndSeedsDoNotShareNumbers) {
   std::vector<float> base(8), other_tensor(8), other_seed(8);
-  InitialWeights(1, 0).fill_uniform(4, base);
-  InitialWeights(1, 1).fill_uniform(4, other_tensor);
-  InitialWeights(2, 0).fill_uniform(4, other_seed);
+  InitialWeights{1, 0}.fill_uniform(4, base);
+  InitialWeights{1, 1}.fill_uniform(4, other_tensor);
+  InitialWeights{2, 0}.fill_uniform(4, other_seed);
   EXPECT_NE(base, other_tensor);
   EXPECT_NE(base, other_seed);
 }
 
 TEST(InitialWeightsTest, LongerTensorBeginsLikeAShorterOne) {
   std::vector<float> shorter(5), longer(9);
-  InitialWeights(1, 0).fill_uniform(4, shorter);
-  InitialWeights(1, 0).fill_uniform(4, longer);
+  InitialWeights{1, 0}.fill_uniform(4, shorter);
+  InitialWeights{1, 0}.fill_uniform(4, longer);
   EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), longer.begin()));
 }
 

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
-#include "models/network_builder.hpp"
+#include "models/layer_options.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"

@@ -191,8 +191,8 @@ TEST(MemoryPlanTest, RandomTensorsThatLiveTogetherNeverOverlap) {
   for (int round = 0; round < 200; ++round) {
     std::vector<Lifetime> tensors(1 + random() % 20);
     for (Lifetime& tensor : tensors) {
-      const int first = static_cast<int>(random() % 30);
-      tensor = {random() % 5000, first, first + static_cast<int>(random() % 10)};
+      const std::size_t first = random() % 30;
+      tensor = {random() % 5000, first, first + random() % 10};
     }
     const MemoryPlan plan = plan_memory(tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -109,28 +109,21 @@ std::map<std::string, std::string> texts_of_keys(const Job& job) {
 // Batch arithmetic: multiplies, and refuses a global batch that says something else. Describes a batch's cost
 // and the promise about ranks.
 
-namespace {
-
-constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
-
-}  // namespace
-
 Job for_ranks(Job job, int ranks) {
+  constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
   DataSection& data = job.data;
   if (data.per_rank_batch == 0) return job;
   const std::int64_t wanted = data.per_rank_batch * ranks;
   const std::string product = fmt::format("{} with data.per_rank_batch {} {} {}", counted(ranks, "rank"),
                                           data.per_rank_batch, ranks == 1 ? "makes" : "make", wanted);
-  if (wanted > kLargestBatch) {
+  if (wanted > kLargestBatch)
     throw ConfigError(fmt::format("{}data.per_rank_batch: {}, and a global batch has {} samples at most",
                                   place_of(job, "data.per_rank_batch"), product, kLargestBatch));
-  }
-  if (job.gives("data.global_batch") && data.global_batch != wanted) {
+  if (job.gives("data.global_batch") && data.global_batch != wanted)
     throw ConfigError(
         fmt::format("{}data.global_batch: {}, but {}; remove data.global_batch, or set data.per_rank_batch=0 "
                     "to have it count",
                     place_of(job, "data.global_batch"), data.global_batch, product));
-  }
   data.global_batch = wanted;
   return job;
 }
@@ -169,21 +162,19 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
   const bool cut = job.parallel.grain <= batch;
   const std::int64_t samples = cut ? job.parallel.grain : batch;
   const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
-  if (!on_gpu && padded != samples) {
+  if (!on_gpu && padded != samples)
     remarks.push_back(
         fmt::format("{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing; "
                     "{}={} needs none",
                     cut ? "grains" : "batches", samples, padded, kColumns,
                     100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
                     cut ? "parallel.grain" : "data.global_batch", padded));
-  }
   const std::int64_t bound = job.data.micro_batch,
                      at_a_time = samples_at_a_time(bound, job.parallel.grain, batch);
-  if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound) {
+  if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound)
     remarks.push_back(
         fmt::format("data.micro_batch {}: {} samples are computed at a time, in whole grains of {}", bound,
                     at_a_time, job.parallel.grain));
-  }
   return remarks;
 }
 
@@ -213,8 +204,7 @@ std::string value_of(const std::vector<std::string>& arguments, std::size_t opti
 std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
                                                const std::vector<std::string>& unknown) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].starts_with("-")) continue;
-    if (std::find(unknown.begin(), unknown.end(), arguments[i]) == unknown.end()) continue;
+    if (!arguments[i].starts_with("-") || std::ranges::find(unknown, arguments[i]) == unknown.end()) continue;
     const std::string name = name_of(arguments[i]);
     const JobKey* exact = find_job_key(name);
     if (const JobKey* key = exact != nullptr ? exact : key_called(name))

@@ -45,9 +45,8 @@ std::string shown(const YAML::Node& node) {
 std::string hint_for(const YAML::Node& node, const JobKey& key) {
   if (node.IsScalar()) return key.hint ? key.hint(node.Scalar()) : did_you_mean(node.Scalar(), key.choices);
   if (!node.IsSequence() || !key.hint) return "";
-  for (const auto& entry : node) {
+  for (const auto& entry : node)
     if (std::string hint = entry.IsScalar() ? key.hint(entry.Scalar()) : ""; !hint.empty()) return hint;
-  }
   return "";
 }
 
@@ -77,158 +76,135 @@ YAML::Node load_yaml_value(const std::string& value, const std::string& source) 
   std::size_t comment = value.find('#');
   while (comment != value.npos && comment > 0 && !is_space(value[comment - 1]))
     comment = value.find('#', comment + 1);
-  if (padded || comment != value.npos) {
+  if (padded || comment != value.npos)
     throw ConfigError(
         fmt::format("{}: {}; remove it", source,
                     padded ? "white space at an end of the value" : "in YAML a comment begins with the '#'"));
-  }
   return load_strict_yaml(value, source);
-}
-
-/// Name derived from the job file: "mnist" for "launch/jobs/mnist.yaml".
-std::string name_of_job(const std::string& file) {
-  const auto stem = std::filesystem::path(file).stem().string();
-  return stem.empty() || stem.starts_with('.') ? Job().name : stem;
 }
 
 /// Fills a job from a file and then from overrides, by the schema, and remembers where each value came from.
 class JobReader {
  public:
-  JobReader(const std::string& yaml, const std::string& file);
-  void read_override(const std::string& text);
+  JobReader(const std::string& yaml, const std::string& file) : source_(file) {
+    const auto stem = std::filesystem::path(file).stem().string();  // "mnist" of "launch/jobs/mnist.yaml"
+    if (!stem.empty() && !stem.starts_with('.')) job_.name = stem;
+    job_.places[""] = file + ": ";
+    const YAML::Node root = load_strict_yaml(yaml, file);
+    if (root.IsNull()) return;
+    if (!root.IsMap()) fail(root.Mark(), "a job file is a map such as 'model: net'");
+    if (const YAML::Node layers = root["layers"]; layers.IsDefined())
+      fail(layers.Mark(),
+           fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
+                       "'model={}' after another job file",
+                       file, file));
+    read_section(root, "");
+  }
+
+  void read_override(const std::string& text) {
+    source_ = "override " + quoted_text(text);
+    is_override_ = true;
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0) fail({}, "expected key=value such as train.epochs=3");
+    const std::string path = text.substr(0, equals), value = text.substr(equals + 1);
+    const bool is_scalar = find_job_key(path) != nullptr && !is_yaml_value(value);
+    read_node(is_scalar ? YAML::Node(value) : load_yaml_value(value, source_), path, YAML::Mark::null_mark());
+  }
+
   /// Fills in the defaults of the chosen optimiser, schedule and so on. Then checks the conditions between
   /// keys.
-  Job finish();
+  Job finish() {
+    for (const JobKey& key : job_schema()) settle(key);
+    check_job(job_);
+    // Replace `auto` where the value is known without the data, so that a run's job.yaml has it.
+    const SetEntry& set = find_set(job_.data.set);
+    if (job_.data.mean.empty()) job_.data.mean = set.mean;
+    if (job_.data.std.empty()) job_.data.std = set.std;
+    return job_;
+  }
 
   const Job& job() const { return job_; }
 
  private:
-  void read_section(const YAML::Node& node, const std::string& section);
-  void read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark);
-  void read_value(const YAML::Node& node, const JobKey& key, const YAML::Mark& mark);
-  void settle(const JobKey& key);
-  void settle_foreign(const JobKey& key);
-  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
+  void read_section(const YAML::Node& node, const std::string& section) {
+    for (const auto& entry : node) {
+      const std::string& name = entry.first.Scalar();
+      const YAML::Mark mark = entry.first.Mark();
+      if (name.find('.') != name.npos)
+        fail(mark, quoted_text(name) + " has a dot; nest keys instead: 'train: {epochs: 3}'");
+      read_node(entry.second, section.empty() ? name : section + "." + name, mark);
+    }
+  }
+
+  void read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark) {
+    if (node.IsScalar() && is_still_read(path, node.Scalar())) return;
+    if (const std::string what_went = removed(path); !what_went.empty()) fail(key_mark, what_went);
+    if (const JobKey* key = find_job_key(path)) {
+      read_value(node, *key, node.IsNull() ? key_mark : node.Mark());
+    } else if (path.empty() || !is_job_section(path)) {
+      fail(key_mark, unknown_key(path));
+    } else if (node.IsMap()) {
+      read_section(node, path);
+    } else if (!node.IsNull() || is_override_) {
+      fail(node.Mark(),
+           fmt::format("{}: expected a map with some of {}, got {}{}", path,
+                       fmt::join(names_in_section(path), ", "), shown(node), key_that_takes(node, path)));
+    }
+  }
+
+  void read_value(const YAML::Node& node, const JobKey& key, const YAML::Mark& mark) {
+    if (!key.read(node, job_)) {
+      const FoundFault found = key.fault ? key.fault(node) : FoundFault();
+      if (!found.text.empty())
+        fail(found.place.is_null() ? mark : found.place, fmt::format("{}: {}", key.path, found.text));
+      const std::string what_went =
+          node.IsScalar() ? removed(fmt::format("{}={}", key.path, node.Scalar())) : "";
+      if (!what_went.empty()) fail(mark, what_went);
+      fail(mark, fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node),
+                             hint_for(node, key)));
+    }
+    job_.places[key.path] = config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, "").what();
+    if (is_override_) overridden_.insert(key.path);
+  }
+
+  void settle(const JobKey& key) {
+    if (!belongs(key, job_)) {
+      if (!choice_path(key).empty()) settle_foreign(key);
+      return;
+    }
+    const MemberKey* own = member_key(key, job_);
+    if (own == nullptr || job_.gives(key.path)) return;
+    if (own->required) {
+      const JobKey& choice = *find_job_key(choice_path(key));
+      fail_at(job_, choice.path,
+              fmt::format("{} {} needs {}: {}; expected {}", choice.path, choice.write(job_), key.path,
+                          key.meaning, key.expected));
+    }
+    if (!own->fallback.empty()) key.read(YAML::Load(std::string(own->fallback)), job_);
+  }
+
+  /// Refuses a key of another choice, unless the choice was overridden: then the file meant it for its own
+  /// choice.
+  void settle_foreign(const JobKey& key) {
+    if (!job_.gives(key.path)) return;
+    const JobKey& choice = *find_job_key(choice_path(key));
+    if (!overridden_.contains(choice.path) || overridden_.contains(key.path))
+      fail_at(job_, key.path,
+              fmt::format("{} is for {} {}; remove it for {}", key.path, choice.leaf(), owners_text(key),
+                          choice.write(job_)));
+    key.read(YAML::Load(key.write(Job())), job_);
+    job_.places.erase(key.path);
+  }
+
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
+    throw config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, message);
+  }
 
   Job job_;
   std::string source_;  ///< for messages: the file, or the override
   bool is_override_ = false;
   std::set<std::string> overridden_;
 };
-
-JobReader::JobReader(const std::string& yaml, const std::string& file) : source_(file) {
-  job_.name = name_of_job(file);
-  job_.places[""] = file + ": ";
-  const YAML::Node root = load_strict_yaml(yaml, file);
-  if (root.IsNull()) return;
-  if (!root.IsMap()) fail(root.Mark(), "a job file is a map such as 'model: net'");
-  if (const YAML::Node layers = root["layers"]; layers.IsDefined()) {
-    fail(layers.Mark(),
-         fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
-                     "'model={}' after another job file",
-                     file, file));
-  }
-  read_section(root, "");
-}
-
-void JobReader::read_override(const std::string& text) {
-  source_ = "override " + quoted_text(text);
-  is_override_ = true;
-  const std::size_t equals = text.find('=');
-  if (equals == text.npos || equals == 0) fail({}, "expected key=value such as train.epochs=3");
-  const std::string path = text.substr(0, equals), value = text.substr(equals + 1);
-  const bool is_scalar = find_job_key(path) != nullptr && !is_yaml_value(value);
-  read_node(is_scalar ? YAML::Node(value) : load_yaml_value(value, source_), path, YAML::Mark::null_mark());
-}
-
-void JobReader::read_section(const YAML::Node& node, const std::string& section) {
-  for (const auto& entry : node) {
-    const std::string& name = entry.first.Scalar();
-    const YAML::Mark mark = entry.first.Mark();
-    if (name.find('.') != name.npos)
-      fail(mark, quoted_text(name) + " has a dot; nest keys instead: 'train: {epochs: 3}'");
-    read_node(entry.second, section.empty() ? name : section + "." + name, mark);
-  }
-}
-
-void JobReader::read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark) {
-  if (node.IsScalar() && is_still_read(path, node.Scalar())) return;
-  if (const std::string what_went = removed(path); !what_went.empty()) fail(key_mark, what_went);
-  if (const JobKey* key = find_job_key(path)) {
-    read_value(node, *key, node.IsNull() ? key_mark : node.Mark());
-  } else if (path.empty() || !is_job_section(path)) {
-    fail(key_mark, unknown_key(path));
-  } else if (node.IsMap()) {
-    read_section(node, path);
-  } else if (!node.IsNull() || is_override_) {
-    fail(node.Mark(),
-         fmt::format("{}: expected a map with some of {}, got {}{}", path,
-                     fmt::join(names_in_section(path), ", "), shown(node), key_that_takes(node, path)));
-  }
-}
-
-void JobReader::read_value(const YAML::Node& node, const JobKey& key, const YAML::Mark& mark) {
-  if (!key.read(node, job_)) {
-    const FoundFault found = key.fault ? key.fault(node) : FoundFault();
-    YAML::Mark place = mark;
-    if (found.line >= 0) {
-      place.line = found.line;
-      place.column = found.column;
-    }
-    if (!found.text.empty()) fail(place, fmt::format("{}: {}", key.path, found.text));
-    const std::string what_went =
-        node.IsScalar() ? removed(fmt::format("{}={}", key.path, node.Scalar())) : "";
-    if (!what_went.empty()) fail(mark, what_went);
-    fail(mark,
-         fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), hint_for(node, key)));
-  }
-  job_.places[key.path] = config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, "").what();
-  if (is_override_) overridden_.insert(key.path);
-}
-
-Job JobReader::finish() {
-  for (const JobKey& key : job_schema()) settle(key);
-  check_job(job_);
-  // Replace `auto` where the value is known without the data, so that a run's job.yaml has it.
-  const SetEntry& set = find_set(job_.data.set);
-  if (job_.data.mean.empty()) job_.data.mean = set.mean;
-  if (job_.data.std.empty()) job_.data.std = set.std;
-  return job_;
-}
-
-void JobReader::settle(const JobKey& key) {
-  if (!belongs(key, job_)) {
-    if (!choice_path(key).empty()) settle_foreign(key);
-    return;
-  }
-  const MemberKey* own = member_key(key, job_);
-  if (own == nullptr || job_.gives(key.path)) return;
-  if (own->required) {
-    const JobKey& choice = *find_job_key(choice_path(key));
-    fail_at(job_, choice.path,
-            fmt::format("{} {} needs {}: {}; expected {}", choice.path, choice.write(job_), key.path,
-                        key.meaning, key.expected));
-  }
-  if (!own->fallback.empty()) key.read(YAML::Load(std::string(own->fallback)), job_);
-}
-
-/// Refuses a key of another choice, unless the choice was overridden: then the file meant it for its own
-/// choice.
-void JobReader::settle_foreign(const JobKey& key) {
-  if (!job_.gives(key.path)) return;
-  const JobKey& choice = *find_job_key(choice_path(key));
-  if (!overridden_.contains(choice.path) || overridden_.contains(key.path)) {
-    fail_at(job_, key.path,
-            fmt::format("{} is for {} {}; remove it for {}", key.path, choice.leaf(), owners_text(key),
-                        choice.write(job_)));
-  }
-  key.read(YAML::Load(key.write(Job())), job_);
-  job_.places.erase(key.path);
-}
-
-void JobReader::fail(const YAML::Mark& mark, const std::string& message) const {
-  throw config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, message);
-}
 
 // Search for job files and models.
 
@@ -294,10 +270,6 @@ std::string file_beside(const std::string& job_file, const std::string& name) {
   return is_file(file) ? file.string() : name;
 }
 
-std::string model_beside(const std::string& job_file, const std::string& model) {
-  return is_model_path(model) ? file_beside(job_file, model) : model;
-}
-
 std::string data_beside(const std::string& job_file, const std::string& root) {
   if (root == "auto") return root;
   const std::filesystem::path directory = std::filesystem::path(job_file).parent_path() / root;
@@ -330,14 +302,14 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 Job load_job(const std::string& name, const std::vector<std::string>& overrides) {
   const std::string path = find_job(name);
   JobReader reader(read_yaml_file(path), path);
-  const std::string model_of_file = reader.job().model, root_of_file = reader.job().data.root,
-                    list_of_file = reader.job().data.leave_out_file;
+  const Job file = reader.job();
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
-  if (job.model == model_of_file) job.model = model_beside(path, model_of_file);
-  if (job.data.root == root_of_file) job.data.root = data_beside(path, root_of_file);
+  if (job.model == file.model && is_model_path(job.model)) job.model = file_beside(path, job.model);
+  if (job.data.root == file.data.root) job.data.root = data_beside(path, job.data.root);
   if (job.data.leave_out_file.empty()) return job;
-  if (job.data.leave_out_file == list_of_file) job.data.leave_out_file = file_beside(path, list_of_file);
+  if (job.data.leave_out_file == file.data.leave_out_file)
+    job.data.leave_out_file = file_beside(path, job.data.leave_out_file);
   if (!is_file(job.data.leave_out_file))
     throw MissingDataError(
         fmt::format("{}data.leave_out: {}: no regular file of that name beside the job or in the current "

@@ -6,6 +6,7 @@
 #include "comm/backend.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/set_loading.hpp"
+#include "trainer/config/key_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

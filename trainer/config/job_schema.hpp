@@ -155,14 +155,11 @@ inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
 
 /// Names of settings for commands that take options (trainer/commands/command_line.hpp) in place of a job
 /// file. A setting without an option keeps the name of the run's key.
-inline constexpr Spelling kOptionSpelling{.global_batch = kJobSpelling.global_batch,
-                                          .per_rank_batch = kJobSpelling.per_rank_batch,
-                                          .grain = kJobSpelling.grain,
-                                          .sample_counts = kJobSpelling.sample_counts,
-                                          .device = "--device ",
-                                          .backend = kJobSpelling.backend,
-                                          .kernels = "--kernels ",
-                                          .timeout = kJobSpelling.timeout,
-                                          .run_directory = kJobSpelling.run_directory};
+inline constexpr Spelling kOptionSpelling = [] {
+  Spelling spelling = kJobSpelling;
+  spelling.device = "--device ";
+  spelling.kernels = "--kernels ";
+  return spelling;
+}();
 
 }  // namespace lockstep

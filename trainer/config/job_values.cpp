@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of faults and strategies, and paths below the home directory.
 #include "trainer/config/job_values.hpp"
 
 #include "common/env.hpp"
@@ -17,18 +17,6 @@
 #include <utility>
 
 namespace lockstep {
-
-std::string device_hint(const std::string& text) {
-  for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
-    if (!text.starts_with(gpu)) continue;
-    std::string index = text.substr(gpu.size());
-    if (index.starts_with(':')) index.erase(0, 1);
-    const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
-    if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
-  }
-  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
-  return did_you_mean(text, kNames);
-}
 
 // A word, for some followed by an amount.
 
@@ -47,6 +35,7 @@ struct FaultName {
   Kind kind;
   std::string_view example;
   std::vector<AmountUnit> units = {};  ///< units of the amount; empty: it has none
+  Fault::Pattern pattern = Fault::Pattern::kOne;
 };
 
 const std::vector<FaultName>& names() {
@@ -58,8 +47,8 @@ const std::vector<FaultName>& names() {
       {"busy", Kind::kBusy, "busy 10%", {{"%", 1e-2, 1e4}}},
       {"drop-network", Kind::kDropNetwork, "drop-network"},
       {"flip-bit", Kind::kFlipBit, "flip-bit"},
-      {"flip-bits", Kind::kFlipBit, "flip-bits sums"},
-      {"stuck-bit", Kind::kFlipBit, "stuck-bit link"},
+      {"flip-bits", Kind::kFlipBit, "flip-bits sums", {}, Fault::Pattern::kSeveral},
+      {"stuck-bit", Kind::kFlipBit, "stuck-bit link", {}, Fault::Pattern::kStuck},
       {"stale-message", Kind::kStale, "stale-message"},
       {"swapped-message", Kind::kSwapped, "swapped-message"},
       {"wrong-forward", Kind::kWrongForward, "wrong-forward"},
@@ -78,11 +67,6 @@ std::optional<double> parse_amount(std::string_view text, const std::vector<Amou
     return *number * unit.factor;
   }
   return std::nullopt;
-}
-
-Fault::Pattern pattern_of(std::string_view word) {
-  if (word == "flip-bits") return Fault::Pattern::kSeveral;
-  return word == "stuck-bit" ? Fault::Pattern::kStuck : Fault::Pattern::kOne;
 }
 
 /// "weights", "gradient 1234:40": after "flip-bit ".
@@ -117,10 +101,9 @@ std::optional<Fault> parse_fault(std::string_view name) {
   const auto found = std::ranges::find(names(), word, &FaultName::word);
   if (found == names().end()) return std::nullopt;
   if (found->kind == Kind::kFlipBit && word.size() != name.size())
-    return parse_flip(name.substr(word.size() + 1), pattern_of(word));
+    return parse_flip(name.substr(word.size() + 1), found->pattern);
   if (found->units.empty())
-    return word == name ? std::optional(Fault{.kind = found->kind, .pattern = pattern_of(word)})
-                        : std::nullopt;
+    return word == name ? std::optional(Fault{.kind = found->kind, .pattern = found->pattern}) : std::nullopt;
   if (word.size() == name.size()) return std::nullopt;
   const auto amount = parse_amount(name.substr(word.size() + 1), found->units);
   if (!amount) return std::nullopt;

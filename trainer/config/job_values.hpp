@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Meaning of some keys' values: names of devices, faults and strategies, and paths below the home directory.
+/// Meaning of some keys' values: names of faults and strategies, and paths below the home directory.
 #pragma once
 
 #include "trainer/device/device_name.hpp"
@@ -13,9 +13,6 @@
 #include <vector>
 
 namespace lockstep {
-
-/// " (did you mean 'cuda:1'?)" for "gpu:1" and the like, or a misspelt name; "" for others.
-std::string device_hint(const std::string& text);
 
 // The faults that a job can ask for, as inject.what names them.
 

@@ -201,9 +201,8 @@ std::string how_to_train_on(const std::vector<std::string>& differences, const s
 
 std::map<std::string, std::string> determining_keys(const Job& job) {
   std::map<std::string, std::string> values;
-  for (const JobKey& key : job_schema()) {
+  for (const JobKey& key : job_schema())
     if (determines_weights(key, job)) values[key.path] = key.write(job);
-  }
   if (const std::string length = length_from_run(job); !length.empty()) values[kScheduleLength] = length;
   if (job.data.leave_out != nullptr) values[kLeaveOut] = job.data.leave_out->contents();
   return values;
@@ -212,9 +211,8 @@ std::map<std::string, std::string> determining_keys(const Job& job) {
 std::vector<std::string> differing_keys(const std::map<std::string, std::string>& stored,
                                         const std::map<std::string, std::string>& now) {
   std::set<std::string> keys;
-  for (const auto* side : {&stored, &now}) {
+  for (const auto* side : {&stored, &now})
     for (const auto& entry : *side) keys.insert(entry.first);
-  }
   std::vector<std::string> differences;
   for (const std::string& key : keys) {
     const std::string was = value_or_nothing(stored, key);
@@ -229,9 +227,8 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
   const auto now = determining_keys(job);
   auto then = stored;
   const Job defaults;
-  for (const auto& entry : now) {
+  for (const auto& entry : now)
     if (!stored.contains(entry.first)) then[entry.first] = find_job_key(entry.first)->write(defaults);
-  }
   auto differences = differing_keys(then, now);
   if (differences.empty()) return;
   if (!length_from_run(job).empty()) name_who_decides_the_length(differences, then, now);

@@ -27,10 +27,6 @@ std::string usual_value(const JobKey& key) {
   return text;
 }
 
-std::string default_of(const JobKey& key) {
-  return key.path == "model" ? "(required)" : usual_value(key);
-}
-
 /// "the update rule (one of sgd, adam)": what one line of help says of a key.
 std::string meaning_in_full(const JobKey& key) {
   const std::string owners = owners_text(key, true);
@@ -52,12 +48,6 @@ std::string default_in_full(const JobKey& key) {
   return usual_value(key) + (others.empty() ? "" : fmt::format("; {}", fmt::join(others, ", ")));
 }
 
-std::string readers_of(const JobKey& key) {
-  std::vector<std::string_view> names;
-  for (const KeyOwner& owner : owners_of(key)) names.push_back(owner.name);
-  return names.empty() ? "" : fmt::format("{} ({})", fmt::join(names, ", "), choice_path(key));
-}
-
 std::string effect_on_weights(const JobKey& key) {
   constexpr std::string_view kDecides = "another value gives others, so it must stay when a run goes on";
   if (key.determines == Determines::kWeights || key.determines == Determines::kWeightsUnlessDefault)
@@ -69,13 +59,6 @@ std::string effect_on_weights(const JobKey& key) {
   return "not decided by it, so it may change when a run goes on";
 }
 
-/// "[0.9, 0.999]" of "a list of two numbers, such as [0.9, 0.999]".
-std::string example_in(std::string_view expected) {
-  constexpr std::string_view kSuchAs = "such as ";
-  const std::size_t at = expected.find(kSuchAs);
-  return at == expected.npos ? "" : std::string(expected.substr(at + kSuchAs.size()));
-}
-
 }  // namespace
 
 std::string example_of(const JobKey& key) {
@@ -84,13 +67,15 @@ std::string example_of(const JobKey& key) {
   if (key.expected == kTrueOrFalse) return usual == "true" ? "false" : "true";
   for (const std::string_view choice : key.choices)
     if (choice != usual) return std::string(choice);
-  const std::string example = example_in(key.expected);
-  return example.empty() ? usual : example;
+  constexpr std::string_view kSuchAs = "such as ";  // "a list of two numbers, such as [0.9, 0.999]"
+  const std::size_t at = key.expected.find(kSuchAs);
+  return at == key.expected.npos ? usual : key.expected.substr(at + kSuchAs.size());
 }
 
 std::vector<KeyFact> facts_of(const JobKey& key) {
   std::vector<KeyFact> facts = {{"takes", key.expected}, {"default", default_in_full(key)}};
-  if (const std::string readers = readers_of(key); !readers.empty()) facts.push_back({"read by", readers});
+  if (const std::string owners = owners_text(key); !owners.empty())
+    facts.push_back({"read by", fmt::format("{} ({})", owners, choice_path(key))});
   facts.push_back({"weights", effect_on_weights(key)});
   if (!key.other_names.empty())
     facts.push_back({"elsewhere", fmt::format("{}", fmt::join(key.other_names, ", "))});
@@ -140,7 +125,7 @@ std::string schema_help(int columns) {
   for (const JobKey& key : job_schema()) width = std::max(width, key.path.size());
   std::string help;
   for (const JobKey& key : job_schema()) {
-    const std::string value = default_of(key);
+    const std::string value = key.path == "model" ? "(required)" : usual_value(key);
     help +=
         columns >= kRoomForATable
             ? fold(fmt::format("{:<{}}  {:<10}  {}", key.path, width, value, meaning_in_full(key)), columns)

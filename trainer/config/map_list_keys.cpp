@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Values that are lists of maps: data.augment and train.groups.
 #include "common/printable.hpp"
-#include "common/yaml.hpp"
 #include "data/augmentation.hpp"
-#include "trainer/config/job_key.hpp"
+#include "trainer/config/key_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace lockstep::job_keys {
@@ -34,9 +32,10 @@ std::string shown(const YAML::Node& node) {
   return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
 }
 
-std::vector<std::string_view> kind_names() {
+template <typename Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
   std::vector<std::string_view> names;
-  for (const AugmentKindRow& row : augment_kinds()) names.push_back(row.name);
+  for (const auto& row : rows) names.push_back(row.name);
   return names;
 }
 
@@ -44,7 +43,7 @@ std::vector<std::string_view> kind_names() {
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (row.name == name) return row;
-  const auto names = kind_names();
+  const auto names = names_of(augment_kinds());
   std::string hint = did_you_mean(name, names);
   for (const AugmentKindRow& row : augment_kinds())
     if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
@@ -79,8 +78,7 @@ Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& ro
 }
 
 std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
-  std::vector<std::string_view> names;
-  for (const AugmentOption& option : row.options) names.push_back(option.name);
+  const auto names = names_of(row.options);
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
     throw MapFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
@@ -99,9 +97,8 @@ void check_options(const Augmentation& entry, const AugmentKindRow& row, const s
                                  option.expected())};
   }
   if (!row.wants_one || is_any_above_0) return;
-  std::vector<std::string_view> names;
-  for (const AugmentOption& option : row.options) names.push_back(option.name);
-  throw MapFault{fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names, " or "))};
+  throw MapFault{
+      fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names_of(row.options), " or "))};
 }
 
 Augmentation read_entry(const YAML::Node& node) {
@@ -141,15 +138,15 @@ void check_order(const std::vector<Augmentation>& before, const Augmentation& en
                              last_name)};
 }
 
-std::variant<std::vector<Augmentation>, MapFault> parse(const YAML::Node& node) {
+/// Fills a list that is empty. @returns the fault, in words; "": there is none
+std::string parse(const YAML::Node& node, std::vector<Augmentation>& list) {
   if (!node.IsSequence())
-    return MapFault{
-        fmt::format("expected a list such as [{{crop: {{padding: 4}}}}, {{flip: {{horizontal: 0.5}}}}], or "
-                    "[] for none, got {}",
-                    shown(node))};
+    return fmt::format(
+        "expected a list such as [{{crop: {{padding: 4}}}}, {{flip: {{horizontal: 0.5}}}}], or "
+        "[] for none, got {}",
+        shown(node));
   if (node.size() > kMostAugmentations)
-    return MapFault{fmt::format("{} entries; at most {}", node.size(), kMostAugmentations)};
-  std::vector<Augmentation> list;
+    return fmt::format("{} entries; at most {}", node.size(), kMostAugmentations);
   try {
     for (const auto& entry : node) {
       const Augmentation next = read_entry(entry);
@@ -157,9 +154,9 @@ std::variant<std::vector<Augmentation>, MapFault> parse(const YAML::Node& node) 
       list.push_back(next);
     }
   } catch (const MapFault& fault) {
-    return MapFault{fmt::format("entry {}: {}", list.size() + 1, fault.text)};
+    return fmt::format("entry {}: {}", list.size() + 1, fault.text);
   }
-  return list;
+  return "";
 }
 
 std::string text_of(const Augmentation& entry) {
@@ -179,14 +176,12 @@ std::string text_of(const Augmentation& entry) {
 
 Kind<std::vector<Augmentation>> augmentations() {
   const auto read = [](const YAML::Node& node) -> std::optional<std::vector<Augmentation>> {
-    auto parsed = parse(node);
-    if (auto* const list = std::get_if<0>(&parsed)) return std::move(*list);
-    return std::nullopt;
+    std::vector<Augmentation> list;
+    return parse(node, list).empty() ? std::optional(std::move(list)) : std::nullopt;
   };
   const auto fault = [](const YAML::Node& node) -> FoundFault {
-    const auto parsed = parse(node);
-    const auto* const found = std::get_if<MapFault>(&parsed);
-    return {found == nullptr ? "" : found->text};
+    std::vector<Augmentation> list;
+    return {parse(node, list)};
   };
   const auto write = [](const std::vector<Augmentation>& list) {
     std::vector<std::string> texts;
@@ -214,20 +209,13 @@ std::optional<GroupSection> read_group(const YAML::Node& node) {
   GroupSection group;
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();
-    bool taken = false;
-    if (key == "match") {
-      const auto match = pattern().read(entry.second);
-      taken = match.has_value();
-      group.match = match.value_or("");
-    } else if (key == "lr_factor") {
-      const auto number = factor.read(entry.second);
-      taken = number.has_value();
-      group.lr_factor = number.value_or(1);
-    } else if (key == "weight_decay") {
-      group.weight_decay = decay.read(entry.second);
-      taken = group.weight_decay.has_value();
-    }
-    if (!taken) return std::nullopt;
+    const auto match = key == "match" ? pattern().read(entry.second) : std::nullopt;
+    const auto number = key == "lr_factor" ? factor.read(entry.second) : std::nullopt;
+    const auto share = key == "weight_decay" ? decay.read(entry.second) : std::nullopt;
+    if (match) group.match = *match;
+    if (number) group.lr_factor = *number;
+    if (share) group.weight_decay = share;
+    if (!match && !number && !share) return std::nullopt;
   }
   return group.match.empty() ? std::nullopt : std::optional(group);
 }
@@ -247,7 +235,7 @@ FoundFault unknown_key_of_group(const YAML::Node& list) {
       const std::string hint = other == others.end() ? did_you_mean(key, names)
                                                      : fmt::format(" (did you mean '{}'?)", other->second);
       return {fmt::format("unknown key {}{}; a group has {}", quoted_text(key), hint, fmt::join(names, ", ")),
-              entry.first.Mark().line, entry.first.Mark().column};
+              entry.first.Mark()};
     }
   }
   return {};

@@ -11,7 +11,6 @@
 #include "data/normalisation.hpp"
 #include "models/layer_options.hpp"
 #include "models/network.hpp"
-#include "models/network_builder.hpp"
 
 #include <lockstep/communicator.hpp>
 #include <lockstep/dataset.hpp>

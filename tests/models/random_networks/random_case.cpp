@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/models/random_networks/random_case.hpp"
 
-#include "models/network_builder.hpp"
+#include "models/layer_options.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
@@ -130,7 +130,7 @@ class Writer {
     remember_shape();
     text_ += "  - " + layer + "\n";
     const std::string_view kind = std::string_view(layer).substr(0, layer.find(':'));
-    const std::string base(find_layer_kind(kind)->default_name);
+    const std::string base(std::ranges::find(layer_catalogue(), kind, &LayerKind::kind)->default_name);
     outputs_.push_back({fmt::format("{}{}", base, ++layers_of_a_name_[base]), {}});
     ++layers_;
   }

@@ -75,12 +75,15 @@ def as_features(array: Any, name: str) -> Array:
 
 def as_classes(array: Any, count: int, name: str) -> Array:
     """Labels of rows as 32 bits. Raises UsageError where they are no whole numbers, or too large."""
-    labels = np.asarray(array)
+    return _class_numbers(np.asarray(array), name, count, "one for each row", _MOST_CLASSES - 1).astype("<u4")
+
+
+def _class_numbers(labels: Array, name: str, count: int, each: str, most: int) -> Array:
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
-        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each row")
-    if labels.min() < 0 or labels.max() >= _MOST_CLASSES:
-        raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to {_MOST_CLASSES - 1} at most")
-    return labels.astype("<u4")
+        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, {each}")
+    if labels.min() < 0 or labels.max() > most:
+        raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to {most} at most")
+    return labels
 
 
 def as_labels(array: Any, count: int, name: str) -> Array:
@@ -90,11 +93,7 @@ def as_labels(array: Any, count: int, name: str) -> Array:
         if not np.isin(labels, (0, 1)).all():
             raise UsageError(f"{name}: a row for each image holds 1 for each label that it has, and 0 for others; no other numbers")
         return labels.astype(np.uint8)
-    if labels.dtype.kind not in "iu" or labels.shape != (count,):
-        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each image, or as many rows of zeros and ones")
-    if labels.min() < 0 or labels.max() > 255:
-        raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to 255 at most")
-    return labels.astype(np.uint8)
+    return _class_numbers(labels, name, count, "one for each image, or as many rows of zeros and ones", 255).astype(np.uint8)
 
 
 def idx_head(array: Array) -> bytes:

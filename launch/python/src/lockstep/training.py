@@ -186,7 +186,7 @@ class _Training:
     def finish(self) -> Path:
         """Trains. Returns the run directory."""
         with _catching(self._pass_on):
-            self._process = self._start()
+            self._start()
             readers = self._start_readers()
             try:
                 code = self._wait()
@@ -204,19 +204,17 @@ class _Training:
             raise error_of(code, self._said) if failed else Stopped("saved on request: the same call goes on")
         return self._finished_directory()
 
-    def _start(self) -> "subprocess.Popen[str]":
+    def _start(self) -> None:
         env = dict(environment(), LOCKSTEP_RUN_FILE=str(self._run_file))
         # Below mpirun standard output looks like a terminal where it is a file.
         to_terminal = sys.stdout is sys.__stdout__ and not self._quiet and "OMPI_COMM_WORLD_SIZE" not in os.environ
         out = subprocess.DEVNULL if self._quiet else None if to_terminal else subprocess.PIPE
         if to_terminal and sys.stdout is not None:
             sys.stdout.flush()
-        process = subprocess.Popen(self._command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
-                                   encoding="utf-8", errors="replace", preexec_fn=_end_with_python)
-        self._process = process
+        self._process = subprocess.Popen(self._command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+                                         encoding="utf-8", errors="replace", preexec_fn=_end_with_python)
         for number in self._caught:
-            process.send_signal(number)  # it came in between
-        return process
+            self._process.send_signal(number)  # it came in between
 
     def _start_readers(self) -> List[threading.Thread]:
         tasks = [(self._process.stderr, self._hold)]

@@ -1,54 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Kinds of keys: how their values are read from YAML, written and described.
-#include "trainer/config/job_key.hpp"
+/// Kinds of keys that no template makes.
+#include "trainer/config/key_kinds.hpp"
 
 #include "common/printable.hpp"
-#include "common/yaml.hpp"
 #include "trainer/config/job_values.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-
-namespace lockstep {
-
-std::string_view JobKey::section() const {
-  const std::size_t dot = path.rfind('.');
-  return dot == path.npos ? std::string_view() : std::string_view(path).substr(0, dot);
-}
-
-bool JobKey::is_called(std::string_view name) const {
-  return leaf() == name || std::ranges::find(other_names, name) != other_names.end();
-}
-
-JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
-  other_names = std::move(names);
-  return std::move(*this);
-}
-
-JobKey&& JobKey::such_as(std::string_view value) && {
-  example = value;
-  return std::move(*this);
-}
-
-}  // namespace lockstep
+#include <array>
 
 namespace lockstep::job_keys {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxChannels = 4096;
-
-/// A scalar that is not in quotes.
-bool is_plain(const YAML::Node& node) {
-  return node.IsScalar() && node.Tag() != "!";
-}
-
-bool is_auto(const YAML::Node& node) {
-  return node.IsScalar() && node.Scalar() == "auto";
-}
 
 /// A text of one line.
 /// @param accept  its value in the job, or nothing if it is not what is expected
@@ -67,31 +32,25 @@ Kind<std::string> text(std::string expected,
   return {.expected = std::move(expected), .read = read, .write = format_yaml_text};
 }
 
+/// " (did you mean 'cuda:1'?)" for "gpu:1" and the like, or a misspelt name; "" for others.
+std::string device_hint(const std::string& text) {
+  for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
+    if (!text.starts_with(gpu)) continue;
+    std::string index = text.substr(gpu.size());
+    if (index.starts_with(':')) index.erase(0, 1);
+    const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
+    if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
+  }
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
+  return did_you_mean(text, kNames);
+}
+
 /// `value`, if that is so.
 std::optional<std::string> only_if(bool accepted, const std::string& value) {
   return accepted ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
-
-template <typename Integer>
-Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high) {
-  const auto read = [=](const YAML::Node& node) -> std::optional<Integer> {
-    std::optional<std::conditional_t<std::is_signed_v<Integer>, std::int64_t, std::uint64_t>> number;
-    if constexpr (std::is_signed_v<Integer>)
-      number = parse_int64(is_plain(node) ? node.Scalar() : "");
-    else
-      number = parse_uint64(is_plain(node) ? node.Scalar() : "");
-    if (!number || *number < low || *number > high) return std::nullopt;
-    return static_cast<Integer>(*number);
-  };
-  return {.expected = fmt::format("a whole number from {} to {}", low, high),
-          .read = read,
-          .write = [](Integer value) { return std::to_string(value); }};
-}
-template Kind<int> whole<int>(int, int);
-template Kind<std::int64_t> whole<std::int64_t>(std::int64_t, std::int64_t);
-template Kind<std::uint64_t> whole<std::uint64_t>(std::uint64_t, std::uint64_t);
 
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
   const auto number = whole(0, high);
@@ -148,63 +107,6 @@ Kind<std::string> one_of(const std::vector<std::string_view>& words) {
   kind.choices = words;
   return kind;
 }
-
-template <typename Value>
-Kind<Value> one_of() {
-  std::vector<std::string_view> words;
-  for (const auto& [word, value] : kSpellings<Value>) words.push_back(word);
-  const auto read = [](const YAML::Node& node) -> std::optional<Value> {
-    for (const auto& [word, value] : kSpellings<Value>)
-      if (node.IsScalar() && node.Scalar() == word) return value;
-    return std::nullopt;
-  };
-  return {.expected = one_of(words).expected,
-          .read = read,
-          .write = [](Value value) { return format_yaml_text(spelt(value)); },
-          .choices = words};
-}
-template Kind<PipelineOrder> one_of();
-template Kind<Kernels> one_of();
-template Kind<GraphUse> one_of();
-template Kind<Determinism> one_of();
-template Kind<BatchSplit> one_of();
-template Kind<LossKind> one_of();
-template Kind<OnSaveError> one_of();
-
-template <typename T>
-Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least,
-                             std::size_t most) {
-  const auto read = [=](const YAML::Node& node) -> std::optional<std::vector<T>> {
-    if (!node.IsSequence() || node.size() < least || node.size() > most) return std::nullopt;
-    std::vector<T> values;
-    for (const auto& entry : node) {
-      auto value = one.read(entry);
-      if (!value) return std::nullopt;
-      values.push_back(*std::move(value));
-    }
-    return values;
-  };
-  const auto write = [=](const std::vector<T>& values) {
-    std::vector<std::string> texts;
-    for (const T& value : values) texts.push_back(one.write(value));
-    return fmt::format("[{}]", fmt::join(texts, ", "));
-  };
-  return {.expected = expected, .read = read, .write = write, .hint = one.hint};
-}
-template Kind<std::vector<double>> list_of(const Kind<double>&, const std::string&, std::size_t, std::size_t);
-template Kind<std::vector<std::int64_t>> list_of(const Kind<std::int64_t>&, const std::string&, std::size_t,
-                                                 std::size_t);
-template Kind<std::vector<GroupSection>> list_of(const Kind<GroupSection>&, const std::string&, std::size_t,
-                                                 std::size_t);
-
-template <typename T>
-Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list) {
-  auto kind = list;
-  kind.read = [=](const YAML::Node& node) { return is_auto(node) ? std::vector<T>() : list.read(node); };
-  kind.write = [=](const std::vector<T>& values) { return values.empty() ? "auto" : list.write(values); };
-  return kind;
-}
-template Kind<std::vector<std::int64_t>> or_auto(const Kind<std::vector<std::int64_t>>&);
 
 Kind<std::vector<double>> channel_numbers(RealRange range) {
   const auto one = real(range);
