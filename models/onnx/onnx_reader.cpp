@@ -140,13 +140,8 @@ bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFile
   if (tensor.proto.data_location() == onnx::TensorProto::EXTERNAL) {
     const OuterRange range = outer_range(tensor, *bytes);
     if (range.length != bytes) return false;
-<<<<<<< HEAD
-    entry.begin = outer.find(range, tensor, numbers);
-    entry.end = entry.begin + *bytes;
-=======
     entry.begin = find_outer(range, tensor, outer, numbers);
-    entry.end = entry.begin + bytes;
->>>>>>> e6a19ad893b8fce96c6149fccd1ac1349c0b98cb
+    entry.end = entry.begin + *bytes;
     return true;
   }
   append_inner(tensor, numbers);
