@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -70,7 +71,7 @@ void add_burn_command(CLI::App& app, Action& action) {
   command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
       ->delimiter(',')
-      ->check(CLI::IsMember(std::vector<std::string>(burn::checks().begin(), burn::checks().end())));
+      ->check(CLI::IsMember(std::vector<std::string>(burn::kChecks.begin(), burn::kChecks.end())));
   command
       ->add_option("--device", options->parallel.device,
                    "cpu, cuda, cuda:N or emulated; auto: a GPU where there is one")
@@ -90,7 +91,8 @@ void add_burn_command(CLI::App& app, Action& action) {
   command->footer(kBurnFooter);
   command->callback([=, &action] {
     action = [=] {
-      options->seconds = time->empty() ? burn::seconds_of_level(options->level) : burn::parse_time(*time);
+      options->seconds =
+          time->empty() ? at(burn::kSecondsOfLevels, options->level - 1) : burn::parse_time(*time);
       if (!fault->empty()) options->fault = burn::parse_fault(*fault);
       options->shows_progress = !shown->json;
       return burn_on_ranks(*options, *shown, *command);

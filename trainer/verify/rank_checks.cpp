@@ -19,7 +19,7 @@ RankChecks::RankChecks(ParallelStrategy& strategy, const TrainingSetup& setup, C
       replay_every_(steps_between_replays(setup.options.step, teams_.count(), on_gpu)) {}
 
 void RankChecks::sums_differ(const SumsDifferError& error, std::int64_t step) {
-  throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.processor});
+  throw_wrong_sums(comm_, error, step, setup_.network.parameters(), setup_.processor);
 }
 
 void RankChecks::before_update(ReducedStep& step) {
@@ -53,7 +53,7 @@ void RankChecks::compare_copies(std::int64_t step) {
 
 void RankChecks::compare_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
   if (teams_.count() > 1)
-    expect_equal_copies({comm_, *teams_.peers, state_parts(), setup_.processor}, row, step);
+    expect_equal_copies(comm_, *teams_.peers, row, state_parts(), step, setup_.processor);
 }
 
 CombinedFingerprints RankChecks::combine(std::span<std::uint64_t> rows, std::size_t slots,
