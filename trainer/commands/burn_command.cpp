@@ -83,7 +83,7 @@ void add_burn_command(CLI::App& app, Action& action) {
   add_backend_option(*command, options->parallel.backend);
   command->add_option("--ranks", options->parallel.ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", shown->json, "Print one JSON object");
+  command->add_flag("--json", shown->json, kJsonHelp);
   command->add_flag("--share", shown->share,
                     "Also print a block for docs/machines.md, without names of hosts");
   command->add_option("--inject", *fault,

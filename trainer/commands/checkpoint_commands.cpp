@@ -205,8 +205,6 @@ int export_to(const ExportOptions& options) {
 
 using OneCheckpoint = int (*)(const std::string&, bool json);
 
-constexpr const char* kJsonHelp = "Print one JSON object";
-
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                 OneCheckpoint run) {
   auto* command = app.add_subcommand(name, help);
@@ -232,8 +230,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
 
   auto* difference =
       app.add_subcommand("diff", "Compare two checkpoints: tensors, elements, largest difference");
-  auto a = std::make_shared<std::string>();
-  auto b = std::make_shared<std::string>();
+  auto a = std::make_shared<std::string>(), b = std::make_shared<std::string>();
   difference->add_option("a", *a, kCheckpointHelp)->required();
   difference->add_option("b", *b, kCheckpointHelp)->required();
   auto json = std::make_shared<bool>(false);

@@ -125,8 +125,7 @@ int convert(ConversionOptions options, bool json) {
   wipe_bar();
   say_what_was_left_out(done);
   const SortedPictures& pictures = done.pictures;
-  const Duplicates duplicates = duplicates_in("shards", options.to, !pictures.validation.empty());
-  say_duplicates(duplicates);
+  const Duplicates duplicates = say_duplicates_in("shards", options.to, !pictures.validation.empty());
   if (json) {
     print("{}\n", json_text_in_ascii(conversion_json(options, done, duplicates)));
     return 0;
@@ -187,7 +186,7 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
   print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
-  say_duplicates(duplicates_in("shards", options.to, index.validation.samples > 0));
+  say_duplicates_in("shards", options.to, index.validation.samples > 0);
   say_how_to_train("shards", options.to, index.validation.samples > 0);
   return 0;
 }
@@ -287,7 +286,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
+  command->add_flag("--json", *json, kJsonHelp);
   command->footer(
       "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
       "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"

@@ -67,8 +67,7 @@ void show(const Findings& findings, bool json) {
 
 std::string log_text(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  const auto bytes = Env::posix().read(file);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return std::string(as_text(Env::posix().read(file)));
 }
 
 int examine_log(const Options& options) {

@@ -90,7 +90,6 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
 /// @param checking  whether this rank compares them with those that the model was trained on; all have the
 /// same
 EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
-  EvaluationData data;
   const DatasetOptions wanted = data_options(options, model);
   std::shared_ptr<TrainTestData> loaded;
   try {
@@ -102,11 +101,10 @@ EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bo
                     "half of its own; leave --validation out",
                     wanted.set));
   }
-  if (checking) data.relation = relation_of(options, model, *loaded);
+  std::string relation = checking ? relation_of(options, model, *loaded) : "";
   if (const std::string said = number_as(model.data.class_names, *loaded); !said.empty())
-    data.relation += "; " + said;
-  data.sets = std::move(loaded);
-  return data;
+    relation += "; " + said;
+  return {std::move(loaded), std::move(relation)};
 }
 
 void check_fit(const SavedModel& model, const Dataset& data) {
@@ -232,11 +230,7 @@ int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Com
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
   auto options = std::make_shared<EvalOptions>();
-  command
-      ->add_option("checkpoint", options->checkpoint,
-                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
-                   "RUN@ema, RUN@swa")
-      ->required();
+  command->add_option("checkpoint", options->checkpoint, kSavedModelHelp)->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(
       "--data,--root", options->data,

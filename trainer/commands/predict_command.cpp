@@ -39,9 +39,8 @@ struct PredictOptions {
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
   auto names = model.data.class_names;
-  const auto classes = static_cast<std::size_t>(model.network.classes());
   if (names.empty()) return numbered_classes(model.network.classes());
-  names.resize(classes, "?");
+  names.resize(static_cast<std::size_t>(model.network.classes()), "?");
   return names;
 }
 
@@ -52,33 +51,14 @@ bool is_trained_on_a_table(const SavedModel& model) {
 
 /// Grey or colour, as the training images are. Images of other kinds can only come from IDX files.
 PictureColour colour_of(const SavedModel& model) {
-  const int channels = model.network.input_shape().channels;
-  if (find_set(model.data.options.set).is_fp32) {
+  const ImageShape& shape = model.network.input_shape();
+  if (find_set(model.data.options.set).is_fp32)
     throw UsageError(fmt::format("{}: trained on {} a sample, not on pictures", model.checkpoint,
-                                 counted(model.network.input_shape().features(), "feature")));
-  }
-  return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
+                                 counted(shape.features(), "feature")));
+  return shape.channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }
 
-std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& prepare,
-                                     std::span<const Picture> pictures, const ReportStyle& style) {
-  std::vector<PreparedPicture> ready;
-  std::vector<Picture> images;
-  for (const Picture& picture : pictures) images.push_back(ready.emplace_back(prepare(picture)).picture);
-  auto scores = predictor.predict(images);
-  std::vector<Prediction> predictions;
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    Prediction& prediction = predictions.emplace_back(Prediction{.picture = pictures[i].name,
-                                                                 .original = pictures[i].original,
-                                                                 .scores = std::move(scores[i]),
-                                                                 .done = std::move(ready[i].done),
-                                                                 .warnings = std::move(ready[i].warnings)});
-    if (prediction.warnings.empty()) warn_if_unsure(prediction, style);
-  }
-  return predictions;
-}
-
-/// Answers pictures one after another, 64 at a time, and prints what options ask for.
+/// Answers pictures one after another, a batch at a time, and prints what options ask for.
 class Answerer {
  public:
   Answerer(const SavedModel& model, const PredictOptions& options)
@@ -100,16 +80,12 @@ class Answerer {
   /// Rows of a table, at most Predictor::kBatch.
   void take_rows(std::vector<float> rows, const std::vector<std::string>& names) {
     auto scores = predictor_.predict_rows(std::move(rows));
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      Prediction prediction{.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}};
-      warn_if_unsure(prediction, style_);
-      say(prediction);
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      say({.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}});
   }
   void take(Picture picture) {
-    constexpr std::size_t kAtOnce = 64;
     waiting_.push_back(std::move(picture));
-    if (waiting_.size() == kAtOnce) answer();
+    if (waiting_.size() == Predictor::kBatch) answer();
   }
   /// The line above those of all files.
   void print_head() const {
@@ -123,10 +99,21 @@ class Answerer {
 
  private:
   void answer() {
-    for (const Prediction& prediction : predict_some(predictor_, prepare_, waiting_, style_)) say(prediction);
+    if (waiting_.empty()) return;
+    std::vector<PreparedPicture> ready;
+    std::vector<Picture> images;
+    for (const Picture& picture : waiting_) images.push_back(ready.emplace_back(prepare_(picture)).picture);
+    auto scores = predictor_.predict(images);
+    for (std::size_t i = 0; i < ready.size(); ++i)
+      say({.picture = waiting_[i].name,
+           .original = waiting_[i].original,
+           .scores = std::move(scores[i]),
+           .done = std::move(ready[i].done),
+           .warnings = std::move(ready[i].warnings)});
     waiting_.clear();
   }
-  void say(const Prediction& prediction) {
+  void say(Prediction prediction) {
+    if (prediction.warnings.empty()) warn_if_unsure(prediction, style_);
     if (options_.summary) {
       summary_->add(prediction);
     } else {
@@ -248,21 +235,16 @@ int predict(const PredictOptions& options, const CLI::App& command) {
   for (const std::string& path : options.images) {
     std::error_code ignored;
     if (predict_sample(path, samples, answerer)) continue;
-    if (std::filesystem::is_directory(path, ignored)) {
+    if (std::filesystem::is_directory(path, ignored))
       code = std::max(code, predict_folder(path, colour, answerer));
-    } else {
+    else
       predict_file(path, colour, answerer);
-    }
   }
   return code;
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {
-  command
-      .add_option("checkpoint", options.checkpoint,
-                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
-                  "RUN@ema, RUN@swa")
-      ->required();
+  command.add_option("checkpoint", options.checkpoint, kSavedModelHelp)->required();
   command
       .add_option("images", options.images,
                   "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "

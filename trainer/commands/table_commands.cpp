@@ -217,20 +217,21 @@ void say_duplicates(const Duplicates& found) {
   for (const std::string& example : found.of_labels) print_error("  " + example);
 }
 
-Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
-  return find_duplicates(load_dataset({.set = set,
-                                       .root = directory,
-                                       .mean = {0},
-                                       .std = {1},
-                                       .validation = {.is_files = has_validation_half}}));
+Duplicates say_duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
+  Duplicates found = find_duplicates(load_dataset({.set = set,
+                                                   .root = directory,
+                                                   .mean = {0},
+                                                   .std = {1},
+                                                   .validation = {.is_files = has_validation_half}}));
+  say_duplicates(found);
+  return found;
 }
 
 namespace {
 
 int say_conversion(const TableConversionOptions& options, const TableConversion& done, const PartSizes& sizes,
                    const std::string& set, bool json) {
-  const Duplicates duplicates = duplicates_in(set, options.to, sizes.validation > 0);
-  say_duplicates(duplicates);
+  const Duplicates duplicates = say_duplicates_in(set, options.to, sizes.validation > 0);
   if (json) {
     print("{}\n", json_text_in_ascii(json_of(options, done, sizes, duplicates)));
     return 0;
