@@ -61,10 +61,9 @@ void add_allreduce(CLI::App& bench, Action& action) {
   auto* json = command->add_flag("--json", options->json, kJsonHelp);
   auto demo = std::make_shared<bool>(false);
   command
-      ->add_flag(
-          "--demo", *demo,
-          "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, and "
-          "measure nothing")
+      ->add_flag("--demo", *demo,
+                 "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, "
+                 "and measure nothing")
       ->excludes(json);
   command->footer(
       "Prints the ranks, then a line for each size and type, and the average bus\n"

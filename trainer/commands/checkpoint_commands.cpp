@@ -155,16 +155,13 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
   const DatasetOptions& data = model.data.options;
   const std::string shape = fmt::format("float32 [N, {}, {}, {}]", input.channels, input.height, input.width);
   std::map<std::string, std::string> entries = {
-      {"input",
-       has_pixels
-           ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the graph computes "
-                         "(pixel - mean) / std first, with mean {} and std {}",
-                         shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
-       : is_normalised
-           ? fmt::format("image: {}, the table's numbers as they are, a channel each; the graph computes "
-                         "(number - mean) / std first",
-                         shape)
-           : fmt::format("image: {}, numbers as they are", shape)},
+      {"input", has_pixels ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the "
+                                         "graph computes (pixel - mean) / std first, with mean {} and std {}",
+                                         shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
+                : is_normalised ? fmt::format("image: {}, the table's numbers as they are, a channel each; "
+                                              "the graph computes (number - mean) / std first",
+                                              shape)
+                                : fmt::format("image: {}, numbers as they are", shape)},
       {"output",
        fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
       {"data_set", data.set},
@@ -222,11 +219,10 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
   add_simple(app, action, "inspect", "Show a checkpoint as a table; for a run, its checkpoints", inspect);
-  add_simple(
-      app, action, "verify",
-      "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; say on "
-      "which hosts a run was",
-      verify);
+  add_simple(app, action, "verify",
+             "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; "
+             "say on which hosts a run was",
+             verify);
 
   auto* difference =
       app.add_subcommand("diff", "Compare two checkpoints: tensors, elements, largest difference");

@@ -222,8 +222,8 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   command
       .add_option_function<std::string>(
           "--test", [=](const std::string& text) { choose_tests(*read_share_of_class(text)); },
-          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of "
-          "each class to test with, and one to train on")
+          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of each class "
+          "to test with, and one to train on")
       ->excludes(share)
       ->excludes(count)
       ->check(is_share);
@@ -231,8 +231,8 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
       .add_option_function<std::string>(
           "--validation",
           [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
-          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
-          "files; default: none")
+          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: files; "
+          "default: none")
       ->check(is_share);
   command.add_option("--seed,--split-seed", choice.seed, "Seed of the choice of test and validation samples")
       ->check([](const std::string& text) {
@@ -251,11 +251,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
   command
-      ->add_option(
-          "folder", options->from,
-          "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
-          "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
-          ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
+      ->add_option("folder", options->from,
+                   "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, "
+                   "which is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps "
+                   "with .gz, or .npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
   command->add_option("directory", options->to, "Folder for the files of the new set")->required();
   auto* size_option =

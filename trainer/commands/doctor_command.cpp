@@ -119,10 +119,9 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_option("job", options->job, "Job file of the run; default: no data are compared");
   command->add_option("overrides", options->overrides, "key=value, as for train");
   command->add_option("--log", options->log, "Log of a launcher; '-': standard input")->excludes("job");
-  command->add_option(
-      "--take-over", options->locked_run,
-      "A run directory whose lock a job on this host left behind: frees it if that job is gone; "
-      "mpirun --host HOST starts it on another");
+  command->add_option("--take-over", options->locked_run,
+                      "A run directory whose lock a job on this host left behind: frees it if that job is "
+                      "gone; mpirun --host HOST starts it on another");
   command->add_option("--list-hosts", options->hostfile)->group("");  // for launch/run
   command->add_flag("--json", options->json, "For programs");
   command->footer(kDoctorFooter);

@@ -180,8 +180,8 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
   const auto table = open_table(options);
   if (table->shape().features() != shape.features())
     throw DataError(
-        fmt::format("{}: {} a row, and the network was trained on {}; leave others, such as the labels, "
-                    "out with --drop COLUMN",
+        fmt::format("{}: {} a row, and the network was trained on {}; leave others, such as the labels, out "
+                    "with --drop COLUMN",
                     path, counted(table->shape().features(), "number"), shape.features()));
   answerer.begin(path, false);
   int code = 0;
@@ -247,10 +247,10 @@ void add_options(CLI::App& command, PredictOptions& options) {
   command.add_option("checkpoint", options.checkpoint, kSavedModelHelp)->required();
   command
       .add_option("images", options.images,
-                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
-                  "FILE[12], folders: all pictures in them, a line each; or samples of a set: test[12], "
-                  "train[12] or validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on "
-                  "a table: CSV, TSV, NPY or NPZ files, a line for each row, or samples")
+                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: FILE[12], "
+                  "folders: all pictures in them, a line each; or samples of a set: test[12], train[12] or "
+                  "validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on a table: "
+                  "CSV, TSV, NPY or NPZ files, a line for each row, or samples")
       ->required();
   command
       .add_option("--invert", options.preparation.invert,
@@ -262,11 +262,10 @@ void add_options(CLI::App& command, PredictOptions& options) {
   add_table_options(command, options.table);
   command.add_flag("--raw", options.preparation.raw, "Only scale pictures to the training images' size");
   command
-      .add_option(
-          "--top", options.top,
-          fmt::format("Only the so many likeliest classes, likeliest first; default: all, of more than {} "
-                      "classes the likeliest {}",
-                      kMostBars, kMostBars))
+      .add_option("--top", options.top,
+                  fmt::format("Only the so many likeliest classes, likeliest first; default: all, of more "
+                              "than {} classes the likeliest {}",
+                              kMostBars, kMostBars))
       ->check(CLI::Range(1, 1000000));
   auto* json = command.add_flag(
       "--json", options.json,

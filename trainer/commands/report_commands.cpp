@@ -75,10 +75,9 @@ void add_runs_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--reverse", options->reverse, "The other way round");
   command
-      ->add_option(
-          "--where", options->where,
-          "key=value: only runs whose job has this value, or state=finished; may be given again, all "
-          "must hold")
+      ->add_option("--where", options->where,
+                   "key=value: only runs whose job has this value, or state=finished; may be given again, "
+                   "all must hold")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "One JSON object, with all numbers and the whole jobs");
   command->footer(
@@ -250,10 +249,9 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output,
                       "File to write; default RUN/report.html, of several runs report.html");
   command
-      ->add_option(
-          "--format", options->format,
-          "html; or what goes to standard output unless -o names a file: json, or terminal (curves of "
-          "characters); or tensorboard: event files in the folder that -o names")
+      ->add_option("--format", options->format,
+                   "html; or what goes to standard output unless -o names a file: json, or terminal (curves "
+                   "of characters); or tensorboard: event files in the folder that -o names")
       ->check(CLI::IsMember({"html", "json", "terminal", "tensorboard"}))
       ->capture_default_str();
   command

@@ -214,18 +214,18 @@ int validate(const ValidateOptions& options) {
                            with_thousands(duplicates->under_two_labels));
   for (const std::string& line : batch_remarks(job, sizes.train_samples, on_gpu))
     remarks += "note: " + line + "\n";
-  print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(memory, on_gpu), remarks, sheet,
-        path);
+  print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(memory, on_gpu), remarks,
+        sheet, path);
   return 0;
 }
 
 }  // namespace
 
 void add_validate_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("validate",
-                                     "Check a job file and its model, with the shapes of the set as it is "
-                                     "published (of your own: as the files "
-                                     "say); print both in full, and the memory that training takes");
+  auto* command = app.add_subcommand(
+      "validate",
+      "Check a job file and its model, with the shapes of the set as it is published (of your own: as the "
+      "files say); print both in full, and the memory that training takes");
   auto options = std::make_shared<ValidateOptions>();
   command->add_option("job", options->path, "Job file")->required();
   command->add_option("overrides", options->overrides, "key=value, in place of what the file says");
@@ -236,10 +236,9 @@ void add_validate_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
   command
-      ->add_flag(
-          "--data", options->data,
-          "Read the set, too: warn of samples that are in two of its halves, and of equal ones under two "
-          "labels")
+      ->add_flag("--data", options->data,
+                 "Read the set, too: warn of samples that are in two of its halves, and of equal ones under "
+                 "two labels")
       ->excludes(launch);
   command
       ->add_option("--pictures", options->pictures,

@@ -148,10 +148,9 @@ void add_table_options(CLI::App& command, TableOptions& table) {
 
 void add_recipe_options(CLI::App& command, TableOptions& table) {
   command
-      .add_option(
-          "--one-hot", table.one_hot,
-          "For text: a column of words, by name or by number from 1, of which each value becomes a column "
-          "of 0 and 1, called COLUMN=VALUE; may be given again")
+      .add_option("--one-hot", table.one_hot,
+                  "For text: a column of words, by name or by number from 1, of which each value becomes a "
+                  "column of 0 and 1, called COLUMN=VALUE; may be given again")
       ->allow_extra_args(false);
   command
       .add_option_function<std::string>(
@@ -161,9 +160,9 @@ void add_recipe_options(CLI::App& command, TableOptions& table) {
                             : answer == "median" ? MissingCells::kMedian
                                                  : MissingCells::kDropped;
           },
-          "For text: treatment of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
-          "their column in the training half, which predict takes, too; drop leaves their rows out; default: "
-          "they are refused")
+          "For text: treatment of empty cells, and of NA, NaN, null, None and ?: the mean or median of their "
+          "column in the training half, which predict takes, too; drop leaves their rows out; default: they "
+          "are refused")
       ->check(CLI::IsMember({"mean", "median", "drop"}));
 }
 

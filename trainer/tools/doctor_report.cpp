@@ -165,12 +165,11 @@ const std::array kMessages{
             {"limit on number of pipes a process can open was reached", "Too many open files"},
             "mpirun, or a rank, may not open so many files: mpirun needs four for each rank that it starts",
             "raise the limit before mpirun: ulimit -S -n \"$(ulimit -H -n)\"; launch/run does so"},
-    Message{
-        "ssh-login",
-        {"Permission denied (publickey", "Host key verification failed", "password:"},
-        "ssh to another host asks for something",
-        "ssh-keygen && ssh-copy-id HOST; 'ssh -o BatchMode=yes HOST true' must work silently from the first "
-        "host"},
+    Message{"ssh-login",
+            {"Permission denied (publickey", "Host key verification failed", "password:"},
+            "ssh to another host asks for something",
+            "ssh-keygen && ssh-copy-id HOST; 'ssh -o BatchMode=yes HOST true' must work silently from the "
+            "first host"},
     Message{
         "host-name",
         {"Could not resolve hostname", "Name or service not known", "Temporary failure in name resolution"},
@@ -190,13 +189,12 @@ const std::array kMessages{
             "mpirun could not start its daemon on another host",
             "ssh's own line names the host; 'ssh -o BatchMode=yes HOST true' must work silently, and then "
             "'mpirun --host HOST hostname'"},
-    Message{
-        "ports",
-        {"process failed to connect back", "unable to complete a connection", "TCP connection request",
-         "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
-        "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
-        "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, or "
-        "bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
+    Message{"ports",
+            {"process failed to connect back", "unable to complete a connection", "TCP connection request",
+             "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
+            "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
+            "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, "
+            "or bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
     Message{"process-vm-readv",
             {"Read -1, expected"},
             "ranks may not read each other's memory (process_vm_readv)",
@@ -211,12 +209,11 @@ const std::array kMessages{
             "the launcher outside and the MPI inside (of a container, or of the build) do not speak to each "
             "other",
             "use the same MPI on both sides: build against the host's, or run mpirun inside the container"},
-    Message{
-        "killed",
-        {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
-        "a rank was killed: by hand, or by the kernel because memory ran out",
-        "lockstep doctor says whether this container or job has killed for memory; raise its limit, or start "
-        "fewer ranks a host"},
+    Message{"killed",
+            {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
+            "a rank was killed: by hand, or by the kernel because memory ran out",
+            "lockstep doctor says whether this container or job has killed for memory; raise its limit, or "
+            "start fewer ranks a host"},
     Message{"shm",
             {"there is not enough space for", "shared-memory backing file"},
             "shared memory is used up",

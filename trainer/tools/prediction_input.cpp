@@ -32,10 +32,9 @@ Preparation::Preparation(const SavedModel& model, const PreparationOptions& opti
 
 PreparedPicture Preparation::operator()(const Picture& picture) const {
   if (picture.channels != shape_.channels)
-    throw DataError(
-        fmt::format("{}: {} a pixel, but the network was trained on images with {}; give it "
-                    "pictures like those",
-                    picture.name, counted(picture.channels, "channel"), shape_.channels));
+    throw DataError(fmt::format(
+        "{}: {} a pixel, but the network was trained on images with {}; give it pictures like those",
+        picture.name, counted(picture.channels, "channel"), shape_.channels));
   if (picture.from_idx) return from_data_set(picture);
   // Ink and paper need not be told apart on photos, and the training images were only scaled, too.
   if (frame_.is_photo)

@@ -102,10 +102,9 @@ class Surveyor {
     const auto differences = differing(facts_of(trail_.head(), "job."), determining_keys(job_));
     if (differences.empty()) return false;
     if (differences.size() == 1 && job_.data.leave_out && differences.front().starts_with("data.leave_out "))
-      throw DataError(
-          fmt::format("{}: names other samples than when {} was trained without them: {}; bring it "
-                      "back as it was",
-                      job_.data.leave_out_file, job_.run.dir, differences.front()));
+      throw DataError(fmt::format(
+          "{}: names other samples than when {} was trained without them: {}; bring it back as it was",
+          job_.data.leave_out_file, job_.run.dir, differences.front()));
     refute(survey_.verdict.asked.front().first, "job",
            fmt::format("job.yaml and trail.bin are not of one job: {}", fmt::join(differences, ", ")),
            "one of the two was changed, or is of another run");
@@ -214,10 +213,10 @@ class Surveyor {
     const TrailPosition position = trail_.position(records);
     if (position.records == facts.trail->records && hex(position.chain) == facts.trail->sha256) return true;
     refute(entry.step, "trail",
-           fmt::format("its checkpoint says that the trail had {} and the SHA-256 {}..., and it has {} "
-                       "and {}...",
-                       counted(facts.trail->records, "record"), facts.trail->sha256.substr(0, 16),
-                       position.records, hex(position.chain).substr(0, 16)),
+           fmt::format(
+               "its checkpoint says that the trail had {} and the SHA-256 {}..., and it has {} and {}...",
+               counted(facts.trail->records, "record"), facts.trail->sha256.substr(0, 16), position.records,
+               hex(position.chain).substr(0, 16)),
            "trail and checkpoint are not of one run, or the trail was written anew");
     return false;
   }

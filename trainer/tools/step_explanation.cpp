@@ -142,23 +142,21 @@ struct TimeLoss {
 
 void add_waits(const StepSurroundings& around, std::vector<TimeLoss>& losses) {
   if (around.oversubscribed) {
-    losses.push_back(
-        {std::max(around.skew, kWorthSaying),
-         "fewer ranks on this host: there are more than cores, and those that share one wait for "
-         "each other"});
+    losses.push_back({std::max(around.skew, kWorthSaying),
+                      "fewer ranks on this host: there are more than cores, and those that share one wait "
+                      "for each other"});
   } else {
     losses.push_back({around.skew,
                       "ranks of equal speed: this one waits for slower ones; lockstep doctor and the "
                       "slowest_rank of each epoch in metrics.jsonl names them"});
   }
-  losses.push_back(
-      {around.exposed,
-       "a larger data.global_batch (or fewer ranks): the all-reduce costs the same, and there is "
-       "more backward to hide it under"});
+  losses.push_back({around.exposed,
+                    "a larger data.global_batch (or fewer ranks): the all-reduce costs the same, and there "
+                    "is more backward to hide it under"});
   if (around.buckets == 1)
-    losses.push_back({around.exposed / 2,
-                      "a smaller parallel.bucket_bytes: with one bucket, gradients leave only when backward "
-                      "has ended"});
+    losses.push_back(
+        {around.exposed / 2,
+         "a smaller parallel.bucket_bytes: with one bucket, gradients leave only when backward has ended"});
 }
 
 void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<TimeLoss>& losses) {

@@ -111,11 +111,10 @@ std::string describe(const ComparedPart& part) {
 WrongNumbers numbers_of(const ReplayVerdict& verdict, const ComparedPart& part, const std::string& what,
                         std::int64_t step) {
   return {.step = step,
-          .what = verdict.is_certain
-                      ? what
-                      : fmt::format("they differ about {}, and each insists: it takes a third rank to tell "
-                                    "which of them is wrong",
-                                    describe(part)),
+          .what = verdict.is_certain ? what
+                                     : fmt::format("they differ about {}, and each insists: it takes a third "
+                                                   "rank to tell which of them is wrong",
+                                                   describe(part)),
           .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
                                : "test that host's memory and processor, and leave it out"};
 }
@@ -182,13 +181,12 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
   const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
   const std::string what =
-      is_data ? "its training samples are not those of the others: its memory changed them"
-      : part.arrived
-          ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
-          : fmt::format(
-                "it computed {} differently from other ranks with the same weights and samples: its "
-                "processor computed wrongly",
-                part.name);
+      is_data        ? "its training samples are not those of the others: its memory changed them"
+      : part.arrived ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
+                     : fmt::format(
+                           "it computed {} differently from other ranks with the same weights and samples: "
+                           "its processor computed wrongly",
+                           part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
   numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
   throw_verdict(replaying, verdict, part, std::move(numbers));

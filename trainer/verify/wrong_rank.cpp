@@ -39,14 +39,12 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
                              tensor),
          .help = "test that host's memory, and leave it out",
          .ranks = fault.ranks});
-  throw WrongRankError(
-      {.step = step,
-       .what = fmt::format(
-           "what arrived at {} is not the sum of {} that the ranks sent: a link or memory at its end changed "
-           "it",
-           who, tensor),
-       .help = "look at that host's network, and leave it out if it happens again",
-       .ranks = fault.ranks});
+  throw WrongRankError({.step = step,
+                        .what = fmt::format("what arrived at {} is not the sum of {} that the ranks sent: a "
+                                            "link or memory at its end changed it",
+                                            who, tensor),
+                        .help = "look at that host's network, and leave it out if it happens again",
+                        .ranks = fault.ranks});
 }
 
 namespace {
