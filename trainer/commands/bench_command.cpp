@@ -66,11 +66,10 @@ void add_allreduce(CLI::App& bench, Action& action) {
                  "and measure nothing")
       ->excludes(json);
   command->footer(
-      "Prints the ranks, then a line for each size and type, and the average bus\n"
-      "bandwidth. algbw is bytes / time; busbw is algbw * 2 (n - 1) / n, what each of n\n"
-      "ranks' links carries in an optimal all-reduce. out-of-place sums from one buffer\n"
-      "into another (over MPI a copy comes first), in-place within one; #err counts\n"
-      "wrong elements over all ranks. Exit code 70 if there were any.");
+      "Prints the ranks, then a line for each size and type, and the average bus bandwidth. algbw is bytes / "
+      "time; busbw is algbw * 2 (n - 1) / n, what each of n ranks' links carries in an optimal all-reduce. "
+      "out-of-place sums from one buffer into another (over MPI a copy comes first), in-place within one; "
+      "#err counts wrong elements over all ranks. Exit code 70 if there were any.");
   command->callback([=, &action] {
     if (options->min_bytes > options->max_bytes)
       throw UsageError(

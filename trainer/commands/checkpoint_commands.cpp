@@ -243,8 +243,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   exporting->add_flag("--force", options->force, "Replace the file if it is there already");
   exporting->footer(
       "The ONNX model (operator set 17) takes `image`, float32 [N, channels, height, width] with pixels / "
-      "255, as\n"
-      "torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes].\n"
+      "255, as torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes]. "
       "model.safetensors inside a checkpoint is read by Python's safetensors as it is.\n"
       "Example: lockstep export runs/mnist --onnx mnist.onnx");
   exporting->callback([=, &action] { action = [=] { return export_to(*options); }; });
@@ -318,11 +317,11 @@ void add_import_command(CLI::App& app, Action& action) {
   command->add_option("directory", options->directory, "To be made, for the checkpoint")->required();
   command->add_option("overrides", options->overrides, "key=value, in place of what the job file says");
   command->footer(
-      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for\n"
-      "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network,\n"
-      "under the names of its tensors, which inspect prints. Words that their names in the file begin\n"
-      "with (module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused.\n"
-      "Numbers of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
+      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for "
+      "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network, "
+      "under the names of its tensors, which inspect prints. Words that their names in the file begin with "
+      "(module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused. Numbers "
+      "of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
       "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
   command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
 }

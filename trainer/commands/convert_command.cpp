@@ -287,13 +287,12 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, kJsonHelp);
   command->footer(
-      "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
-      "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"
-      "set as the last line says, and predict makes pictures like its images. Pictures that cannot be\n"
-      "read are all named. A call that was interrupted leaves the old set or none: give it again. Of a\n"
-      "table each row is a sample, its columns are numbers, or words with --one-hot, and labels are\n"
-      "names or whole numbers. Samples that are in two halves, or under two labels, are counted and\n"
-      "named.\n"
+      "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the classes, in "
+      "alphabetical order; their pictures may lie in folders in them. A job trains on the set as the last "
+      "line says, and predict makes pictures like its images. Pictures that cannot be read are all named. A "
+      "call that was interrupted leaves the old set or none: give it again. Of a table each row is a sample, "
+      "its columns are numbers, or words with --one-hot, and labels are names or whole numbers. Samples that "
+      "are in two halves, or under two labels, are counted and named.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"

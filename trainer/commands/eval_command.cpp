@@ -253,8 +253,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
-      "and\n"
-      "refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
+      "and refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
       "Examples:\n"
       "  mpirun -np 2 lockstep eval runs/mnist\n"
       "  lockstep eval runs/mnist --classes");

@@ -284,13 +284,12 @@ void add_predict_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<PredictOptions>();
   add_options(*command, *options);
   command->footer(
-      "Pictures are made like the training images. Where those are written figures, the ink is found, cut\n"
-      "out, scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the\n"
+      "Pictures are made like the training images. Where those are written figures, the ink is found, cut "
+      "out, scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the "
       "network has learnt it. The steps of preparation follow the answer. 'not sure' says why an answer may "
-      "be\n"
-      "wrong: no class has 90 % (after train.loss: mse: leads by 0.5), and of figures: nothing is on the\n"
-      "picture, it touches the edge, or it looks like two. Images of IDX files are taken as they are; a\n"
-      "file with many of them gives a line for each.\n"
+      "be wrong: no class has 90 % (after train.loss: mse: leads by 0.5), and of figures: nothing is on the "
+      "picture, it touches the edge, or it looks like two. Images of IDX files are taken as they are; a file "
+      "with many of them gives a line for each.\n"
       "Examples:\n"
       "  lockstep predict runs/mnist digit.png\n"
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"

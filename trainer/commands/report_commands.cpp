@@ -81,10 +81,9 @@ void add_runs_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "One JSON object, with all numbers and the whole jobs");
   command->footer(
-      "States: running, finished, interrupted (saved on request), failed, lost (its\n"
-      "process or a rank is gone), damaged, no run. 'best % @' is the best accuracy, on\n"
-      "held-out samples or the test set, and its epoch (RUN@best). A narrow terminal\n"
-      "leaves columns out.\n"
+      "States: running, finished, interrupted (saved on request), failed, lost (its process or a rank is "
+      "gone), damaged, no run. 'best % @' is the best accuracy, on held-out samples or the test set, and its "
+      "epoch (RUN@best). A narrow terminal leaves columns out.\n"
       "Examples:\n"
       "  lockstep runs --sort accuracy --where model=net --where train.optimizer.lr=0.05\n"
       "  lockstep runs runs/sweep --json | jq '.runs[].best_accuracy'");
@@ -121,10 +120,9 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->add_option("runs", *paths, "Run directories, two or more")->required()->expected(2, 1000);
   command->add_flag("--json", *json, "One JSON object, with every epoch of each run");
   command->footer(
-      "Shows the keys whose values differ, the results of the runs, the first step whose\n"
-      "fingerprints (trail.bin) differ from those of the first run, and the curves of\n"
-      "accuracy and loss: in braille where the terminal is UTF-8, otherwise ASCII.\n"
-      "'lockstep diff' compares the weights of two checkpoints.\n"
+      "Shows the keys whose values differ, the results of the runs, the first step whose fingerprints "
+      "(trail.bin) differ from those of the first run, and the curves of accuracy and loss: in braille where "
+      "the terminal is UTF-8, otherwise ASCII. 'lockstep diff' compares the weights of two checkpoints.\n"
       "Example:\n"
       "  lockstep compare runs/mnist runs/mnist-2");
   command->callback([=, &action] { action = [=] { return compare(*paths, *json); }; });
@@ -262,9 +260,9 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("--data", options->data,
                       "The directory that holds the data; default where the runs had them");
   command->footer(
-      "The page is one file that loads nothing: it can be sent, printed and read on a phone.\n"
-      "For up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
-      "precision and recall of each class, the 36 surest mistakes as pictures.\n"
+      "The page is one file that loads nothing: it can be sent, printed and read on a phone. For up to four "
+      "runs, the newest checkpoint is evaluated on the test set: confusion matrix, precision and recall of "
+      "each class, the 36 surest mistakes as pictures.\n"
       "Examples:\n"
       "  lockstep report runs/mnist\n"
       "  lockstep report runs/mnist runs/mnist-2 -o both.html\n"
