@@ -141,11 +141,8 @@ int verify(const std::string& given, bool json) {
 /// Like diff(1): 0 if they are the same, 1 if they differ.
 int diff(const std::string& a, const std::string& b, bool json) {
   const auto difference = diff_checkpoints(load(a), load(b));
-  if (json) {
-    print_on_one_line(to_json(difference));
-  } else {
-    print("{}", fold_lines(to_text(difference), output_columns()));
-  }
+  print("{}", json ? json_text_in_ascii(to_json(difference)) + "\n"
+                   : fold_lines(to_text(difference), output_columns()));
   return difference.empty() ? 0 : 1;
 }
 
@@ -200,10 +197,8 @@ int export_to(const ExportOptions& options) {
   return 0;
 }
 
-using OneCheckpoint = int (*)(const std::string&, bool json);
-
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
-                OneCheckpoint run) {
+                int (*run)(const std::string& path, bool json)) {
   auto* command = app.add_subcommand(name, help);
   auto path = std::make_shared<std::string>();
   command->add_option("checkpoint", *path, kCheckpointHelp)->required();

@@ -124,19 +124,14 @@ std::string compute_capability(const DeviceProperties& device) {
   return fmt::format("{}.{}", device.compute_major, device.compute_minor);
 }
 
-/// Memory sends twice a clock.
-double gigabytes_per_second(const DeviceProperties& device) {
-  return 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000;
-}
-
 std::string facts_table(const DeviceReport& report) {
   constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
   TableRows rows = {{"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
-  for (const DeviceProperties& device : report.devices)
+  for (const DeviceProperties& device : report.devices)  // memory sends twice a clock
     rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
                     fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
                     in_units_of(kGib, device.total_bytes, 1), in_units_of(kGib, device.free_bytes, 1),
-                    fmt::format("{:.0f}", gigabytes_per_second(device)),
+                    fmt::format("{:.0f}", 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000),
                     in_units_of(kMib, device.l2_bytes, 0),
                     in_units_of(kKib, device.max_shared_bytes_per_block, 0)});
   return align_columns(rows);

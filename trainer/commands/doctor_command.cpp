@@ -58,11 +58,8 @@ int exit_code(bool healthy) {
 
 template <typename Findings>
 void show(const Findings& findings, bool json) {
-  if (json) {
-    print("{}\n", json_text(to_json(findings), 2));
-  } else {
-    print("{}", fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
-  }
+  print("{}", json ? json_text(to_json(findings), 2) + "\n"
+                   : fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
 }
 
 std::string log_text(const std::string& file) {

@@ -29,8 +29,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kEvalFormat = 1;
-
 struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
@@ -169,7 +167,7 @@ std::string evaluation_text(const EvaluationReport& report) {
 
 std::string evaluation_json(const EvaluationReport& report) {
   const Evaluation& result = report.result;
-  nlohmann::ordered_json json = {{"format", kEvalFormat},
+  nlohmann::ordered_json json = {{"format", 1},
                                  {"checkpoint", report.model.checkpoint},
                                  {"data", report.data.name},
                                  {"origin", report.loaded.sets->origin},

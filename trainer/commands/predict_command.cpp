@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -114,11 +115,8 @@ class Answerer {
   }
   void say(Prediction prediction) {
     if (prediction.warnings.empty()) warn_if_unsure(prediction, style_);
-    if (options_.summary) {
-      summary_->add(prediction);
-    } else {
-      print("{}", text_of_(prediction, style_));
-    }
+    if (options_.summary) return summary_->add(prediction);
+    print("{}", text_of_(prediction, style_));
   }
 
   const PredictOptions& options_;
@@ -145,13 +143,14 @@ bool predict_sample(const std::string& text, SetSamples& samples, Answerer& answ
   return true;
 }
 
-void predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
+int predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
   Pictures pictures = read_pictures(path, colour);
   if (const std::string warning = pictures.look_up_originals(); !warning.empty())
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
   for (const Picture& picture : pictures) answerer.take(picture);
   answerer.end();
+  return 0;
 }
 
 /// A damaged picture is named, and the others are answered. @returns the exit code
@@ -205,42 +204,41 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
   return code;
 }
 
+/// @param answer  what is no sample of a set. @returns its highest exit code
+int predict_all(const SavedModel& model, const PredictOptions& options,
+                const std::function<int(const std::string& path, Answerer& answerer)>& answer) {
+  Answerer answerer(model, options);
+  SetSamples samples(model);
+  answerer.print_head();
+  int code = 0;
+  for (const std::string& path : options.images)
+    if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));
+  return code;
+}
+
 int predict_tables(const SavedModel& model, const PredictOptions& options) {
   if (options.preparation.raw || options.preparation.invert != "auto")
     throw UsageError(
         fmt::format("{}: was trained on a table, and --raw and --invert are for pictures", model.checkpoint));
-  Answerer answerer(model, options);
-  SetSamples samples(model);
-  answerer.print_head();
   TableOptions table = options.table;
   if (!model.data.columns.empty())
     table.columns =
         std::make_shared<const TableColumns>(parse_table_columns(model.data.columns, model.checkpoint));
-  int code = 0;
-  for (const std::string& path : options.images)
-    if (!predict_sample(path, samples, answerer))
-      code = std::max(code, predict_table(path, table, model.network.input_shape(), answerer));
-  return code;
+  return predict_all(model, options, [&](const std::string& path, Answerer& answerer) {
+    return predict_table(path, table, model.network.input_shape(), answerer);
+  });
 }
 
 int predict(const PredictOptions& options, const CLI::App& command) {
   const SavedModel model = load_saved_model(options.checkpoint);
   if (is_trained_on_a_table(model)) return predict_tables(model, options);
   refuse_table_options(command, model.checkpoint);
-  const PictureColour colour = colour_of(model);
-  Answerer answerer(model, options);
-  SetSamples samples(model);
-  answerer.print_head();
-  int code = 0;
-  for (const std::string& path : options.images) {
-    std::error_code ignored;
-    if (predict_sample(path, samples, answerer)) continue;
-    if (std::filesystem::is_directory(path, ignored))
-      code = std::max(code, predict_folder(path, colour, answerer));
-    else
-      predict_file(path, colour, answerer);
-  }
-  return code;
+  return predict_all(
+      model, options, [&, colour = colour_of(model)](const std::string& path, Answerer& answerer) {
+        std::error_code ignored;
+        return std::filesystem::is_directory(path, ignored) ? predict_folder(path, colour, answerer)
+                                                            : predict_file(path, colour, answerer);
+      });
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {

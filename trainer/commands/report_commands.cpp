@@ -50,15 +50,14 @@ int list_runs(const RunsOptions& options) {
     return !std::ranges::all_of(conditions, [&](const RunCondition& c) { return meets(run, c); });
   });
   sort_runs(runs, options.sort, options.reverse);
-  if (options.json) {
+  if (options.json)
     print("{}\n", json_text_in_ascii(runs_json(runs, options.directory)));
-  } else if (runs.empty()) {
+  else if (!runs.empty())
+    print("{}", runs_text(runs, output_columns()));
+  else
     print("{}: {}\n", options.directory,
           all == 0 ? "holds no runs; 'lockstep train JOB.yaml' makes one and says where"
                    : "none of its runs is as --where asks");
-  } else {
-    print("{}", runs_text(runs, output_columns()));
-  }
   return 0;
 }
 
@@ -228,11 +227,10 @@ int report(const ReportCommandOptions& options) {
   if (options.format == "tensorboard") return write_for_tensorboard(options);
   const std::string text =
       report_as(options.format, collect_report(Env::posix(), options.runs, wanted_by(options)));
-  if (options.format == "html" || !options.output.empty()) {
+  if (options.format == "html" || !options.output.empty())
     write_report(options, text);
-  } else {
+  else
     print("{}", text);
-  }
   return 0;
 }
 

@@ -130,12 +130,10 @@ std::string launch_text(const Job& job) {
                      std::ceil(job.parallel.timeout_seconds));
 }
 
-constexpr int kValidateFormat = 1;
-
 nlohmann::ordered_json job_json(const Job& job, const Network& network, const DataSizes& sizes,
                                 const TrainingMemory& memory) {
   const bool on_gpu = is_on_gpu(job);
-  return {{"format", kValidateFormat},
+  return {{"format", 1},
           {"job", texts_of_keys(job)},
           {"model", network.name()},
           {"parameters", network.parameters().size},

@@ -60,14 +60,10 @@ std::string AllreduceTable::row(const AllreduceRow& row) {
 }
 
 std::vector<std::string> AllreduceTable::foot() const {
-  std::vector<std::string> lines = {
-      fmt::format("# Out of bounds values : {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED")};
-  if (ranks_ == 1) {
-    lines.emplace_back("# Avg bus bandwidth    : none, with one rank nothing travels");
-  } else if (results_ > 0) {
-    lines.push_back(fmt::format("# Avg bus bandwidth    : {:.4g} GB/s", bus_bandwidths_ / results_ * 1e-9));
-  }
-  return lines;
+  return {fmt::format("# Out of bounds values : {} {}", wrong_, wrong_ == 0 ? "OK" : "FAILED"),
+          ranks_ == 1
+              ? "# Avg bus bandwidth    : none, with one rank nothing travels"
+              : fmt::format("# Avg bus bandwidth    : {:.4g} GB/s", bus_bandwidths_ / results_ * 1e-9)};
 }
 
 std::string AllreduceTable::json(const std::string& path) const {

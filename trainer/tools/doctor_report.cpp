@@ -31,29 +31,14 @@ std::string versions(const RankView& view) {
   return text;
 }
 
-std::vector<std::string> row_of(const RankView& view) {
-  return {std::to_string(view.rank),
-          view.host,
-          std::to_string(view.local_rank),
-          view.device.description,
-          place(view),
-          format_memory(view.free_bytes) + " free",
-          versions(view)};
-}
-
 /// One rank's share of an all-reduce crosses the wire twice, less its own part.
-double bus_bytes_per_second(const Diagnosis& diagnosis) {
-  const LatencyPoint& last = diagnosis.all_reduce.back();
-  const auto ranks = static_cast<double>(diagnosis.ranks.size());
-  return 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
-}
-
 std::string probe_line(const Diagnosis& diagnosis) {
   if (diagnosis.all_reduce.empty()) return "";
-  const auto& points = diagnosis.all_reduce;
-  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n",
-                     points.front().seconds * 1e6, format_memory(points.front().bytes),
-                     bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
+  const LatencyPoint &first = diagnosis.all_reduce.front(), &last = diagnosis.all_reduce.back();
+  const auto ranks = static_cast<double>(diagnosis.ranks.size());
+  const double bus = 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
+  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n", first.seconds * 1e6,
+                     format_memory(first.bytes), bus / 1e9, format_memory(last.bytes));
 }
 
 /// Settings of rank 0; --json has all others that differ.
@@ -65,8 +50,7 @@ std::string settings_lines(const Diagnosis& diagnosis) {
 }
 
 std::string mark(bool good, bool unicode) {
-  if (unicode) return good ? "\u2713" : "\u2717";
-  return good ? "ok" : "!!";
+  return unicode ? good ? "\u2713" : "\u2717" : good ? "ok" : "!!";
 }
 
 std::string finding_lines(const Finding& finding, bool unicode) {
@@ -104,9 +88,11 @@ ordered_json json_of(const Finding& finding) {
 }  // namespace
 
 std::string to_text(const Diagnosis& diagnosis, bool unicode) {
-  if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
   TableRows rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
-  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
+  for (const RankView& view : diagnosis.ranks)
+    rows.push_back({std::to_string(view.rank), view.host, std::to_string(view.local_rank),
+                    view.device.description, place(view), format_memory(view.free_bytes) + " free",
+                    versions(view)});
   return align_columns(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
          check_lines(diagnosis, unicode);
 }

@@ -133,18 +133,6 @@ std::vector<Interval> intervals_of(const ReplayGroup& group, const std::vector<I
   return intervals;
 }
 
-std::int64_t steps_of(const std::vector<Interval>& intervals) {
-  std::int64_t steps = 0;
-  for (const Interval& interval : intervals) steps += interval.steps().count();
-  return steps;
-}
-
-/// The work of each group is about as long.
-std::string what_is_done_by(const ReplayGroup& group) {
-  return group.groups == 1 ? "proving"
-                           : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
-}
-
 /// Grains of a full batch.
 std::int64_t grains_of(const Job& job, const Trail& trail) {
   const std::int64_t batch =
@@ -229,7 +217,11 @@ class Proof {
     }
     const ReplayedRun run{job_, setup, *trail_, metrics_, survey_.bucket_sizes};
     const std::vector<Interval> intervals = intervals_of(group, survey_.intervals);
-    ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
+    std::int64_t steps = 0;
+    for (const Interval& interval : intervals) steps += interval.steps().count();
+    const std::string what =  // the work of each group is about as long
+        group.groups == 1 ? "proving" : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
+    ProofProgress progress(comm_.rank() == 0 && !options_.json, what, steps);
     for (const Interval& interval : intervals) {
       const ProofResult of_interval = replay(run, interval, *part, progress, meetings_);
       if (part->rank() == 0) add(verdict, of_interval);

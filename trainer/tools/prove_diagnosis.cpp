@@ -267,25 +267,6 @@ class StepDiagnosis {
   std::optional<WrongRank> wrong_copy_;
 };
 
-/// Words that differ between two arrays: how many, the first, and whether it is by one bit.
-struct WordsApart {
-  std::size_t count = 0, first = 0;
-  std::uint32_t bits = 0;  ///< bits that differ in the first
-};
-
-WordsApart words_apart(std::span<const float> a, std::span<const float> b) {
-  WordsApart apart;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(a[i]) ^ std::bit_cast<std::uint32_t>(b[i]);
-    if (bits == 0) continue;
-    if (apart.count++ == 0) {
-      apart.first = i;
-      apart.bits = bits;
-    }
-  }
-  return apart;
-}
-
 }  // namespace
 
 std::optional<Discrepancy> diagnose_step(const DiagnosisFacts& facts, const TrailRecord& recorded,
@@ -326,21 +307,26 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
                            std::span<const float> here) -> std::optional<Discrepancy> {
     for (const Parameter& tensor : facts.parameters.tensors()) {
       if (tensor.offset + tensor.size > there.size()) continue;
-      const auto apart =
-          words_apart(there.subspan(tensor.offset, tensor.size), here.subspan(tensor.offset, tensor.size));
-      if (apart.count == 0) continue;
+      const auto bits_apart = [&](std::size_t i) {
+        return std::bit_cast<std::uint32_t>(there[tensor.offset + i]) ^
+               std::bit_cast<std::uint32_t>(here[tensor.offset + i]);
+      };
+      std::size_t count = 0, last = 0;
+      for (std::size_t i = 0; i < tensor.size; ++i)
+        if (bits_apart(i) != 0) ++count, last = i;
+      if (count == 0) continue;
       Discrepancy found{
           .step = checkpoint.facts.step,
           .what = "checkpoint",
           .parameter = tensor.name,
           .text = fmt::format("in its checkpoint, {} of {} {} not what the step left",
-                              counted(apart.count, "element"), what, apart.count == 1 ? "is" : "are"),
+                              counted(count, "element"), what, count == 1 ? "is" : "are"),
           .cause =
               "memory was changed after the step and before it was saved; or the checkpoint was "
               "changed, with its checksums",
           .first_replayed = false};
-      if (apart.count == 1 && std::has_single_bit(apart.bits)) {
-        found.flipped = FlippedBit{index_of(apart.first, tensor.shape), std::countr_zero(apart.bits)};
+      if (count == 1 && std::has_single_bit(bits_apart(last))) {
+        found.flipped = FlippedBit{index_of(last, tensor.shape), std::countr_zero(bits_apart(last))};
         found.text = fmt::format("in its checkpoint, {} of {} is flipped", place_text(*found.flipped), what);
       }
       return found;

@@ -114,12 +114,11 @@ class Surveyor {
   /// Damaged records that follow one another are one finding.
   void judge_trail() {
     const std::int64_t records = trail_.records_up_to(most_steps_);
-    if (records < trail_.records() && survey_.verdict.asked.back().last == last_step_) {
+    if (records < trail_.records() && survey_.verdict.asked.back().last == last_step_)
       refute(last_step_, "trail",
              fmt::format("trail.bin goes on after step {}, the last of its job, from byte {} on",
                          with_thousands(most_steps_), trail_.end_of(records)),
              "something was added to the file, or job.yaml asks for fewer steps than the run took");
-    }
     const auto& damage = trail_.damage();
     for (std::size_t i = 0; i < damage.size() && damage[i].record < records;) {
       std::size_t end = i + 1;
@@ -128,14 +127,13 @@ class Surveyor {
         ++end;
       const StepRange steps{damage[i].step, damage[end - 1].step};
       const auto& asked = survey_.verdict.asked;
-      if (without({steps}, asked) != std::vector{steps}) {
+      if (without({steps}, asked) != std::vector{steps})
         refute(
             steps.first, "trail",
             fmt::format(
                 "the trail is damaged: what trail.bin says of {} (from byte {} on) is not what was written",
                 describe(steps), damage[i].at),
             "a flipped bit in the file, or it was changed");
-      }
       i = end;
     }
   }
@@ -239,14 +237,9 @@ class Surveyor {
     for (std::int64_t i = 0; i < trail_.records(); ++i) {
       const std::int64_t step = trail_.step(i);
       if (step > most_steps_) break;
-      if (!trail_.is_damaged(i) && !which(trail_.record(i))) continue;
-      if (!ranges.empty() && ranges.back().last + 1 == step) {
-        ranges.back().last = step;
-      } else {
-        ranges.push_back({step, step});
-      }
+      if (trail_.is_damaged(i) || which(trail_.record(i))) ranges.push_back({step, step});
     }
-    return ranges;
+    return merged(std::move(ranges));
   }
 
   std::vector<StepRange> reachable() const {

@@ -352,12 +352,11 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options) {
   JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
-  if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty())) {
+  if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty()))
     throw AgreedError(ExitCode::kUsage,
                       "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
                       "(docs/timeline.md)",
                       0);
-  }
   if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
   bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
 }

@@ -160,23 +160,20 @@ void add_waits(const StepSurroundings& around, std::vector<TimeLoss>& losses) {
 }
 
 void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<TimeLoss>& losses) {
-  const std::int64_t rounds = (around.grains + around.threads - 1) / around.threads;
-  const double idle = around.grains == 0 ? 0
-                                         : 1 - static_cast<double>(around.grains) /
-                                                   static_cast<double>(rounds * around.threads);
+  const std::int64_t turns = (around.grains + around.threads - 1) / around.threads * around.threads;
+  const double idle = turns == 0 ? 0 : 1 - static_cast<double>(around.grains) / static_cast<double>(turns);
   if (idle > 0)
     losses.push_back({idle, fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
                                         "parallel.grain, a larger batch): {} of {} thread turns have none",
-                                        counted(around.grains, "grain"),
-                                        rounds * around.threads - around.grains, rounds * around.threads)});
+                                        counted(around.grains, "grain"), turns - around.grains, turns)});
   if (around.ranks * around.threads < around.cores && around.grains > 1)
     losses.push_back(
         {1 - static_cast<double>(around.ranks * around.threads) / around.cores,
          fmt::format("more ranks or parallel.threads: {} of {} in use, and a step has {} on this rank",
                      around.ranks * around.threads, counted(around.cores, "core"),
                      counted(around.grains, "grain"))});
-  const double update = shares.of(Work::kUpdate) / shares.seconds;
-  losses.push_back({update, "a larger data.global_batch: an update costs the same for any batch"});
+  losses.push_back({shares.of(Work::kUpdate) / shares.seconds,
+                    "a larger data.global_batch: an update costs the same for any batch"});
   losses.push_back({shares.of(Work::kInput) / shares.seconds,
                     "input is gathered on the threads that compute: more parallel.threads share it"});
 }
@@ -219,13 +216,12 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
   const auto share = [&](double seconds) { return shares.seconds > 0 ? 100 * seconds / shares.seconds : 0; };
   std::string text = fmt::format("Where a step of rank 0 goes (mean of {}, {:.0f} us each):\n",
                                  counted(shares.steps, "step"), shares.seconds * 1e6);
-  for (const NamedWork& entry : kNamed) {
-    if (shares.of(entry.work) <= 0) continue;
-    text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", entry.name, share(shares.of(entry.work)),
-                        shares.of(entry.work) * 1e6);
-  }
-  text +=
-      fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", "the rest", share(shares.rest()), shares.rest() * 1e6);
+  const auto add = [&](const char* name, double seconds) {
+    text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", name, share(seconds), seconds * 1e6);
+  };
+  for (const NamedWork& entry : kNamed)
+    if (shares.of(entry.work) > 0) add(entry.name, shares.of(entry.work));
+  add("the rest", shares.rest());
   if (around.ranks > 1) {
     text += fmt::format("Of the waiting {:.1f} % of a step is communication, {:.1f} % is for slower ranks.\n",
                         100 * around.exposed, 100 * around.skew);
