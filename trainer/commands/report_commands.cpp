@@ -136,8 +136,8 @@ constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {
   std::vector<std::string> runs;
-  std::string
-      output;  ///< empty: report.html, in the run where there is one; of other formats standard output
+  /// Empty: report.html, in the run where there is one; of other formats standard output.
+  std::string output;
   std::string format = "html";
   std::string data;
   bool force = false, follow = false;

@@ -168,8 +168,8 @@ class Proof {
     agree(comm_, [&] {
       if (error) std::rethrow_exception(error);
     });
-    for (const std::string& text : gather_text(comm_, to_message(mine)))
-      add(survey_.verdict, from_message(text));
+    for (const std::string& text : gather_text(comm_, json_text(nlohmann::json(mine))))
+      add(survey_.verdict, parse_json(text).get<ProofResult>());
     if (comm_.rank() != 0) return 0;
     judge_together();
     const ProofCircumstances circumstances{.run = options_.run,

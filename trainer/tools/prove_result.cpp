@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Result of a proof as text, as JSON, and back from the JSON that ranks send to rank 0.
+/// Result of a proof as text and as JSON.
 #include "trainer/tools/prove_result.hpp"
 
 #include "common/error.hpp"
-#include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -60,24 +59,6 @@ int ProofResult::exit_code() const {
   if (refuted()) return 1;
   if (complete()) return 0;
   return static_cast<int>(lacks_arithmetic ? ExitCode::kDeviceUnavailable : ExitCode::kDataMissing);
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRange, first, last)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlippedBit, index, bit)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrongRank, number, place)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Discrepancy, step, what, parameter, bucket, flipped, text, cause,
-                                   first_replayed, rank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NotProved, steps, why)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProofResult, asked, proved, findings, not_proved, replayed,
-                                   lacks_arithmetic)
-
-std::string to_message(const ProofResult& verdict) {
-  return json_text(nlohmann::json(verdict));
-}
-
-ProofResult from_message(const std::string& message) {
-  return parse_json(message).get<ProofResult>();
 }
 
 void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause) {
