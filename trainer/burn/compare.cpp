@@ -21,7 +21,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// Where no rank can be told from the others.
+/// Blames all ranks alike: none can be told from the others.
 void blame_all(Ranks& ranks, const char* kind, const char* what) {
   for (RankResult& result : ranks)
     result.findings.push_back(

@@ -164,7 +164,7 @@ std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& erro
   return fmt::format("say which: {}", fmt::join(choices, ", "));
 }
 
-/// Describes the mistake and the cure in one line: the key=value that was meant, or the command whose --help has more.
+/// Describes mistake and cure: the key=value that was meant, or the command whose --help has more.
 /// @param arguments  the command line that `app` could not parse, without the program's name
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& arguments) {

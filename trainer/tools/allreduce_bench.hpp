@@ -93,8 +93,7 @@ class AllreduceTable {
   std::string half(const AllreduceRow& row, const AllreduceResult& result);
 
   int ranks_;
-  double bus_bandwidths_ = 0;  ///< bytes a second, added up
-  int results_ = 0;
+  double bus_bandwidths_ = 0;  ///< bytes a second, added up over both halves of all rows
   std::int64_t wrong_ = 0;
   std::vector<AllreduceRow> rows_;
 };

@@ -100,18 +100,6 @@ DatasetOptions options_for(const DatasetOptions& of_run, const SampleName& name)
   return wanted;
 }
 
-Picture picture_of_sample(const Dataset& half, std::int32_t index) {
-  const ImageRows rows(half, {&index, 1});
-  Picture picture{.name = "",
-                  .width = half.shape.width,
-                  .height = half.shape.height,
-                  .channels = half.shape.channels,
-                  .from_idx = true};
-  picture.pixels.assign(rows[0].begin(), rows[0].end());
-  if (half.store != nullptr) picture.original = half.store->name_of(index);
-  return picture;
-}
-
 }  // namespace
 
 std::optional<SampleName> parse_sample_name(const std::string& text) {
@@ -149,11 +137,17 @@ SetSample SetSamples::read(const SampleName& name, const std::string& text) {
     const FeatureRows rows(half, std::span(&index, 1));
     return {.row = {rows[0].begin(), rows[0].end()}};
   }
-  SetSample sample{.picture = picture_of_sample(half, index)};
-  sample.picture.name = text;
+  const ImageRows rows(half, {&index, 1});
+  Picture picture{.name = text,
+                  .width = half.shape.width,
+                  .height = half.shape.height,
+                  .channels = half.shape.channels,
+                  .from_idx = true};
+  picture.pixels.assign(rows[0].begin(), rows[0].end());
+  if (half.store != nullptr) picture.original = half.store->name_of(index);
   if (!loaded.originals.names.empty())
-    sample.picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
-  return sample;
+    picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
+  return {.picture = std::move(picture)};
 }
 
 }  // namespace lockstep
