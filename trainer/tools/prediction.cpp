@@ -194,8 +194,6 @@ std::string PredictionSummary::to_json(const std::string& name, const ReportStyl
 
 // Predictor: gathers pictures into batches and passes them forward.
 
-Predictor::Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
-
 GatherShape Predictor::gather_shape(std::size_t samples) const {
   LOCKSTEP_CHECK(samples <= kBatch);
   const int multiple = cpu::kLanes, count = static_cast<int>(samples);

@@ -85,7 +85,7 @@ class PredictionSummary {
 class Predictor {
  public:
   /// @param model  must outlive this
-  explicit Predictor(const SavedModel& model);
+  explicit Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
 
   static constexpr int kBatch = 64;
   /// The score of each class, for each picture. At most kBatch, which have the shape that the network was trained on.

@@ -80,13 +80,6 @@ std::string why_no_beginning(const Job& job) {
   return fmt::format("train.initial_weights is {}, which is not there", path);
 }
 
-/// The network as the trail has it: the file that the job names may be gone, or another by now.
-Network recorded_network_of(const Trail& trail, const std::string& file) {
-  CheckpointFacts facts;
-  facts.model = facts_of(trail.head(), "model.");
-  return recorded_network(facts, file);
-}
-
 /// Differences between the trail's head and the job; "": none. @throws DataError  the trail is of a run on other data
 std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
   const auto steps = DistributedSampler::steps_per_epoch(
@@ -200,7 +193,10 @@ class Proof {
     ProofResult verdict;
     if (group.idle || survey_.intervals.empty()) return verdict;
     const auto load_network = [this](const Dataset& /*train*/) {
-      Network network = recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
+      // The network as the trail has it: the file that the job names may be gone, or another by now.
+      CheckpointFacts facts;
+      facts.model = facts_of(trail_->head(), "model.");
+      Network network = recorded_network(facts, options_.run + "/" + kTrailFile);
       // CPUs take it for any network, as nothing of it shows.
       if (!cuts_of(network).empty()) job_.data.micro_batch = 0;
       return network;

@@ -15,12 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ranges_json(const std::vector<StepRange>& ranges) {
-  Json list = Json::array();
-  for (const StepRange& range : ranges) list.push_back({{"from", range.first}, {"to", range.last}});
-  return list;
-}
-
 Json finding_json(const Discrepancy& finding) {
   Json json = {{"step", finding.step}, {"what", finding.what}};
   if (!finding.parameter.empty()) json["parameter"] = finding.parameter;
@@ -99,7 +93,8 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
 }
 
 Json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
-  Json refuted = Json::array(), not_proved = Json::array();
+  Json proved = Json::array(), refuted = Json::array(), not_proved = Json::array();
+  for (const StepRange& range : verdict.proved) proved.push_back({{"from", range.first}, {"to", range.last}});
   for (const Discrepancy& finding : verdict.findings) refuted.push_back(finding_json(finding));
   for (const NotProved& entry : verdict.not_proved)
     not_proved.push_back({{"from", entry.steps.first}, {"to", entry.steps.last}, {"why", entry.why}});
@@ -109,7 +104,7 @@ Json report_json(const ProofResult& verdict, const ProofCircumstances& circumsta
           {"steps_asked", count_steps(verdict.asked)},
           {"steps_proved", proved_of_asked(verdict)},
           {"steps_replayed", verdict.replayed},
-          {"proved", ranges_json(verdict.proved)},
+          {"proved", proved},
           {"refuted", refuted},
           {"not_proved", not_proved},
           {"device", circumstances.device},

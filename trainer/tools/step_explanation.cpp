@@ -83,27 +83,15 @@ std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>
   return sum;
 }
 
-std::vector<LayerTime> slowest_first(const std::map<std::string, LayerTime>& by_name) {
-  std::vector<LayerTime> layers;
-  for (const auto& [name, times] : by_name) layers.push_back({name, times.forward, times.backward});
-  std::ranges::stable_sort(layers, std::greater(), [](const LayerTime& l) { return l.forward + l.backward; });
-  return layers;
-}
-
 }  // namespace
 
 StepShares shares_of(const Timeline& timeline, int threads) {
   StepShares shares;
-  std::int64_t whole = 0;
-  for (const TimeSlice& slice : timeline.slices()) {
-    if (slice.work != Work::kStep) continue;
-    ++shares.steps;
-    whole += slice.nanoseconds();
-  }
+  shares.steps = std::ranges::count(timeline.slices(), Work::kStep, &TimeSlice::work);
   if (shares.steps == 0) return shares;
   const double step = 1e-9 / static_cast<double>(shares.steps);
-  shares.seconds = static_cast<double>(whole) * step;
   const std::vector<Interval> steps = intervals_of(timeline, Work::kStep);
+  shares.seconds = static_cast<double>(length(steps)) * step;
   std::map<std::string, LayerTime> layers;
   for (std::uint32_t track = 0; track < timeline.tracks().size(); ++track) {
     if (!timeline.tracks()[track].is_thread()) continue;
@@ -117,7 +105,9 @@ StepShares shares_of(const Timeline& timeline, int threads) {
       if (slices[i].work == Work::kBackward) layers[std::string(slices[i].of)].backward += seconds;
     }
   }
-  shares.layers = slowest_first(layers);
+  for (const auto& [name, times] : layers) shares.layers.push_back({name, times.forward, times.backward});
+  std::ranges::stable_sort(shares.layers, std::greater(),
+                           [](const LayerTime& layer) { return layer.forward + layer.backward; });
   const auto sums = intervals_of(timeline, Work::kAllReduce);
   shares.under_way = static_cast<double>(length(sums)) * step;
   shares.hidden =
