@@ -154,7 +154,7 @@ struct CommandOption {
   }
 };
 
-/// Those of a command but --help: arguments first.
+/// Those of a command but --help.
 std::vector<CommandOption> options_of(const CLI::App& command) {
   std::vector<CommandOption> options;
   for (const CLI::Option* option : command.get_options()) {
@@ -166,8 +166,6 @@ std::vector<CommandOption> options_of(const CLI::App& command) {
                        .is_argument = is_argument,
                        .many = option->get_items_expected_max() > 1});
   }
-  std::stable_partition(options.begin(), options.end(),
-                        [](const CommandOption& option) { return option.is_argument; });
   return options;
 }
 

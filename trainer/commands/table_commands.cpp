@@ -202,17 +202,15 @@ nlohmann::ordered_json duplicates_json(const Duplicates& found) {
 }
 
 void say_duplicates(const Duplicates& found) {
-  for (const auto& [count, half] : {std::pair{found.test, "test"}, {found.validation, "validation"}})
+  for (const auto& [count, thing] :
+       {std::pair{found.test, "test sample"}, {found.validation, "validation sample"}})
     if (count > 0)
-      print_error(fmt::format("warning: {} in the training half, too: accuracy looks better than it is",
-                              count == 1 ? fmt::format("1 {} sample is", half)
-                                         : fmt::format("{} {} samples are", with_thousands(count), half)));
+      print_error(fmt::format("warning: {} {} in the training half, too: accuracy looks better than it is",
+                              counted(count, thing), count == 1 ? "is" : "are"));
   for (const std::string& example : found.of_parts) print_error("  " + example);
   if (found.under_two_labels > 0)
-    print_error(fmt::format("warning: {} under two labels",
-                            found.under_two_labels == 1
-                                ? "1 sample is"
-                                : with_thousands(found.under_two_labels) + " samples are"));
+    print_error(fmt::format("warning: {} {} under two labels", counted(found.under_two_labels, "sample"),
+                            found.under_two_labels == 1 ? "is" : "are"));
   for (const std::string& example : found.of_labels) print_error("  " + example);
 }
 

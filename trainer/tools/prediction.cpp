@@ -26,23 +26,16 @@ std::vector<int> Prediction::ranking() const {
   return classes;
 }
 
-namespace {
-
-bool is_sure(LossKind loss, const std::vector<float>& scores, std::size_t best) {
-  if (are_probabilities(loss)) return scores[best] >= kSureProbability;
-  for (std::size_t c = 0; c < scores.size(); ++c)
-    if (c != best && scores[best] - scores[c] < kSureLead) return false;
-  return true;
-}
-
-}  // namespace
-
 void warn_if_unsure(Prediction& prediction, const ReportStyle& style) {
-  if (prediction.scores.size() < 2) return;
+  const std::vector<float>& scores = prediction.scores;
+  if (scores.size() < 2) return;
   const std::vector<int> ranking = prediction.ranking();
   const auto best = static_cast<std::size_t>(ranking[0]), rival = static_cast<std::size_t>(ranking[1]);
-  if (is_sure(style.loss, prediction.scores, best)) return;
-  prediction.warnings.push_back(fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
+  const bool is_sure = are_probabilities(style.loss) ? scores[best] >= kSureProbability
+                                                     : scores[best] - scores[rival] >= kSureLead;
+  if (!is_sure)
+    prediction.warnings.push_back(
+        fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
 }
 
 // Bars, one-line answers and JSON.

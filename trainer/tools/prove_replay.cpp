@@ -265,7 +265,6 @@ class Replay {
     const std::int64_t first = interval_.start.step + 1;
     progress_.leave_out(interval_.last - step());
     verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
-    if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
     if (!order_.stop || !leads()) return;
     if (stopped_at_ < interval_.last)
       verdict_.not_proved.push_back({{stopped_at_ + 1, interval_.last},
