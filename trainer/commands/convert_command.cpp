@@ -55,8 +55,7 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
 
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done,
                                        const Duplicates& duplicates) {
-  nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
-  for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
+  nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
   for (const DamagedPicture& picture : done.damaged) damaged.push_back(picture.path.string());
   return {{"format", 1},
           {"directory", options.to},
@@ -68,7 +67,7 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"height", done.shape.height},
           {"channels", done.shape.channels},
           {"left_out", done.pictures.left_out},
-          {"left_out_kinds", kinds},
+          {"left_out_kinds", done.pictures.left_out_kinds},
           {"damaged", damaged},
           {"reshaped", done.reshaped},
           {"made_grey", done.made_grey},
