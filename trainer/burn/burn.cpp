@@ -36,7 +36,11 @@ struct CheckEntry {
 
 constexpr std::array kEntries{CheckEntry{"jobs", 0.8, make_jobs}, CheckEntry{"links", 0.2, make_links}};
 
-constexpr std::array<std::string_view, 3> kChecks{kEntries[0].name, kEntries[1].name, "speed"};
+struct StartedCheck {
+  std::string name;
+  double share;
+  std::unique_ptr<BurnCheck> check;
+};
 
 bool is_left_out(const BurnOptions& options, std::string_view check) {
   return std::ranges::find(options.without, check) != options.without.end();
@@ -63,8 +67,10 @@ class Burn {
         progress_(ProgressBar::Style::kPlain, options.shows_progress && comm.rank() == 0),
         rank_{comm, options_, device_, threads_of(comm, options),
               [this](std::string_view check) { show_progress(check); }} {
-    for (std::size_t i = 0; i < kEntries.size(); ++i)
-      if (!is_left_out(options, kEntries[i].name)) checks_[i] = kEntries[i].make(rank_);
+    for (const auto& [name, share, make] : kEntries) {
+      auto check = is_left_out(options, name) ? nullptr : make(rank_);
+      if (check != nullptr) checks_.push_back({std::string(name), share, std::move(check)});
+    }
   }
 
   BurnReport to_the_end() {
@@ -92,14 +98,10 @@ class Burn {
   void one_round() {
     const double left = options_.seconds - seconds_since(start_);
     const double seconds = std::max(0.0, std::min({left, options_.seconds / 4, 60.0}));
-    for (std::size_t i = 0; i < checks_.size(); ++i)
-      if (checks_[i] != nullptr)
-        checks_[i]->work(CheckTime(seconds * kEntries[i].share / share_of_all()), round_);
-  }
-  double share_of_all() const {
-    double all = 0;
-    for (std::size_t i = 0; i < checks_.size(); ++i) all += checks_[i] != nullptr ? kEntries[i].share : 0;
-    return all;
+    double all_shares = 0;
+    for (const StartedCheck& started : checks_) all_shares += started.share;
+    for (const StartedCheck& started : checks_)
+      started.check->work(CheckTime(seconds * started.share / all_shares));
   }
 
   /// Rank 0 looks at the clock, any rank may have been told to stop.
@@ -121,17 +123,16 @@ class Burn {
     result.simd = cpu::simd_name();
     result.threads = rank_.threads;
     result.oversubscribed = comm_.oversubscribed();
-    for (std::size_t i = 0; i < checks_.size(); ++i)
-      if (checks_[i] != nullptr) add_report(*checks_[i], std::string(kEntries[i].name), result);
+    for (const StartedCheck& started : checks_) add_report(started, result);
     return result;
   }
 
   /// Marks a check without a result and without findings as not tested.
-  static void add_report(const BurnCheck& check, const std::string& name, RankResult& result) {
+  static void add_report(const StartedCheck& started, RankResult& result) {
     const std::size_t findings = result.findings.size();
-    check.report(result);
-    if (result.exercised.contains(name) || result.findings.size() > findings) return;
-    result.findings.push_back({Grade::kNotTested, name, "it was stopped before this was done",
+    started.check->report(result);
+    if (result.exercised.contains(started.name) || result.findings.size() > findings) return;
+    result.findings.push_back({Grade::kNotTested, started.name, "it was stopped before this was done",
                                "start it again, with a longer --time"});
   }
 
@@ -157,16 +158,17 @@ class Burn {
   void name_what_is_not_exercised(BurnReport& report) const {
     auto& missing = report.not_exercised;
     for (const std::string& check : options_.without) missing.push_back("--without " + check);
-    const bool on_gpu = device_.kind == "cuda";
-    if (!on_gpu)
-      missing.emplace_back(device_.gpu == nullptr ? "a GPU: there is none, or --device cpu"
-                                                  : "a GPU: it is emulated");
-    if (on_gpu)
-      missing.emplace_back("tensor cores (bf16, fp16, int8), and GPU to GPU but by the gradients of jobs");
-    if (comm_.size() == 1) missing.emplace_back("links between ranks: there is one rank");
-    if (report.hosts() == 1 && comm_.size() > 1)
+    missing.emplace_back(
+        device_.gpu == nullptr ? "a GPU: there is none, or --device cpu"
+        : device_.kind != "cuda"
+            ? "a GPU: it is emulated"
+            : "tensor cores (bf16, fp16, int8), and GPU to GPU but by the gradients of jobs");
+    if (comm_.size() == 1) {
+      missing.emplace_back("links between ranks: there is one rank");
+      missing.emplace_back("its speed beside others: there is one rank");
+    } else if (report.hosts() == 1) {
       missing.emplace_back("the network between hosts: there is one host");
-    if (comm_.size() == 1) missing.emplace_back("its speed beside others: there is one rank");
+    }
     if (comm_.size() == 2)
       missing.emplace_back("the speed of the one link: two ranks have no other to compare it with");
     missing.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
@@ -180,18 +182,10 @@ class Burn {
   bool stopped_ = false;
   ProgressBar progress_;
   BurnRank rank_;
-  std::array<std::unique_ptr<BurnCheck>, kEntries.size()> checks_;
+  std::vector<StartedCheck> checks_;
 };
 
 }  // namespace
-
-bool CheckTime::is_over() const {
-  return stop_requested() || Clock::now() >= end_;
-}
-
-std::span<const std::string_view> checks() {
-  return kChecks;
-}
 
 BurnReport run_burn(Communicator& comm, const BurnOptions& options) {
   agree(comm, [&] {

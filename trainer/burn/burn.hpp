@@ -9,22 +9,23 @@
 #include "trainer/burn/burn_report.hpp"
 #include "trainer/config/job.hpp"
 
-#include <span>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep::burn {
 
-/// The names of --without: "jobs", "links", "speed".
-std::span<const std::string_view> checks();
+/// The names of --without.
+inline constexpr std::array<std::string_view, 3> kChecks{"jobs", "links", "speed"};
 
-/// A fault on purpose, for tests: a kind of fault_kinds(), which the rank commits from the start.
+/// A fault on purpose, for tests: one of kFaultKinds, which the rank commits from the start.
 struct BurnFault {
   std::string kind;  ///< empty: none
   int rank = 0;
 };
-std::span<const std::string_view> fault_kinds();
+inline constexpr std::array<std::string_view, 5> kFaultKinds{"job", "message", "sum", "slow-rank",
+                                                             "slow-link"};
 /// "slow-link@2". @throws UsageError  what it must look like; or LOCKSTEP_ALLOW_INJECT is not 1
 BurnFault parse_fault(const std::string& text);
 
@@ -40,8 +41,8 @@ struct BurnOptions {
   bool shows_progress = true;
   ParallelSection parallel;  ///< device, backend, ranks
 };
-/// Duration of a level. @throws UsageError  there is no such level
-double seconds_of_level(int level);
+/// Durations of the levels 1, 2 and 3.
+inline constexpr std::array kSecondsOfLevels{55.0, 595.0, 4 * 3600.0};
 
 /// Collective. @returns on rank 0 the report; on others an empty one
 /// @throws AgreedError  the device or the backend cannot be used here

@@ -7,8 +7,8 @@
 #include "common/machine.hpp"
 #include "trainer/burn/burn.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/run/stop_signal.hpp"
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -35,7 +35,7 @@ class CheckTime {
       : end_(Clock::now() +
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
   /// Also once a signal asked for the end.
-  bool is_over() const;
+  bool is_over() const { return stop_requested() || Clock::now() >= end_; }
   double seconds_left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
 
  private:
@@ -47,7 +47,7 @@ class BurnCheck {
  public:
   virtual ~BurnCheck() = default;
   /// One round of work; collective where the check is about several ranks.
-  virtual void work(const CheckTime& slice, std::int64_t round) = 0;
+  virtual void work(const CheckTime& slice) = 0;
   /// Writes what was exercised, measured and found so far.
   virtual void report(RankResult& result) const = 0;
 };

@@ -21,8 +21,11 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-std::string host_of(const Ranks& ranks, int rank) {
-  return at(ranks, rank).host;
+/// Blames all ranks alike: none can be told from the others.
+void blame_all(Ranks& ranks, const char* kind, const char* what) {
+  for (RankResult& result : ranks)
+    result.findings.push_back(
+        {Grade::kWrong, kind, what, "start it on half of the hosts, then on the other half"});
 }
 
 // Damaged messages and wrong sums of pairs.
@@ -49,8 +52,7 @@ std::vector<Accusations> accusations_of(const Ranks& ranks) {
 
 /// Ranks with the highest `count`; all of them if all have the same count.
 std::vector<int> most_accused(const std::vector<Accusations>& all, int Accusations::*count) {
-  int most = 0;
-  for (const Accusations& one : all) most = std::max(most, one.*count);
+  const int most = std::ranges::max(all, {}, count).*count;
   std::vector<int> found;
   for (std::size_t rank = 0; rank < all.size() && most > 0; ++rank)
     if (all[rank].*count == most) found.push_back(static_cast<int>(rank));
@@ -92,22 +94,16 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
   }
   const bool all_sums =
       std::ranges::any_of(ranks, [](const RankResult& r) { return r.wrong_sums_of_all > 0; });
-  if (!all_sums || !accused.empty()) return;
-  for (RankResult& result : ranks)
-    result.findings.push_back({Grade::kWrong, "sum",
-                               "the all-reduce of all ranks gave wrong integers, that of no pair did",
-                               "start it on half of the hosts, then on the other half"});
+  if (all_sums && accused.empty())
+    blame_all(ranks, "sum", "the all-reduce of all ranks gave wrong integers, that of no pair did");
 }
 
 void name_wrong_jobs(Ranks& ranks) {
   const bool wrong = std::ranges::any_of(ranks, [](const RankResult& r) { return r.wrong_jobs_of_all > 0; });
   const bool known =
       std::ranges::any_of(ranks, [](const RankResult& r) { return grade_of(r) == Grade::kWrong; });
-  if (!wrong || known) return;
-  for (RankResult& result : ranks)
-    result.findings.push_back({Grade::kWrong, "job",
-                               "all ranks together trained to other weights, none of them alone did",
-                               "start it on half of the hosts, then on the other half"});
+  if (wrong && !known)
+    blame_all(ranks, "job", "all ranks together trained to other weights, none of them alone did");
 }
 
 // Speeds.
@@ -152,7 +148,7 @@ void name_slow_ranks(Ranks& ranks) {
 
 /// Links within a host are of one kind, those between hosts of another.
 bool is_between_hosts(const Ranks& ranks, const RankResult& from, const LinkView& link) {
-  return host_of(ranks, link.with) != from.host;
+  return at(ranks, link.with).host != from.host;
 }
 
 /// Comparison of one property of links. On shared cores some messages always wait for a core, however many tries.

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <numeric>
 
 namespace lockstep::burn {
 namespace {
@@ -93,8 +94,8 @@ class Jobs final : public BurnCheck {
  public:
   explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {}
 
-  void work(const CheckTime& slice, std::int64_t /*round*/) override {
-    for (std::size_t i = 0; i < kJobs.size() && all_go_on(fits(i, slice)); ++i) {
+  void work(const CheckTime& slice) override {
+    for (std::size_t i = 0; i < kJobs.size() && is_time_for(i, slice); ++i) {
       for (int more = i == 0 && is_timed() ? kMoreTries : 0; more > 0; --more) train_alone(i);
       const auto start = Clock::now();
       train_alone(i);
@@ -119,21 +120,17 @@ class Jobs final : public BurnCheck {
     result.answers = answers_;
     result.wrong_jobs_of_all = wrong_together_;
     if (!is_timed() || was_stopped_) return;  // ranks are compared by the same trainings
-    double& seconds = result.measures["training"] = 0;
-    for (const double best : best_) seconds += best;
+    result.measures["training"] = std::accumulate(best_.begin(), best_.end(), 0.0);
     if (is_on_cpu()) result.measures["share of core"] = computed_ / (computed_ + waited_);
   }
 
  private:
-  /// On rank 0, whose answer counts: the first one always does.
-  bool fits(std::size_t job, const CheckTime& slice) const {
-    if (job == 0) return true;
-    const double expected = seconds_[job] > 0 ? seconds_[job] : seconds_[job - 1] * kJobs[job].times_before;
-    return expected < slice.seconds_left();
-  }
-  bool all_go_on(bool fits_here) {
-    broadcast(rank_.comm, fits_here);
-    return fits_here;
+  /// As rank 0 says. There always is for the first one. Collective.
+  bool is_time_for(std::size_t job, const CheckTime& slice) const {
+    const double by_the_one_before = job == 0 ? 0 : seconds_[job - 1] * kJobs[job].times_before;
+    bool fits = job == 0 || (seconds_[job] > 0 ? seconds_[job] : by_the_one_before) < slice.seconds_left();
+    broadcast(rank_.comm, fits);
+    return fits;
   }
 
   void train_alone(std::size_t i) {

@@ -27,13 +27,8 @@ constexpr int kMostTurnsAtLeast = 15;  ///< lower limit on a round's turns, or a
 int partner_of(int rank, int ranks, std::int64_t turn) {
   const int even = ranks + ranks % 2, circle = even - 1;
   const int t = static_cast<int>(turn % circle);
-  int partner = 0;
-  if (rank == circle) {
-    partner = t;
-  } else {
-    partner = ((2 * t - rank) % circle + circle) % circle;
-    if (partner == rank) partner = circle;
-  }
+  int partner = rank == circle ? t : ((2 * t - rank) % circle + circle) % circle;
+  if (partner == rank) partner = circle;
   return partner < ranks ? partner : rank;
 }
 
@@ -58,7 +53,7 @@ class Links final : public BurnCheck {
     for (std::size_t i = 0; i < views_.size(); ++i) views_[i].with = static_cast<int>(i);
   }
 
-  void work(const CheckTime& slice, std::int64_t /*round*/) override {
+  void work(const CheckTime& slice) override {
     const int at_least = std::min(comm_.size() - 1 + comm_.size() % 2, kMostTurnsAtLeast);
     bool goes_on = true;
     for (int done = 1; goes_on; ++done, ++turn_) {
@@ -95,7 +90,8 @@ class Links final : public BurnCheck {
     LinkView& view = at(views_, partner);
     for (int i = 0; i < kTimes; ++i) {
       const std::uint64_t number = static_cast<std::uint64_t>(turn_) * kTimes + static_cast<std::uint64_t>(i);
-      prepare(comm_.rank(), partner, number);
+      fill_words(sent_, key_of(comm_.rank(), partner, number));
+      if (rank_.commits("message")) sent_[99] ^= 1 << 9;
       measure_latency(partner, view);
       const auto start = Clock::now();
       send_and_receive(comm_, std::as_bytes(std::span(sent_)), partner,
@@ -107,7 +103,8 @@ class Links final : public BurnCheck {
       view.seconds = view.received == 0 ? seconds : std::min(view.seconds, seconds);
       view.bytes = static_cast<std::int64_t>(sent_.size() * sizeof(Word));
       ++view.received;
-      if (!is_right(partner, number)) ++view.damaged;
+      fill_words(expected_, key_of(partner, comm_.rank(), number));
+      if (expected_ != received_) ++view.damaged;
     }
   }
 
@@ -133,16 +130,6 @@ class Links final : public BurnCheck {
 
   static std::uint64_t key_of(int from, int to, std::uint64_t number) {
     return burn_key(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to), 0x3E, number);
-  }
-
-  void prepare(int from, int to, std::uint64_t number) {
-    fill_words(sent_, key_of(from, to, number));
-    if (rank_.commits("message")) sent_[99] ^= 1 << 9;
-  }
-
-  bool is_right(int from, std::uint64_t number) {
-    fill_words(expected_, key_of(from, comm_.rank(), number));
-    return expected_ == received_;
   }
 
   /// Rank r gives (r + 1) times what all know, so that the sum is known without adding.

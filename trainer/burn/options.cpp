@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Options of `lockstep burn` and the meaning of its verdicts.
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "trainer/burn/burn.hpp"
 
@@ -13,15 +14,6 @@
 #include <cstdlib>
 
 namespace lockstep::burn {
-namespace {
-
-constexpr std::array<std::string_view, 5> kFaults{"job", "message", "sum", "slow-rank", "slow-link"};
-
-}  // namespace
-
-std::span<const std::string_view> fault_kinds() {
-  return kFaults;
-}
 
 BurnFault parse_fault(const std::string& text) {
   const char* allowed =
@@ -31,15 +23,13 @@ BurnFault parse_fault(const std::string& text) {
         "--inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that "
         "is what you want");
   const std::size_t at = text.find('@');
-  BurnFault fault{text.substr(0, at), 0};
-  const std::string digits = at == text.npos ? "" : text.substr(at + 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), fault.rank);
-  const bool has_rank = error == std::errc() && end == digits.data() + digits.size();
-  if (!has_rank || fault.rank < 0 || std::ranges::find(kFaults, fault.kind) == kFaults.end())
+  const std::string kind = text.substr(0, at);
+  const auto rank = parse_whole<int>(at == text.npos ? "" : std::string_view(text).substr(at + 1));
+  if (!rank || *rank < 0 || std::ranges::find(kFaultKinds, kind) == kFaultKinds.end())
     throw UsageError(
         fmt::format("--inject '{}' is not KIND@RANK with a rank from 0 on and one of the kinds {}", text,
-                    fmt::join(kFaults, ", ")));
-  return fault;
+                    fmt::join(kFaultKinds, ", ")));
+  return {kind, *rank};
 }
 
 double parse_time(const std::string& text) {
@@ -51,14 +41,6 @@ double parse_time(const std::string& text) {
   if (error != std::errc() || unit == units.end() || !(number >= 0) || number * unit->second > kMost)
     throw UsageError(fmt::format("--time '{}' is not a time as 90s, 10m or 2h, up to 720h", text));
   return number * unit->second;
-}
-
-double seconds_of_level(int level) {
-  constexpr std::array kSeconds{55.0, 595.0, 4 * 3600.0};
-  if (level < 1 || level > static_cast<int>(kSeconds.size()))
-    throw UsageError(
-        fmt::format("--level {}: there are 1 (a minute), 2 (ten minutes) and 3 (four hours)", level));
-  return kSeconds[static_cast<std::size_t>(level - 1)];
 }
 
 std::string_view spelt(Grade grade) {
@@ -79,8 +61,7 @@ Grade grade_of(const RankResult& result) {
 }
 
 int exit_code_of(const BurnReport& report) {
-  Grade worst = Grade::kPass;
-  for (const RankResult& result : report.ranks) worst = std::max(worst, grade_of(result));
+  const Grade worst = grade_of(*std::ranges::max_element(report.ranks, {}, grade_of));
   if (worst == Grade::kWrong) return 1;
   if (!report.stopped_by.empty()) return static_cast<int>(ExitCode::kSavedOnRequest);
   if (worst == Grade::kNotTested) return static_cast<int>(ExitCode::kDeviceUnavailable);

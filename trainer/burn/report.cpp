@@ -19,10 +19,6 @@ std::size_t count_of(const BurnReport& report, Grade grade) {
       std::ranges::count_if(report.ranks, [&](const RankResult& r) { return grade_of(r) == grade; }));
 }
 
-const BurnFinding& worst_of(const RankResult& result) {
-  return *std::ranges::max_element(result.findings, {}, &BurnFinding::grade);
-}
-
 /// State of one check on one rank: its finding, or else whether it was done.
 struct CheckState {
   Grade grade = Grade::kPass;
@@ -55,27 +51,22 @@ CheckState state_of(const BurnReport& report, const RankResult& result, std::str
 }
 
 /// "WRONG rank 2 on node7: job: ...": what a hook gives as a reason.
-std::string verdict_line(const BurnReport& report) {
+std::string verdict_of(const BurnReport& report) {
   const auto worst = std::ranges::max_element(report.ranks, {}, grade_of);
   const Grade grade = grade_of(*worst);
-  const std::string ranks =
-      fmt::format("{} on {}", counted(report.ranks.size(), "rank"), counted(report.hosts(), "host"));
-  std::string text;
-  if (grade == Grade::kPass) {
-    text = report.stopped_by.empty() ? "PASS " + ranks
-                                     : fmt::format("NOT TESTED to the end: {}, {}", report.stopped_by, ranks);
-  } else {
-    const BurnFinding& finding = worst_of(*worst);
-    const std::size_t others = count_of(report, grade) - 1;
-    text =
-        fmt::format("{} rank {} on {}: {}: {}{}", spelt(grade), worst->rank, worst->host, finding.kind,
-                    finding.what, others > 0 ? fmt::format(" (and {} more)", counted(others, "rank")) : "");
-  }
-  return "burn: " + text;
+  if (grade == Grade::kPass)
+    return fmt::format(
+        "{} {} on {}",
+        report.stopped_by.empty() ? "PASS" : fmt::format("NOT TESTED to the end: {},", report.stopped_by),
+        counted(report.ranks.size(), "rank"), counted(report.hosts(), "host"));
+  const BurnFinding& finding = *std::ranges::max_element(worst->findings, {}, &BurnFinding::grade);
+  const std::size_t others = count_of(report, grade) - 1;
+  return fmt::format("{} rank {} on {}: {}: {}{}", spelt(grade), worst->rank, worst->host, finding.kind,
+                     finding.what, others > 0 ? fmt::format(" (and {} more)", counted(others, "rank")) : "");
 }
 
 std::string table_of(const BurnReport& report) {
-  std::vector<std::vector<std::string>> rows = {{"rank", "host", "device", "UUID", "verdict"}};
+  TableRows rows = {{"rank", "host", "device", "UUID", "verdict"}};
   for (const RankResult& result : report.ranks)
     rows.push_back({std::to_string(result.rank), clip_middle(result.host, 18), clip_middle(result.device, 22),
                     result.uuid.empty() ? "-" : clip_middle(result.uuid, 16),
@@ -85,17 +76,13 @@ std::string table_of(const BurnReport& report) {
 
 /// Checks done by rank 0; the other ranks did the same ones.
 std::string exercised_lines(const BurnReport& report) {
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string_view check : checks()) {
-    std::size_t passed = 0;
+  TableRows rows;
+  for (const std::string_view check : kChecks) {
     Grade worst = Grade::kPass;
-    for (const RankResult& result : report.ranks) {
-      const Grade grade = state_of(report, result, check).grade;
-      passed += grade == Grade::kPass ? 1 : 0;
-      worst = std::max(worst, grade);
-    }
-    rows.push_back({std::string(check), passed == report.ranks.size() ? "PASS" : std::string(spelt(worst)),
-                    state_of(report, report.ranks.front(), check).what});
+    for (const RankResult& result : report.ranks)
+      worst = std::max(worst, state_of(report, result, check).grade);
+    rows.push_back(
+        {std::string(check), std::string(spelt(worst)), state_of(report, report.ranks.front(), check).what});
   }
   return align_columns(rows);
 }
@@ -140,8 +127,8 @@ ordered_json json_of(const RankResult& result) {
 std::string to_text(const BurnReport& report, int columns) {
   std::string text = table_of(report) + "\n" + exercised_lines(report) + finding_lines(report);
   text += fmt::format("\nnot exercised: {}\n", fmt::join(report.not_exercised, "; "));
-  text += fmt::format("level {}, {} in {}\n{}\n", report.level, counted(report.rounds, "round"),
-                      format_duration(report.seconds), verdict_line(report));
+  text += fmt::format("level {}, {} in {}\nburn: {}\n", report.level, counted(report.rounds, "round"),
+                      format_duration(report.seconds), verdict_of(report));
   return fold_lines(text, columns);
 }
 
@@ -150,14 +137,14 @@ ordered_json to_json(const BurnReport& report) {
   for (const RankResult& result : report.ranks) {
     ranks.push_back(json_of(result));
     ordered_json of_checks = ordered_json::object();
-    for (const std::string_view check : checks()) {
+    for (const std::string_view check : kChecks) {
       const CheckState state = state_of(report, result, check);
       of_checks[std::string(check)] = {{"verdict", spelt(state.grade)}, {"what", state.what}};
     }
     ranks.back()["checks"] = of_checks;
   }
   return {{"format", 2},
-          {"verdict", verdict_line(report).substr(6)},
+          {"verdict", verdict_of(report)},
           {"exit_code", exit_code_of(report)},
           {"level", report.level},
           {"seconds", report.seconds},
@@ -169,11 +156,11 @@ ordered_json to_json(const BurnReport& report) {
 
 std::string to_share(const BurnReport& report) {
   const RankResult& first = report.ranks.front();
-  std::string text = fmt::format("processor   {}, {}\n", first.processor, first.simd);
-  text += fmt::format("device      {}\n", first.device);
+  std::string text =
+      fmt::format("processor   {}, {}\ndevice      {}\n", first.processor, first.simd, first.device);
   if (!report.driver.empty()) text += fmt::format("driver      {}\n", report.driver);
-  text += fmt::format("built with  {}\n", report.compiler);
-  text += fmt::format("library     {}\n", report.library.empty() ? "none" : report.library);
+  text += fmt::format("built with  {}\nlibrary     {}\n", report.compiler,
+                      report.library.empty() ? "none" : report.library);
   text += fmt::format("ranks       {} on {}, {} each\n", report.ranks.size(), counted(report.hosts(), "host"),
                       counted(first.threads, "thread"));
   text += fmt::format("burn        level {}, {}, {} PASS, {} SLOW, {} NOT TESTED, {} WRONG\n", report.level,

@@ -22,10 +22,6 @@
 namespace lockstep {
 namespace {
 
-CLI::Option* add_json(CLI::App& command, bool& json) {
-  return command.add_flag("--json", json, "Print one JSON object");
-}
-
 /// "4K", "16MiB" or a plain number.
 CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::size_t& bytes,
                        const std::string& what) {
@@ -35,12 +31,6 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& names, std::size_t&
       ->check(CLI::Range(kLeast, kMost, "8 bytes to 1 TiB"))
       ->type_name("BYTES")
       ->capture_default_str();
-}
-
-void check_sizes(const bench::AllreduceOptions& options) {
-  if (options.min_bytes <= options.max_bytes) return;
-  throw UsageError(
-      fmt::format("--min-bytes {} is more than --max-bytes {}", options.min_bytes, options.max_bytes));
 }
 
 void add_allreduce(CLI::App& bench, Action& action) {
@@ -68,22 +58,22 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
       ->check(CLI::Range(1, 1024));
-  auto* json = add_json(*command, options->json);
+  auto* json = command->add_flag("--json", options->json, kJsonHelp);
   auto demo = std::make_shared<bool>(false);
   command
-      ->add_flag(
-          "--demo", *demo,
-          "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, and "
-          "measure nothing")
+      ->add_flag("--demo", *demo,
+                 "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, "
+                 "and measure nothing")
       ->excludes(json);
   command->footer(
-      "Prints the ranks, then a line for each size and type, and the average bus\n"
-      "bandwidth. algbw is bytes / time; busbw is algbw * 2 (n - 1) / n, what each of n\n"
-      "ranks' links carries in an optimal all-reduce. out-of-place sums from one buffer\n"
-      "into another (over MPI a copy comes first), in-place within one; #err counts\n"
-      "wrong elements over all ranks. Exit code 70 if there were any.");
+      "Prints the ranks, then a line for each size and type, and the average bus bandwidth. algbw is bytes / "
+      "time; busbw is algbw * 2 (n - 1) / n, what each of n ranks' links carries in an optimal all-reduce. "
+      "out-of-place sums from one buffer into another (over MPI a copy comes first), in-place within one; "
+      "#err counts wrong elements over all ranks. Exit code 70 if there were any.");
   command->callback([=, &action] {
-    check_sizes(*options);
+    if (options->min_bytes > options->max_bytes)
+      throw UsageError(
+          fmt::format("--min-bytes {} is more than --max-bytes {}", options->min_bytes, options->max_bytes));
     action = [=] {
       parallel->backend = options->backend;
       hash_program_in_advance();
@@ -118,7 +108,7 @@ void add_step(CLI::App& bench, Action& action) {
   command->add_option("--trace", options->trace,
                       "Write what all ranks did in the explained steps to this file, for ui.perfetto.dev");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
-  add_json(*command, options->json);
+  command->add_flag("--json", options->json, kJsonHelp);
   command->callback([=, &action] {
     action = [=] {
       const Job job = load_job(*job_path, *overrides);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -36,11 +37,7 @@ memtester, gpu-burn and DCGM test memory and load a GPU by themselves.
 Exit code: 0 all PASS, 1 something is WRONG, 3 a rank is SLOW, 69 something is
 NOT TESTED, 75 stopped by a signal before the end, with what was found so far.)";
 
-struct Shown {
-  bool json = false, share = false;
-};
-
-int burn_on_ranks(const burn::BurnOptions& options, const Shown& shown, const CLI::App& command) {
+int burn_on_ranks(const burn::BurnOptions& options, bool json, bool share, const CLI::App& command) {
   catch_stop_signals();
   hash_program_in_advance();
   return run_on_ranks(options.parallel, [&](Communicator& comm) {
@@ -49,8 +46,8 @@ int burn_on_ranks(const burn::BurnOptions& options, const Shown& shown, const CL
     agree(comm, [&] {
       if (comm.rank() != 0) return;
       report.compiler = build_facts().compiler;
-      print("{}", shown.json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
-      if (shown.share) print("{}", to_share(report));
+      print("{}", json ? json_text(to_json(report), 2) + "\n" : to_text(report, page_columns()));
+      if (share) print("{}", to_share(report));
     });
     return comm.rank() == 0 ? exit_code_of(report) : 0;
   });
@@ -61,7 +58,7 @@ int burn_on_ranks(const burn::BurnOptions& options, const Shown& shown, const CL
 void add_burn_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("burn", "Test this machine: trains and sends data with known answers");
   auto options = std::make_shared<burn::BurnOptions>();
-  auto shown = std::make_shared<Shown>();
+  auto json = std::make_shared<bool>(false), share = std::make_shared<bool>(false);
   auto time = std::make_shared<std::string>(), fault = std::make_shared<std::string>();
   command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
       ->check(CLI::Range(1, 3))
@@ -70,7 +67,7 @@ void add_burn_command(CLI::App& app, Action& action) {
   command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
       ->delimiter(',')
-      ->check(CLI::IsMember(std::vector<std::string>(burn::checks().begin(), burn::checks().end())));
+      ->check(CLI::IsMember(std::vector<std::string>(burn::kChecks.begin(), burn::kChecks.end())));
   command
       ->add_option("--device", options->parallel.device,
                    "cpu, cuda, cuda:N or emulated; auto: a GPU where there is one")
@@ -82,18 +79,18 @@ void add_burn_command(CLI::App& app, Action& action) {
   add_backend_option(*command, options->parallel.backend);
   command->add_option("--ranks", options->parallel.ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", shown->json, "Print one JSON object");
-  command->add_flag("--share", shown->share,
-                    "Also print a block for docs/machines.md, without names of hosts");
+  command->add_flag("--json", *json, kJsonHelp);
+  command->add_flag("--share", *share, "Also print a block for docs/machines.md, without names of hosts");
   command->add_option("--inject", *fault,
                       "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
   command->footer(kBurnFooter);
   command->callback([=, &action] {
     action = [=] {
-      options->seconds = time->empty() ? burn::seconds_of_level(options->level) : burn::parse_time(*time);
+      options->seconds =
+          time->empty() ? at(burn::kSecondsOfLevels, options->level - 1) : burn::parse_time(*time);
       if (!fault->empty()) options->fault = burn::parse_fault(*fault);
-      options->shows_progress = !shown->json;
-      return burn_on_ranks(*options, *shown, *command);
+      options->shows_progress = !*json;
+      return burn_on_ranks(*options, *json, *share, *command);
     };
   });
 }

@@ -141,11 +141,8 @@ int verify(const std::string& given, bool json) {
 /// Like diff(1): 0 if they are the same, 1 if they differ.
 int diff(const std::string& a, const std::string& b, bool json) {
   const auto difference = diff_checkpoints(load(a), load(b));
-  if (json) {
-    print_on_one_line(to_json(difference));
-  } else {
-    print("{}", fold_lines(to_text(difference), output_columns()));
-  }
+  print("{}", json ? json_text_in_ascii(to_json(difference)) + "\n"
+                   : fold_lines(to_text(difference), output_columns()));
   return difference.empty() ? 0 : 1;
 }
 
@@ -155,16 +152,13 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
   const DatasetOptions& data = model.data.options;
   const std::string shape = fmt::format("float32 [N, {}, {}, {}]", input.channels, input.height, input.width);
   std::map<std::string, std::string> entries = {
-      {"input",
-       has_pixels
-           ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the graph computes "
-                         "(pixel - mean) / std first, with mean {} and std {}",
-                         shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
-       : is_normalised
-           ? fmt::format("image: {}, the table's numbers as they are, a channel each; the graph computes "
-                         "(number - mean) / std first",
-                         shape)
-           : fmt::format("image: {}, numbers as they are", shape)},
+      {"input", has_pixels ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the "
+                                         "graph computes (pixel - mean) / std first, with mean {} and std {}",
+                                         shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
+                : is_normalised ? fmt::format("image: {}, the table's numbers as they are, a channel each; "
+                                              "the graph computes (number - mean) / std first",
+                                              shape)
+                                : fmt::format("image: {}, numbers as they are", shape)},
       {"output",
        fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
       {"data_set", data.set},
@@ -203,12 +197,8 @@ int export_to(const ExportOptions& options) {
   return 0;
 }
 
-using OneCheckpoint = int (*)(const std::string&, bool json);
-
-constexpr const char* kJsonHelp = "Print one JSON object";
-
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
-                OneCheckpoint run) {
+                int (*run)(const std::string& path, bool json)) {
   auto* command = app.add_subcommand(name, help);
   auto path = std::make_shared<std::string>();
   command->add_option("checkpoint", *path, kCheckpointHelp)->required();
@@ -224,16 +214,14 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
   add_simple(app, action, "inspect", "Show a checkpoint as a table; for a run, its checkpoints", inspect);
-  add_simple(
-      app, action, "verify",
-      "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; say on "
-      "which hosts a run was",
-      verify);
+  add_simple(app, action, "verify",
+             "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite; "
+             "say on which hosts a run was",
+             verify);
 
   auto* difference =
       app.add_subcommand("diff", "Compare two checkpoints: tensors, elements, largest difference");
-  auto a = std::make_shared<std::string>();
-  auto b = std::make_shared<std::string>();
+  auto a = std::make_shared<std::string>(), b = std::make_shared<std::string>();
   difference->add_option("a", *a, kCheckpointHelp)->required();
   difference->add_option("b", *b, kCheckpointHelp)->required();
   auto json = std::make_shared<bool>(false);
@@ -250,8 +238,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   exporting->add_flag("--force", options->force, "Replace the file if it is there already");
   exporting->footer(
       "The ONNX model (operator set 17) takes `image`, float32 [N, channels, height, width] with pixels / "
-      "255, as\n"
-      "torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes].\n"
+      "255, as torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes]. "
       "model.safetensors inside a checkpoint is read by Python's safetensors as it is.\n"
       "Example: lockstep export runs/mnist --onnx mnist.onnx");
   exporting->callback([=, &action] { action = [=] { return export_to(*options); }; });
@@ -325,11 +312,11 @@ void add_import_command(CLI::App& app, Action& action) {
   command->add_option("directory", options->directory, "To be made, for the checkpoint")->required();
   command->add_option("overrides", options->overrides, "key=value, in place of what the job file says");
   command->footer(
-      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for\n"
-      "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network,\n"
-      "under the names of its tensors, which inspect prints. Words that their names in the file begin\n"
-      "with (module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused.\n"
-      "Numbers of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
+      "The weights are judged on the job's test set and saved as DIRECTORY/checkpoints/step-00000000, for "
+      "eval, predict, export, inspect and train.initial_weights. They must be those of the job's network, "
+      "under the names of its tensors, which inspect prints. Words that their names in the file begin with "
+      "(module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused. Numbers "
+      "of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
       "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
   command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
 }

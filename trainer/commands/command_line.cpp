@@ -129,49 +129,72 @@ void add_version_flags(CLI::App& app) {
 }
 
 /// --help, as wide as the page is, and --version, whose lines programs may read.
-int print_help(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::ostringstream text;
-  const int code = app.exit(error, text);
-  if (error.get_name() == "CallForVersion") {
-    print("{}", text.str());
-    return code;
-  }
+void print_help(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_name() == "CallForVersion") return print("{}\n", error.what());
   const std::string of_keys = help_of_keys(app, argc, argv);
-  print("{}", of_keys.empty() ? fold_lines(text.str(), page_columns()) : of_keys);
-  return code;
+  print("{}", of_keys.empty() ? fold_lines(app.help(), page_columns()) : of_keys);
+}
+
+/// Sentence for the first word, option, or option with a listed value that earlier versions took. "" if there
+/// is none.
+std::string what_went(const GivenCommand& given, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t equals = arguments[i].find('=');
+    const std::string option = given.name + " " + arguments[i].substr(0, equals);
+    if (std::string text = removed(option); !text.empty()) return text;
+    if (!arguments[i].starts_with('-')) continue;
+    std::istringstream values(equals != std::string::npos ? arguments[i].substr(equals + 1)
+                              : i + 1 < arguments.size()  ? arguments[i + 1]
+                                                          : "");
+    for (std::string value; std::getline(values, value, ',');)
+      if (std::string text = removed(option + "=" + value); !text.empty()) return text;
+  }
+  return "";
+}
+
+/// Describes the mistake, in our words where CLI11's help less.
+/// @param extras  arguments that no option of the command takes
+std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& error,
+                          const std::vector<std::string>& extras) {
+  if (!extras.empty()) return fmt::format("not expected: {}", fmt::join(extras, " "));
+  const bool lacks_something = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  std::vector<std::string> choices;
+  for (const CLI::App* choice : given.command->get_subcommands({})) choices.push_back(choice->get_name());
+  if (!lacks_something || choices.empty()) return error.what();
+  return fmt::format("say which: {}", fmt::join(choices, ", "));
+}
+
+/// Describes mistake and cure: the key=value that was meant, or the command whose --help has more.
+/// @param arguments  the command line that `app` could not parse, without the program's name
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
+                          const std::vector<std::string>& arguments) {
+  const GivenCommand given = given_command(app);
+  if (std::string text = what_went(given, arguments); !text.empty()) return text;
+  std::vector<std::string> extras;  // CLI11's own message reverses them
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) extras = app.remaining(true);
+  const std::string wrong = what_is_wrong(given, error, extras);
+  if (const auto meant = override_for_option(arguments, extras); meant && takes_job_keys(app))
+    return wrong + "; keys of the job are given as key=value: did you mean " + *meant + "?";
+  return wrong + "; see 'lockstep " + given.name + (given.name.empty() ? "" : " ") + "--help'";
 }
 
 /// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
 /// help.
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (error.get_exit_code() == 0) return speaks_for_all() ? print_help(app, error, argc, argv) : 0;
-  if (argc < 2) {
-    if (speaks_for_all()) print("{}", fold_lines(app.help(), page_columns()));
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  return end_with(ExitCode::kUsage, usage_message(app, error, {argv + 1, argv + argc}));
+  const bool is_question = error.get_exit_code() == 0;
+  if (!is_question && argc > 1)
+    return end_with(ExitCode::kUsage, usage_message(app, error, {argv + 1, argv + argc}));
+  if (speaks_for_all()) print_help(app, error, argc, argv);
+  return is_question ? 0 : static_cast<int>(ExitCode::kUsage);
 }
 
-/// Properties of a command other than its arguments.
-struct CommandKind {
-  bool of_all_ranks =
-      false;  ///< train, eval, prove, bench: the processes that a launcher started are its ranks
-  bool goes_on_unheard = false;  ///< train: what it prints is not what it was started for
-};
-
-CommandKind kind_of(const CLI::App& app) {
-  constexpr std::array kOfAllRanks{"train", "eval", "prove", "bench", "burn", "doctor"};
-  return {.of_all_ranks =
-              std::ranges::any_of(kOfAllRanks, [&](const char* name) { return app.got_subcommand(name); }),
-          .goes_on_unheard = app.got_subcommand("train")};
-}
-
-int run(const Action& action, const CommandKind& kind = {}) {
+/// @param goes_on_unheard  what it prints is not what it was started for
+int run(const Action& action, bool goes_on_unheard) {
   try {
     cpu::choose_simd_as_told();
     cpu::int16::choose_engine_as_told();
     const int code = action();
-    if (!kind.goes_on_unheard) finish_standard_output();
+    if (!goes_on_unheard) finish_standard_output();
     return code;
   } catch (const std::system_error& error) {
     if (std::ferror(stdout) == 0) return end_with(error);
@@ -212,10 +235,13 @@ int run_command_line(int argc, char** argv) {
   }
   for (const char* name : {"eval", "prove", "burn"})
     if (app.got_subcommand(name)) spell_advice_as(kOptionSpelling);
-  const CommandKind kind = kind_of(app);
-  if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
-  if (kind.of_all_ranks && !app.got_subcommand("doctor")) set_nccl_defaults();  // that tells what users set
-  return run(action, kind);
+  // The processes that a launcher started are the ranks of these.
+  constexpr std::array kOfAllRanks{"train", "eval", "prove", "bench", "burn", "doctor"};
+  const bool is_of_all_ranks =
+      std::ranges::any_of(kOfAllRanks, [&](const char* name) { return app.got_subcommand(name); });
+  if (!is_of_all_ranks && repeats_rank_0(argc, argv)) return 0;
+  if (is_of_all_ranks && !app.got_subcommand("doctor")) set_nccl_defaults();  // that tells what users set
+  return run(action, app.got_subcommand("train"));
 }
 
 // --device takes the names that parallel.device of a job file does.
@@ -270,71 +296,6 @@ CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, c
           "Pictures of other proportions: crop keeps their middle, pad adds black, squeeze changes them")
       ->check(CLI::IsMember({"crop", "pad", "squeeze"}))
       ->default_str(otherwise);
-}
-
-// CLI11's messages, and better ones where those help less.
-
-namespace {
-
-/// Command whose help has more: the one that was typed, if there is one.
-std::string where_help_is(const CLI::App& app) {
-  const std::string command = given_command(app).name;
-  return "; see 'lockstep " + (command.empty() ? std::string() : command + " ") + "--help'";
-}
-
-/// Arguments that no option of the command takes, in their order; CLI11's own message reverses it.
-std::vector<std::string> not_expected(const CLI::App& app, const CLI::ParseError& error) {
-  const bool has_extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  return has_extras ? app.remaining(true) : std::vector<std::string>{};
-}
-
-/// --epochs 3 means train.epochs=3.
-std::string meant_as_override(const CLI::App& app, const std::vector<std::string>& extras,
-                              const std::vector<std::string>& arguments) {
-  const auto meant = override_for_option(arguments, extras);
-  return takes_job_keys(app) && meant
-             ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
-             : "";
-}
-
-/// Sentence for the first word, option, or option with a listed value that earlier versions took. "" if there
-/// is none.
-std::string what_went(const CLI::App& app, const std::vector<std::string>& arguments) {
-  const std::string command = given_command(app).name;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::size_t equals = arguments[i].find('=');
-    const std::string option = command + " " + arguments[i].substr(0, equals);
-    if (std::string text = removed(option); !text.empty()) return text;
-    if (!arguments[i].starts_with('-')) continue;
-    std::istringstream values(equals != std::string::npos ? arguments[i].substr(equals + 1)
-                              : i + 1 < arguments.size()  ? arguments[i + 1]
-                                                          : "");
-    for (std::string value; std::getline(values, value, ',');)
-      if (std::string text = removed(option + "=" + value); !text.empty()) return text;
-  }
-  return "";
-}
-
-/// Describes the mistake, in our words where CLI11's help less.
-std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error,
-                          const std::vector<std::string>& extras) {
-  if (!extras.empty()) return fmt::format("not expected: {}", fmt::join(extras, " "));
-  const bool lacks_something = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  std::vector<std::string> choices;
-  for (const CLI::App* choice : given_command(app).command->get_subcommands({}))
-    choices.push_back(choice->get_name());
-  if (!lacks_something || choices.empty()) return error.what();
-  return fmt::format("say which: {}", fmt::join(choices, ", "));
-}
-
-}  // namespace
-
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
-                          const std::vector<std::string>& arguments) {
-  if (std::string text = what_went(app, arguments); !text.empty()) return text;
-  const auto extras = not_expected(app, error);
-  const std::string meant = meant_as_override(app, extras, arguments);
-  return what_is_wrong(app, error, extras) + (meant.empty() ? where_help_is(app) : meant);
 }
 
 }  // namespace lockstep

@@ -22,7 +22,6 @@ namespace CLI {  // its headers take seconds to read
 class App;
 class FormatterBase;
 class Option;
-class ParseError;
 }  // namespace CLI
 
 namespace lockstep {
@@ -50,13 +49,20 @@ void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 void add_burn_command(CLI::App& app, Action& action);
 void add_help_command(CLI::App& app, Action& action);
-void add_complete_command(CLI::App& app,
-                          Action& action);  ///< asked by the shells' completion (launch/completion)
+/// Asked by the shells' completion (launch/completion).
+void add_complete_command(CLI::App& app, Action& action);
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 
 /// Runs the command in main()'s arguments. @return the exit code; every error has been printed
 int run_command_line(int argc, char** argv);
+
+// Words that several commands' help has.
+
+inline constexpr const char* kJsonHelp = "Print one JSON object";
+inline constexpr const char* kSavedModelHelp =
+    "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
+    "RUN@ema, RUN@swa";
 
 // Options shared by commands that compute on a trained run: --device and --threads.
 
@@ -102,8 +108,8 @@ void say_how_to_train(const std::string& set, const std::string& directory, bool
 void say_duplicates(const Duplicates& found);
 /// {"test": 2, "validation": 0, "under_two_labels": 1}
 nlohmann::ordered_json duplicates_json(const Duplicates& found);
-/// Looks into a set that convert has written. @param set  "table" or "shards"
-Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half);
+/// Looks into a set that convert has written, and warns of what it finds. @param set  "table" or "shards"
+Duplicates say_duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half);
 
 // help_command.cpp: how help looks.
 
@@ -112,12 +118,5 @@ std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// Help on a key of a job, or on the keys of a section; "" if the name is unknown.
 std::string help_of_key(const std::string& question);
-
-// Messages about a wrong command line, in one line.
-
-/// Describes the mistake and the cure: the key=value that was meant, or the command whose --help has more.
-/// @param arguments  the command line that `app` could not parse, without the program's name
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
-                          const std::vector<std::string>& arguments);
 
 }  // namespace lockstep

@@ -49,6 +49,11 @@ std::vector<std::string> entries_of(const std::string& folder) {
   return paths;
 }
 
+/// "a/b/c" → "a/b/"; "c" → "".
+std::string folder_of(const std::string& typed) {
+  return typed.substr(0, typed.rfind('/') + 1);
+}
+
 bool is_run(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
@@ -56,8 +61,7 @@ bool is_run(const fs::path& path) {
 
 /// Runs whose names begin with the typed text: in its folder, and if there is none also in runs/.
 std::vector<std::string> runs_from(const std::string& typed) {
-  const std::size_t slash = typed.rfind('/');
-  std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
+  std::vector<std::string> folders = {folder_of(typed)};
   if (folders.front().empty()) folders.emplace_back("runs/");
   std::vector<std::string> runs;
   for (const std::string& folder : folders)
@@ -85,8 +89,7 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
 /// Job files of the typed folder, and jobs that come with the program by name. Any file, if neither matches
 /// the typed text.
 void add_jobs(Completion& answer) {
-  const std::size_t slash = answer.typed.rfind('/');
-  const std::string folder = slash == answer.typed.npos ? "" : answer.typed.substr(0, slash + 1);
+  const std::string folder = folder_of(answer.typed);
   std::vector<std::string> files = entries_of(folder);
   std::erase_if(files, [](const fs::path& file) {
     return (file.extension() != ".yaml" && file.extension() != ".yml") || find_unprintable(file.string());
@@ -151,7 +154,7 @@ struct CommandOption {
   }
 };
 
-/// Those of a command but --help: arguments first.
+/// Those of a command but --help.
 std::vector<CommandOption> options_of(const CLI::App& command) {
   std::vector<CommandOption> options;
   for (const CLI::Option* option : command.get_options()) {
@@ -163,8 +166,6 @@ std::vector<CommandOption> options_of(const CLI::App& command) {
                        .is_argument = is_argument,
                        .many = option->get_items_expected_max() > 1});
   }
-  std::stable_partition(options.begin(), options.end(),
-                        [](const CommandOption& option) { return option.is_argument; });
   return options;
 }
 
@@ -239,12 +240,8 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
     if (option != nullptr && option->takes_value()) ++i;
     if (option == nullptr && !words[i].starts_with("-")) ++number;
   }
-  const CommandOption* last = nullptr;
-  for (const CommandOption& option : options) {
-    if (!option.is_argument) break;
-    last = &option;
-    if (option.many || number-- == 0) return last;
-  }
+  for (const CommandOption& option : options)
+    if (option.is_argument && (option.many || number-- == 0)) return &option;
   return nullptr;
 }
 

@@ -55,8 +55,7 @@ std::vector<std::int64_t> samples_of_classes(const std::vector<LabelledPicture>&
 
 nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done,
                                        const Duplicates& duplicates) {
-  nlohmann::ordered_json kinds = nlohmann::ordered_json::object(), damaged = nlohmann::ordered_json::array();
-  for (const auto& [kind, count] : done.pictures.left_out_kinds) kinds[kind] = count;
+  nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
   for (const DamagedPicture& picture : done.damaged) damaged.push_back(picture.path.string());
   return {{"format", 1},
           {"directory", options.to},
@@ -68,7 +67,7 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
           {"height", done.shape.height},
           {"channels", done.shape.channels},
           {"left_out", done.pictures.left_out},
-          {"left_out_kinds", kinds},
+          {"left_out_kinds", done.pictures.left_out_kinds},
           {"damaged", damaged},
           {"reshaped", done.reshaped},
           {"made_grey", done.made_grey},
@@ -125,8 +124,7 @@ int convert(ConversionOptions options, bool json) {
   wipe_bar();
   say_what_was_left_out(done);
   const SortedPictures& pictures = done.pictures;
-  const Duplicates duplicates = duplicates_in("shards", options.to, !pictures.validation.empty());
-  say_duplicates(duplicates);
+  const Duplicates duplicates = say_duplicates_in("shards", options.to, !pictures.validation.empty());
   if (json) {
     print("{}\n", json_text_in_ascii(conversion_json(options, done, duplicates)));
     return 0;
@@ -187,7 +185,7 @@ int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& 
   const ShardIndex index = write_in_shards(Env::posix(), set, options.to, {.replace = options.replace});
   print("{}: {}, {} to train on, {}\n", options.to, counted(index.classes, "class"),
         counted(index.train.samples, "image"), judges_text(index.test.samples, index.validation.samples));
-  say_duplicates(duplicates_in("shards", options.to, index.validation.samples > 0));
+  say_duplicates_in("shards", options.to, index.validation.samples > 0);
   say_how_to_train("shards", options.to, index.validation.samples > 0);
   return 0;
 }
@@ -223,8 +221,8 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
   command
       .add_option_function<std::string>(
           "--test", [=](const std::string& text) { choose_tests(*read_share_of_class(text)); },
-          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of "
-          "each class to test with, and one to train on")
+          "Either of these in short: 10%, or 50 of each class. All of them keep at least one of each class "
+          "to test with, and one to train on")
       ->excludes(share)
       ->excludes(count)
       ->check(is_share);
@@ -232,8 +230,8 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
       .add_option_function<std::string>(
           "--validation",
           [&choice](const std::string& text) { choice.validation = *read_share_of_class(text); },
-          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: "
-          "files; default: none")
+          "Part of each class, 10% or 50, becomes a validation half of its own, for data.validation: files; "
+          "default: none")
       ->check(is_share);
   command.add_option("--seed,--split-seed", choice.seed, "Seed of the choice of test and validation samples")
       ->check([](const std::string& text) {
@@ -252,11 +250,10 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto size = std::make_shared<std::string>();
   auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
   command
-      ->add_option(
-          "folder", options->from,
-          "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, which "
-          "is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps with .gz, or "
-          ".npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
+      ->add_option("folder", options->from,
+                   "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, "
+                   "which is written as it is; or a table: a file called .csv, .tsv, .txt or .data, perhaps "
+                   "with .gz, or .npy or .npz; or a .npz with halves, as Keras and MedMNIST have them")
       ->required();
   command->add_option("directory", options->to, "Folder for the files of the new set")->required();
   auto* size_option =
@@ -287,15 +284,14 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_recipe_options(*command, table->table);
   command->add_flag("--force", options->replace, "Replace the set that is there");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
+  command->add_flag("--json", *json, kJsonHelp);
   command->footer(
-      "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the\n"
-      "classes, in alphabetical order; their pictures may lie in folders in them. A job trains on the\n"
-      "set as the last line says, and predict makes pictures like its images. Pictures that cannot be\n"
-      "read are all named. A call that was interrupted leaves the old set or none: give it again. Of a\n"
-      "table each row is a sample, its columns are numbers, or words with --one-hot, and labels are\n"
-      "names or whole numbers. Samples that are in two halves, or under two labels, are counted and\n"
-      "named.\n"
+      "PNG, JPEG, WEBP, BMP, PGM and PPM. The folders' names become the names of the classes, in "
+      "alphabetical order; their pictures may lie in folders in them. A job trains on the set as the last "
+      "line says, and predict makes pictures like its images. Pictures that cannot be read are all named. A "
+      "call that was interrupted leaves the old set or none: give it again. Of a table each row is a sample, "
+      "its columns are numbers, or words with --one-hot, and labels are names or whole numbers. Samples that "
+      "are in two halves, or under two labels, are counted and named.\n"
       "Examples:\n"
       "  lockstep convert photos my-set --size 64 --fit crop --colour\n"
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force\n"

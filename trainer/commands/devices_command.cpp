@@ -52,7 +52,7 @@ struct DevicesOptions {
   bool json = false, emulated = false, cuda = false;
 };
 
-void print_as_text(const DevicesOptions& options) {
+int print_as_text(const DevicesOptions& options) {
   try {
     print("{}", to_text(report_of(options.emulated)));
   } catch (const DeviceError& error) {
@@ -60,21 +60,21 @@ void print_as_text(const DevicesOptions& options) {
     if (options.cuda) throw;  // its line says why there is no GPU
     print("\n{}\n", fold(error.what(), output_columns()));
   }
-}
-
-void print_json(nlohmann::json report) {
-  report["processors"] = processors_json();
-  print("{}\n", json_text(report, 2));
+  return 0;
 }
 
 int print_as_json(const DevicesOptions& options) {
+  nlohmann::json report;
+  int code = 0;
   try {
-    print_json(to_json(report_of(options.emulated)));
+    report = to_json(report_of(options.emulated));
   } catch (const DeviceError& error) {
-    print_json({{"devices", nlohmann::json::array()}, {"reason", error.what()}});
-    if (options.cuda) return static_cast<int>(error.code());
+    report = {{"devices", nlohmann::json::array()}, {"reason", error.what()}};
+    if (options.cuda) code = static_cast<int>(error.code());
   }
-  return 0;
+  report["processors"] = processors_json();
+  print("{}\n", json_text(report, 2));
+  return code;
 }
 
 }  // namespace
@@ -90,11 +90,7 @@ void add_devices_command(CLI::App& app, Action& action) {
       ->excludes(emulated);
   command->footer(kFooter);
   command->callback([=, &action] {
-    action = [=] {
-      if (options->json) return print_as_json(*options);
-      print_as_text(*options);
-      return 0;
-    };
+    action = [=] { return options->json ? print_as_json(*options) : print_as_text(*options); };
   });
 }
 
@@ -103,28 +99,21 @@ void add_devices_command(CLI::App& app, Action& action) {
 namespace {
 
 /// 0 if the device cannot be used, which is no reason not to list it.
-std::size_t free_bytes_by_cuda(const Platform& platform, int index) {
+std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceProperties& device) {
+  if (const auto known = nvml != nullptr ? nvml->free_bytes(device.uuid) : std::nullopt) return *known;
   try {
-    return platform.make_device(index)->properties().free_bytes;
+    return platform.make_device(device.index)->properties().free_bytes;
   } catch (const DeviceError&) {
     return 0;
   }
 }
 
-std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceProperties& device) {
-  const auto known = nvml != nullptr ? nvml->free_bytes(device.uuid) : std::nullopt;
-  return known ? *known : free_bytes_by_cuda(platform, device.index);
-}
-
 void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
-  const std::size_t count = report.devices.size();
-  for (std::size_t a = 0; a < count; ++a) {
-    for (std::size_t b = 0; b < count; ++b) {
-      if (a == b) continue;
-      const auto known = nvml.nvlink(report.devices[a].uuid, report.devices[b].uuid);
-      report.links[a][b].nvlink = known.value_or(report.links[a][b].nvlink);
-    }
-  }
+  const auto& devices = report.devices;
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = 0; b < devices.size(); ++b)
+      if (bool& nvlink = report.links[a][b].nvlink; a != b)
+        nvlink = nvml.nvlink(devices[a].uuid, devices[b].uuid).value_or(nvlink);
 }
 
 std::string in_units_of(double unit, std::size_t bytes, int decimals) {
@@ -135,19 +124,14 @@ std::string compute_capability(const DeviceProperties& device) {
   return fmt::format("{}.{}", device.compute_major, device.compute_minor);
 }
 
-/// Memory sends twice a clock.
-double gigabytes_per_second(const DeviceProperties& device) {
-  return 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000;
-}
-
 std::string facts_table(const DeviceReport& report) {
   constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
   TableRows rows = {{"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
-  for (const DeviceProperties& device : report.devices)
+  for (const DeviceProperties& device : report.devices)  // memory sends twice a clock
     rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
                     fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
                     in_units_of(kGib, device.total_bytes, 1), in_units_of(kGib, device.free_bytes, 1),
-                    fmt::format("{:.0f}", gigabytes_per_second(device)),
+                    fmt::format("{:.0f}", 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000),
                     in_units_of(kMib, device.l2_bytes, 0),
                     in_units_of(kKib, device.max_shared_bytes_per_block, 0)});
   return align_columns(rows);
@@ -160,20 +144,17 @@ std::string names_table(const DeviceReport& report) {
   return align_columns(rows);
 }
 
-std::string symbol(const PeerLink& link) {
-  if (link.nvlink) return "NVL";
-  return link.access ? "P2P" : "-";
-}
-
 std::string links_table(const DeviceReport& report) {
   std::vector<std::string> head = {"GPU"};
   for (const DeviceProperties& device : report.devices) head.push_back(fmt::to_string(device.index));
   TableRows rows = {head};
   for (std::size_t from = 0; from < report.links.size(); ++from) {
-    std::vector<std::string> row = {fmt::to_string(report.devices[from].index)};
-    for (std::size_t to = 0; to < report.links[from].size(); ++to)
-      row.push_back(from == to ? "." : symbol(report.links[from][to]));
-    rows.push_back(row);
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(head[from + 1]);
+    for (std::size_t to = 0; to < report.links[from].size(); ++to) {
+      const PeerLink& link = report.links[from][to];
+      row.emplace_back(from == to ? "." : link.nvlink ? "NVL" : link.access ? "P2P" : "-");
+    }
   }
   return align_columns(rows) + "NVL: NVLink; P2P: reads the other's memory directly; -: through the host\n";
 }

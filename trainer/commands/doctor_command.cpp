@@ -58,17 +58,13 @@ int exit_code(bool healthy) {
 
 template <typename Findings>
 void show(const Findings& findings, bool json) {
-  if (json) {
-    print("{}\n", json_text(to_json(findings), 2));
-  } else {
-    print("{}", fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
-  }
+  print("{}", json ? json_text(to_json(findings), 2) + "\n"
+                   : fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
 }
 
 std::string log_text(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  const auto bytes = Env::posix().read(file);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  return std::string(as_text(Env::posix().read(file)));
 }
 
 int examine_log(const Options& options) {
@@ -120,10 +116,9 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_option("job", options->job, "Job file of the run; default: no data are compared");
   command->add_option("overrides", options->overrides, "key=value, as for train");
   command->add_option("--log", options->log, "Log of a launcher; '-': standard input")->excludes("job");
-  command->add_option(
-      "--take-over", options->locked_run,
-      "A run directory whose lock a job on this host left behind: frees it if that job is gone; "
-      "mpirun --host HOST starts it on another");
+  command->add_option("--take-over", options->locked_run,
+                      "A run directory whose lock a job on this host left behind: frees it if that job is "
+                      "gone; mpirun --host HOST starts it on another");
   command->add_option("--list-hosts", options->hostfile)->group("");  // for launch/run
   command->add_flag("--json", options->json, "For programs");
   command->footer(kDoctorFooter);

@@ -29,8 +29,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kEvalFormat = 1;
-
 struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
@@ -90,7 +88,6 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
 /// @param checking  whether this rank compares them with those that the model was trained on; all have the
 /// same
 EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
-  EvaluationData data;
   const DatasetOptions wanted = data_options(options, model);
   std::shared_ptr<TrainTestData> loaded;
   try {
@@ -102,11 +99,10 @@ EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bo
                     "half of its own; leave --validation out",
                     wanted.set));
   }
-  if (checking) data.relation = relation_of(options, model, *loaded);
+  std::string relation = checking ? relation_of(options, model, *loaded) : "";
   if (const std::string said = number_as(model.data.class_names, *loaded); !said.empty())
-    data.relation += "; " + said;
-  data.sets = std::move(loaded);
-  return data;
+    relation += "; " + said;
+  return {std::move(loaded), std::move(relation)};
 }
 
 void check_fit(const SavedModel& model, const Dataset& data) {
@@ -171,7 +167,7 @@ std::string evaluation_text(const EvaluationReport& report) {
 
 std::string evaluation_json(const EvaluationReport& report) {
   const Evaluation& result = report.result;
-  nlohmann::ordered_json json = {{"format", kEvalFormat},
+  nlohmann::ordered_json json = {{"format", 1},
                                  {"checkpoint", report.model.checkpoint},
                                  {"data", report.data.name},
                                  {"origin", report.loaded.sets->origin},
@@ -232,11 +228,7 @@ int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Com
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
   auto options = std::make_shared<EvalOptions>();
-  command
-      ->add_option("checkpoint", options->checkpoint,
-                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
-                   "RUN@ema, RUN@swa")
-      ->required();
+  command->add_option("checkpoint", options->checkpoint, kSavedModelHelp)->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(
       "--data,--root", options->data,
@@ -259,8 +251,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
-      "and\n"
-      "refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
+      "and refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
       "Examples:\n"
       "  mpirun -np 2 lockstep eval runs/mnist\n"
       "  lockstep eval runs/mnist --classes");

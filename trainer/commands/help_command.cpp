@@ -30,10 +30,6 @@ struct TextPiece {
   bool is_apart = false;  ///< an empty line precedes it
 };
 
-bool opens_a_piece(const std::string& line) {
-  return line.starts_with("Example") || line.starts_with("Exit code");
-}
-
 /// Splits a text: lines that begin with a space stay. Others are joined up to an empty line, an "Example" or an "Exit code".
 std::vector<TextPiece> pieces_of(const std::string& text) {
   std::vector<TextPiece> pieces;
@@ -44,8 +40,9 @@ std::vector<TextPiece> pieces_of(const std::string& text) {
       is_apart = !pieces.empty(), is_open = false;
       continue;
     }
-    const bool as_is = line.front() == ' ';
-    if (is_open && pieces.back().as_is == as_is && !opens_a_piece(line)) {
+    const bool as_is = line.front() == ' ',
+               opens_a_piece = line.starts_with("Example") || line.starts_with("Exit code");
+    if (is_open && pieces.back().as_is == as_is && !opens_a_piece) {
       pieces.back().text += (as_is ? "\n" : " ") + line;
     } else {
       pieces.push_back({.text = line, .as_is = as_is, .is_apart = is_apart});
@@ -124,7 +121,6 @@ std::string help_of_key(const std::string& question) {
 
 namespace {
 
-constexpr const char* kAllKeys = "keys";
 constexpr const char* kKeysHeading =
     "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
     "key, and their own defaults):";
@@ -146,7 +142,7 @@ int help(const CLI::App& app, const std::vector<std::string>& about) {
   std::string text;
   if (topic.empty()) {
     text = app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
-  } else if (topic == kAllKeys) {
+  } else if (topic == "keys") {
     text = fill(kKeysHeading, page_columns()) + "\n" + schema_help(page_columns());
   } else if (command != commands.end()) {
     const std::string before = "lockstep " + command->name;

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,9 +40,8 @@ struct PredictOptions {
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
   auto names = model.data.class_names;
-  const auto classes = static_cast<std::size_t>(model.network.classes());
   if (names.empty()) return numbered_classes(model.network.classes());
-  names.resize(classes, "?");
+  names.resize(static_cast<std::size_t>(model.network.classes()), "?");
   return names;
 }
 
@@ -52,33 +52,14 @@ bool is_trained_on_a_table(const SavedModel& model) {
 
 /// Grey or colour, as the training images are. Images of other kinds can only come from IDX files.
 PictureColour colour_of(const SavedModel& model) {
-  const int channels = model.network.input_shape().channels;
-  if (find_set(model.data.options.set).is_fp32) {
+  const ImageShape& shape = model.network.input_shape();
+  if (find_set(model.data.options.set).is_fp32)
     throw UsageError(fmt::format("{}: trained on {} a sample, not on pictures", model.checkpoint,
-                                 counted(model.network.input_shape().features(), "feature")));
-  }
-  return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
+                                 counted(shape.features(), "feature")));
+  return shape.channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }
 
-std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& prepare,
-                                     std::span<const Picture> pictures, const ReportStyle& style) {
-  std::vector<PreparedPicture> ready;
-  std::vector<Picture> images;
-  for (const Picture& picture : pictures) images.push_back(ready.emplace_back(prepare(picture)).picture);
-  auto scores = predictor.predict(images);
-  std::vector<Prediction> predictions;
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    Prediction& prediction = predictions.emplace_back(Prediction{.picture = pictures[i].name,
-                                                                 .original = pictures[i].original,
-                                                                 .scores = std::move(scores[i]),
-                                                                 .done = std::move(ready[i].done),
-                                                                 .warnings = std::move(ready[i].warnings)});
-    if (prediction.warnings.empty()) warn_if_unsure(prediction, style);
-  }
-  return predictions;
-}
-
-/// Answers pictures one after another, 64 at a time, and prints what options ask for.
+/// Answers pictures one after another, a batch at a time, and prints what options ask for.
 class Answerer {
  public:
   Answerer(const SavedModel& model, const PredictOptions& options)
@@ -100,16 +81,12 @@ class Answerer {
   /// Rows of a table, at most Predictor::kBatch.
   void take_rows(std::vector<float> rows, const std::vector<std::string>& names) {
     auto scores = predictor_.predict_rows(std::move(rows));
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      Prediction prediction{.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}};
-      warn_if_unsure(prediction, style_);
-      say(prediction);
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      say({.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}});
   }
   void take(Picture picture) {
-    constexpr std::size_t kAtOnce = 64;
     waiting_.push_back(std::move(picture));
-    if (waiting_.size() == kAtOnce) answer();
+    if (waiting_.size() == Predictor::kBatch) answer();
   }
   /// The line above those of all files.
   void print_head() const {
@@ -123,15 +100,23 @@ class Answerer {
 
  private:
   void answer() {
-    for (const Prediction& prediction : predict_some(predictor_, prepare_, waiting_, style_)) say(prediction);
+    if (waiting_.empty()) return;
+    std::vector<PreparedPicture> ready;
+    std::vector<Picture> images;
+    for (const Picture& picture : waiting_) images.push_back(ready.emplace_back(prepare_(picture)).picture);
+    auto scores = predictor_.predict(images);
+    for (std::size_t i = 0; i < ready.size(); ++i)
+      say({.picture = waiting_[i].name,
+           .original = waiting_[i].original,
+           .scores = std::move(scores[i]),
+           .done = std::move(ready[i].done),
+           .warnings = std::move(ready[i].warnings)});
     waiting_.clear();
   }
-  void say(const Prediction& prediction) {
-    if (options_.summary) {
-      summary_->add(prediction);
-    } else {
-      print("{}", text_of_(prediction, style_));
-    }
+  void say(Prediction prediction) {
+    if (prediction.warnings.empty()) warn_if_unsure(prediction, style_);
+    if (options_.summary) return summary_->add(prediction);
+    print("{}", text_of_(prediction, style_));
   }
 
   const PredictOptions& options_;
@@ -158,13 +143,14 @@ bool predict_sample(const std::string& text, SetSamples& samples, Answerer& answ
   return true;
 }
 
-void predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
+int predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
   Pictures pictures = read_pictures(path, colour);
   if (const std::string warning = pictures.look_up_originals(); !warning.empty())
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
   for (const Picture& picture : pictures) answerer.take(picture);
   answerer.end();
+  return 0;
 }
 
 /// A damaged picture is named, and the others are answered. @returns the exit code
@@ -193,8 +179,8 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
   const auto table = open_table(options);
   if (table->shape().features() != shape.features())
     throw DataError(
-        fmt::format("{}: {} a row, and the network was trained on {}; leave others, such as the labels, "
-                    "out with --drop COLUMN",
+        fmt::format("{}: {} a row, and the network was trained on {}; leave others, such as the labels, out "
+                    "with --drop COLUMN",
                     path, counted(table->shape().features(), "number"), shape.features()));
   answerer.begin(path, false);
   int code = 0;
@@ -218,57 +204,51 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
   return code;
 }
 
+/// @param answer  what is no sample of a set. @returns its highest exit code
+int predict_all(const SavedModel& model, const PredictOptions& options,
+                const std::function<int(const std::string& path, Answerer& answerer)>& answer) {
+  Answerer answerer(model, options);
+  SetSamples samples(model);
+  answerer.print_head();
+  int code = 0;
+  for (const std::string& path : options.images)
+    if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));
+  return code;
+}
+
 int predict_tables(const SavedModel& model, const PredictOptions& options) {
   if (options.preparation.raw || options.preparation.invert != "auto")
     throw UsageError(
         fmt::format("{}: was trained on a table, and --raw and --invert are for pictures", model.checkpoint));
-  Answerer answerer(model, options);
-  SetSamples samples(model);
-  answerer.print_head();
   TableOptions table = options.table;
   if (!model.data.columns.empty())
     table.columns =
         std::make_shared<const TableColumns>(parse_table_columns(model.data.columns, model.checkpoint));
-  int code = 0;
-  for (const std::string& path : options.images)
-    if (!predict_sample(path, samples, answerer))
-      code = std::max(code, predict_table(path, table, model.network.input_shape(), answerer));
-  return code;
+  return predict_all(model, options, [&](const std::string& path, Answerer& answerer) {
+    return predict_table(path, table, model.network.input_shape(), answerer);
+  });
 }
 
 int predict(const PredictOptions& options, const CLI::App& command) {
   const SavedModel model = load_saved_model(options.checkpoint);
   if (is_trained_on_a_table(model)) return predict_tables(model, options);
   refuse_table_options(command, model.checkpoint);
-  const PictureColour colour = colour_of(model);
-  Answerer answerer(model, options);
-  SetSamples samples(model);
-  answerer.print_head();
-  int code = 0;
-  for (const std::string& path : options.images) {
-    std::error_code ignored;
-    if (predict_sample(path, samples, answerer)) continue;
-    if (std::filesystem::is_directory(path, ignored)) {
-      code = std::max(code, predict_folder(path, colour, answerer));
-    } else {
-      predict_file(path, colour, answerer);
-    }
-  }
-  return code;
+  return predict_all(
+      model, options, [&, colour = colour_of(model)](const std::string& path, Answerer& answerer) {
+        std::error_code ignored;
+        return std::filesystem::is_directory(path, ignored) ? predict_folder(path, colour, answerer)
+                                                            : predict_file(path, colour, answerer);
+      });
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {
-  command
-      .add_option("checkpoint", options.checkpoint,
-                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
-                  "RUN@ema, RUN@swa")
-      ->required();
+  command.add_option("checkpoint", options.checkpoint, kSavedModelHelp)->required();
   command
       .add_option("images", options.images,
-                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: "
-                  "FILE[12], folders: all pictures in them, a line each; or samples of a set: test[12], "
-                  "train[12] or validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on "
-                  "a table: CSV, TSV, NPY or NPZ files, a line for each row, or samples")
+                  "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: FILE[12], "
+                  "folders: all pictures in them, a line each; or samples of a set: test[12], train[12] or "
+                  "validation[12] of the run's own, DIR/test[12] of the one in DIR. Of a run on a table: "
+                  "CSV, TSV, NPY or NPZ files, a line for each row, or samples")
       ->required();
   command
       .add_option("--invert", options.preparation.invert,
@@ -280,11 +260,10 @@ void add_options(CLI::App& command, PredictOptions& options) {
   add_table_options(command, options.table);
   command.add_flag("--raw", options.preparation.raw, "Only scale pictures to the training images' size");
   command
-      .add_option(
-          "--top", options.top,
-          fmt::format("Only the so many likeliest classes, likeliest first; default: all, of more than {} "
-                      "classes the likeliest {}",
-                      kMostBars, kMostBars))
+      .add_option("--top", options.top,
+                  fmt::format("Only the so many likeliest classes, likeliest first; default: all, of more "
+                              "than {} classes the likeliest {}",
+                              kMostBars, kMostBars))
       ->check(CLI::Range(1, 1000000));
   auto* json = command.add_flag(
       "--json", options.json,
@@ -303,13 +282,12 @@ void add_predict_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<PredictOptions>();
   add_options(*command, *options);
   command->footer(
-      "Pictures are made like the training images. Where those are written figures, the ink is found, cut\n"
-      "out, scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the\n"
+      "Pictures are made like the training images. Where those are written figures, the ink is found, cut "
+      "out, scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the "
       "network has learnt it. The steps of preparation follow the answer. 'not sure' says why an answer may "
-      "be\n"
-      "wrong: no class has 90 % (after train.loss: mse: leads by 0.5), and of figures: nothing is on the\n"
-      "picture, it touches the edge, or it looks like two. Images of IDX files are taken as they are; a\n"
-      "file with many of them gives a line for each.\n"
+      "be wrong: no class has 90 % (after train.loss: mse: leads by 0.5), and of figures: nothing is on the "
+      "picture, it touches the edge, or it looks like two. Images of IDX files are taken as they are; a file "
+      "with many of them gives a line for each.\n"
       "Examples:\n"
       "  lockstep predict runs/mnist digit.png\n"
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"

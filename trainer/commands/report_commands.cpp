@@ -50,15 +50,14 @@ int list_runs(const RunsOptions& options) {
     return !std::ranges::all_of(conditions, [&](const RunCondition& c) { return meets(run, c); });
   });
   sort_runs(runs, options.sort, options.reverse);
-  if (options.json) {
+  if (options.json)
     print("{}\n", json_text_in_ascii(runs_json(runs, options.directory)));
-  } else if (runs.empty()) {
+  else if (!runs.empty())
+    print("{}", runs_text(runs, output_columns()));
+  else
     print("{}: {}\n", options.directory,
           all == 0 ? "holds no runs; 'lockstep train JOB.yaml' makes one and says where"
                    : "none of its runs is as --where asks");
-  } else {
-    print("{}", runs_text(runs, output_columns()));
-  }
   return 0;
 }
 
@@ -75,17 +74,15 @@ void add_runs_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--reverse", options->reverse, "The other way round");
   command
-      ->add_option(
-          "--where", options->where,
-          "key=value: only runs whose job has this value, or state=finished; may be given again, all "
-          "must hold")
+      ->add_option("--where", options->where,
+                   "key=value: only runs whose job has this value, or state=finished; may be given again, "
+                   "all must hold")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "One JSON object, with all numbers and the whole jobs");
   command->footer(
-      "States: running, finished, interrupted (saved on request), failed, lost (its\n"
-      "process or a rank is gone), damaged, no run. 'best % @' is the best accuracy, on\n"
-      "held-out samples or the test set, and its epoch (RUN@best). A narrow terminal\n"
-      "leaves columns out.\n"
+      "States: running, finished, interrupted (saved on request), failed, lost (its process or a rank is "
+      "gone), damaged, no run. 'best % @' is the best accuracy, on held-out samples or the test set, and its "
+      "epoch (RUN@best). A narrow terminal leaves columns out.\n"
       "Examples:\n"
       "  lockstep runs --sort accuracy --where model=net --where train.optimizer.lr=0.05\n"
       "  lockstep runs runs/sweep --json | jq '.runs[].best_accuracy'");
@@ -122,10 +119,9 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->add_option("runs", *paths, "Run directories, two or more")->required()->expected(2, 1000);
   command->add_flag("--json", *json, "One JSON object, with every epoch of each run");
   command->footer(
-      "Shows the keys whose values differ, the results of the runs, the first step whose\n"
-      "fingerprints (trail.bin) differ from those of the first run, and the curves of\n"
-      "accuracy and loss: in braille where the terminal is UTF-8, otherwise ASCII.\n"
-      "'lockstep diff' compares the weights of two checkpoints.\n"
+      "Shows the keys whose values differ, the results of the runs, the first step whose fingerprints "
+      "(trail.bin) differ from those of the first run, and the curves of accuracy and loss: in braille where "
+      "the terminal is UTF-8, otherwise ASCII. 'lockstep diff' compares the weights of two checkpoints.\n"
       "Example:\n"
       "  lockstep compare runs/mnist runs/mnist-2");
   command->callback([=, &action] { action = [=] { return compare(*paths, *json); }; });
@@ -140,8 +136,8 @@ constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {
   std::vector<std::string> runs;
-  std::string
-      output;  ///< empty: report.html, in the run where there is one; of other formats standard output
+  /// Empty: report.html, in the run where there is one; of other formats standard output.
+  std::string output;
   std::string format = "html";
   std::string data;
   bool force = false, follow = false;
@@ -231,11 +227,10 @@ int report(const ReportCommandOptions& options) {
   if (options.format == "tensorboard") return write_for_tensorboard(options);
   const std::string text =
       report_as(options.format, collect_report(Env::posix(), options.runs, wanted_by(options)));
-  if (options.format == "html" || !options.output.empty()) {
+  if (options.format == "html" || !options.output.empty())
     write_report(options, text);
-  } else {
+  else
     print("{}", text);
-  }
   return 0;
 }
 
@@ -250,10 +245,9 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("-o,--output", options->output,
                       "File to write; default RUN/report.html, of several runs report.html");
   command
-      ->add_option(
-          "--format", options->format,
-          "html; or what goes to standard output unless -o names a file: json, or terminal (curves of "
-          "characters); or tensorboard: event files in the folder that -o names")
+      ->add_option("--format", options->format,
+                   "html; or what goes to standard output unless -o names a file: json, or terminal (curves "
+                   "of characters); or tensorboard: event files in the folder that -o names")
       ->check(CLI::IsMember({"html", "json", "terminal", "tensorboard"}))
       ->capture_default_str();
   command
@@ -264,9 +258,9 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("--data", options->data,
                       "The directory that holds the data; default where the runs had them");
   command->footer(
-      "The page is one file that loads nothing: it can be sent, printed and read on a phone.\n"
-      "For up to four runs, the newest checkpoint is evaluated on the test set: confusion matrix,\n"
-      "precision and recall of each class, the 36 surest mistakes as pictures.\n"
+      "The page is one file that loads nothing: it can be sent, printed and read on a phone. For up to four "
+      "runs, the newest checkpoint is evaluated on the test set: confusion matrix, precision and recall of "
+      "each class, the 36 surest mistakes as pictures.\n"
       "Examples:\n"
       "  lockstep report runs/mnist\n"
       "  lockstep report runs/mnist runs/mnist-2 -o both.html\n"

@@ -70,9 +70,9 @@ void add_train_command(CLI::App& app, Action& action) {
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
       "  lockstep train JOB.yaml parallel.backend=thread parallel.ranks=3\n\n"
-      "The run is in runs/JOB, or in run.dir. The same command resumes it, on any\n"
-      "number of ranks, or begins runs/JOB-2 if it is finished or would have other\n"
-      "weights. Ctrl-C or SIGTERM saves and stops (exit code 75).\n\n"
+      "The run is in runs/JOB, or in run.dir. The same command resumes it, on any number of ranks, or begins "
+      "runs/JOB-2 if it is finished or would have other weights. Ctrl-C or SIGTERM saves and stops (exit "
+      "code 75).\n\n"
       "Keys of a job:\n"
       "  lockstep help keys                  all; a section: help train.optimizer\n"
       "  lockstep help train.optimizer.lr    one of them");
@@ -113,15 +113,12 @@ bool is_on_gpu(const Job& job) {
   return device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
 }
 
-std::string memory_text(const Job& job, const Network& network, const SetOutline& data) {
-  const bool on_gpu = is_on_gpu(job);
-  const TrainingMemory memory = training_memory(job, network, sizes_of(job, data), on_gpu, /*ranks=*/1);
+std::string memory_text(const TrainingMemory& memory, bool on_gpu) {
   std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
   if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
-  if (const FreeMemory free = free_memory(); memory.host.total() > free.bytes) {
+  if (const FreeMemory free = free_memory(); memory.host.total() > free.bytes)
     text += fmt::format("\n{} leaves {}: training would be refused here", free.limited_by,
                         format_memory(free.bytes));
-  }
   return text;
 }
 
@@ -133,13 +130,10 @@ std::string launch_text(const Job& job) {
                      std::ceil(job.parallel.timeout_seconds));
 }
 
-constexpr int kValidateFormat = 1;
-
-nlohmann::ordered_json job_json(const Job& job, const Network& network, const SetOutline& data) {
+nlohmann::ordered_json job_json(const Job& job, const Network& network, const DataSizes& sizes,
+                                const TrainingMemory& memory) {
   const bool on_gpu = is_on_gpu(job);
-  const DataSizes sizes = sizes_of(job, data);
-  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
-  return {{"format", kValidateFormat},
+  return {{"format", 1},
           {"job", texts_of_keys(job)},
           {"model", network.name()},
           {"parameters", network.parameters().size},
@@ -192,17 +186,20 @@ int validate(const ValidateOptions& options) {
   const SetOutline data = outline_of(dataset_options(job));
   const auto network = Network::load(job.model, data.shape, data.classes, job.train.precision);
   if (for_launch) return 0;
+  const bool on_gpu = is_on_gpu(job);
   with_places(job, [&] {
     require_patterns_that_match(job.train, network.parameters());
-    if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
+    if (on_gpu) require_no_cuts_in_micro_batches(job, network);
   });
+  const DataSizes sizes = sizes_of(job, data);
   if (const std::int64_t batch = job.data.global_batch; job.data.per_rank_batch == 0)
-    require_traced_steps(job, steps_asked(job, (sizes_of(job, data).train_samples + batch - 1) / batch));
+    require_traced_steps(job, steps_asked(job, (sizes.train_samples + batch - 1) / batch));
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
   if (duplicates) say_duplicates(*duplicates);
+  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
   if (json) {
-    auto facts = job_json(job, network, data);
+    auto facts = job_json(job, network, sizes, memory);
     if (duplicates) facts["duplicates"] = duplicates_json(*duplicates);
     print("{}\n", json_text_in_ascii(facts));
     return 0;
@@ -213,9 +210,9 @@ int validate(const ValidateOptions& options) {
     remarks += fmt::format("data: {} in two halves, {} under two labels\n",
                            counted(duplicates->test + duplicates->validation, "sample"),
                            with_thousands(duplicates->under_two_labels));
-  for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
+  for (const std::string& line : batch_remarks(job, sizes.train_samples, on_gpu))
     remarks += "note: " + line + "\n";
-  print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
+  print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(memory, on_gpu), remarks,
         sheet, path);
   return 0;
 }
@@ -223,10 +220,10 @@ int validate(const ValidateOptions& options) {
 }  // namespace
 
 void add_validate_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("validate",
-                                     "Check a job file and its model, with the shapes of the set as it is "
-                                     "published (of your own: as the files "
-                                     "say); print both in full, and the memory that training takes");
+  auto* command = app.add_subcommand(
+      "validate",
+      "Check a job file and its model, with the shapes of the set as it is published (of your own: as the "
+      "files say); print both in full, and the memory that training takes");
   auto options = std::make_shared<ValidateOptions>();
   command->add_option("job", options->path, "Job file")->required();
   command->add_option("overrides", options->overrides, "key=value, in place of what the file says");
@@ -237,10 +234,9 @@ void add_validate_command(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
   command
-      ->add_flag(
-          "--data", options->data,
-          "Read the set, too: warn of samples that are in two of its halves, and of equal ones under two "
-          "labels")
+      ->add_flag("--data", options->data,
+                 "Read the set, too: warn of samples that are in two of its halves, and of equal ones under "
+                 "two labels")
       ->excludes(launch);
   command
       ->add_option("--pictures", options->pictures,
@@ -259,7 +255,6 @@ void add_prove_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("prove", "Replay steps of a run and check its recorded results");
   auto options = std::make_shared<ProveOptions>();
   auto steps = std::make_shared<std::string>();
-  auto ranks = std::make_shared<int>(0);
   command->add_option("run", options->run, "A run directory, with its trail.bin")->required();
   auto* range =
       command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
@@ -273,7 +268,7 @@ void add_prove_command(CLI::App& app, Action& action) {
   command->add_option(
       "--data", options->data,
       "The directory that holds its data; default where the run had them, then as data.root=auto");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--json", options->json, kJsonHelp);
   add_parallel_options(*command, options->parallel);
   auto kernels = std::make_shared<std::string>(spelt(Kernels::kNative));
   command->add_option("--kernels", *kernels, "On a GPU: native or vendor, as parallel.kernels")
@@ -284,33 +279,28 @@ void add_prove_command(CLI::App& app, Action& action) {
                    "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
       ->check(CLI::Range(1e-3, 1e9))
       ->capture_default_str();
-  command->add_option("--ranks", *ranks, "Ranks as threads of this process, without mpirun")
+  command->add_option("--ranks", options->parallel.ranks, "Ranks as threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
   command->footer(
-      "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
-      "more ranks than intervals; any number of them, on any machine, gives the same result.\n\n"
-      "Losses, accuracies and the hash of metrics.jsonl, and the labels and sums of manifests, are\n"
-      "compared with the results of the replayed steps.\n\n"
-      "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that\n"
-      "differs is named, with what differs in it and the likely cause; 2 usage, 65 the data found\n"
-      "are not those of the run, or its trail cannot be read, 66 there is no trail, or nothing to\n"
-      "start from, for some of the steps, 69 some were computed with another arithmetic, 71 a rank\n"
-      "was lost.\n"
+      "Ranks take the intervals between checkpoints in turns, or share one where there are more ranks than "
+      "intervals; any number of them, on any machine, gives the same result.\n\n"
+      "Losses, accuracies and the hash of metrics.jsonl, and the labels and sums of manifests, are compared "
+      "with the results of the replayed steps.\n\n"
+      "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that differs is "
+      "named, with what differs in it and the likely cause; 2 usage, 65 the data found are not those of the "
+      "run, or its trail cannot be read, 66 there is no trail, or nothing to start from, for some of the "
+      "steps, 69 some were computed with another arithmetic, 71 a rank was lost.\n"
       "Examples:\n"
       "  lockstep prove runs/mnist\n"
       "  lockstep prove runs/mnist --steps 400..800\n"
       "  mpirun -np 8 lockstep prove runs/mnist --sample 100");
   command->callback([=, &action] {
     action = [=] {
-      ProveOptions chosen = *options;
-      if (*kernels == spelt(Kernels::kVendor)) chosen.parallel.kernels = Kernels::kVendor;
-      chosen.question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
-      if (seed->count() == 0) chosen.question.seed = std::random_device()();
-      if (*ranks > 0) {
-        chosen.parallel.backend = "thread";
-        chosen.parallel.ranks = *ranks;
-      }
-      return prove(chosen);
+      if (*kernels == spelt(Kernels::kVendor)) options->parallel.kernels = Kernels::kVendor;
+      options->question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
+      if (seed->count() == 0) options->question.seed = std::random_device()();
+      if (options->parallel.ranks > 0) options->parallel.backend = "thread";
+      return prove(*options);
     };
   });
 }

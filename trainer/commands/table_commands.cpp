@@ -148,10 +148,9 @@ void add_table_options(CLI::App& command, TableOptions& table) {
 
 void add_recipe_options(CLI::App& command, TableOptions& table) {
   command
-      .add_option(
-          "--one-hot", table.one_hot,
-          "For text: a column of words, by name or by number from 1, of which each value becomes a column "
-          "of 0 and 1, called COLUMN=VALUE; may be given again")
+      .add_option("--one-hot", table.one_hot,
+                  "For text: a column of words, by name or by number from 1, of which each value becomes a "
+                  "column of 0 and 1, called COLUMN=VALUE; may be given again")
       ->allow_extra_args(false);
   command
       .add_option_function<std::string>(
@@ -161,9 +160,9 @@ void add_recipe_options(CLI::App& command, TableOptions& table) {
                             : answer == "median" ? MissingCells::kMedian
                                                  : MissingCells::kDropped;
           },
-          "For text: treatment of empty cells, and of NA, NaN, null, None and ?: the mean or median of "
-          "their column in the training half, which predict takes, too; drop leaves their rows out; default: "
-          "they are refused")
+          "For text: treatment of empty cells, and of NA, NaN, null, None and ?: the mean or median of their "
+          "column in the training half, which predict takes, too; drop leaves their rows out; default: they "
+          "are refused")
       ->check(CLI::IsMember({"mean", "median", "drop"}));
 }
 
@@ -203,34 +202,33 @@ nlohmann::ordered_json duplicates_json(const Duplicates& found) {
 }
 
 void say_duplicates(const Duplicates& found) {
-  for (const auto& [count, half] : {std::pair{found.test, "test"}, {found.validation, "validation"}})
+  for (const auto& [count, thing] :
+       {std::pair{found.test, "test sample"}, {found.validation, "validation sample"}})
     if (count > 0)
-      print_error(fmt::format("warning: {} in the training half, too: accuracy looks better than it is",
-                              count == 1 ? fmt::format("1 {} sample is", half)
-                                         : fmt::format("{} {} samples are", with_thousands(count), half)));
+      print_error(fmt::format("warning: {} {} in the training half, too: accuracy looks better than it is",
+                              counted(count, thing), count == 1 ? "is" : "are"));
   for (const std::string& example : found.of_parts) print_error("  " + example);
   if (found.under_two_labels > 0)
-    print_error(fmt::format("warning: {} under two labels",
-                            found.under_two_labels == 1
-                                ? "1 sample is"
-                                : with_thousands(found.under_two_labels) + " samples are"));
+    print_error(fmt::format("warning: {} {} under two labels", counted(found.under_two_labels, "sample"),
+                            found.under_two_labels == 1 ? "is" : "are"));
   for (const std::string& example : found.of_labels) print_error("  " + example);
 }
 
-Duplicates duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
-  return find_duplicates(load_dataset({.set = set,
-                                       .root = directory,
-                                       .mean = {0},
-                                       .std = {1},
-                                       .validation = {.is_files = has_validation_half}}));
+Duplicates say_duplicates_in(const std::string& set, const std::string& directory, bool has_validation_half) {
+  Duplicates found = find_duplicates(load_dataset({.set = set,
+                                                   .root = directory,
+                                                   .mean = {0},
+                                                   .std = {1},
+                                                   .validation = {.is_files = has_validation_half}}));
+  say_duplicates(found);
+  return found;
 }
 
 namespace {
 
 int say_conversion(const TableConversionOptions& options, const TableConversion& done, const PartSizes& sizes,
                    const std::string& set, bool json) {
-  const Duplicates duplicates = duplicates_in(set, options.to, sizes.validation > 0);
-  say_duplicates(duplicates);
+  const Duplicates duplicates = say_duplicates_in(set, options.to, sizes.validation > 0);
   if (json) {
     print("{}\n", json_text_in_ascii(json_of(options, done, sizes, duplicates)));
     return 0;

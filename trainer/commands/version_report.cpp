@@ -47,9 +47,9 @@ std::string jobs_folder() {
 }
 
 /// "ready", or why it cannot be loaded.
-std::string plugin_state(const Plugin& plugin, const std::string& symbol) {
+std::string plugin_state(const char* name, const char* needs, const char* symbol) {
   return or_why_not([&] {
-    plugin_symbol(plugin, symbol);
+    plugin_symbol({.name = name, .needs = needs, .otherwise = "do without it"}, symbol);
     return std::string("ready");
   });
 }
@@ -89,24 +89,19 @@ struct VersionFact {
 
 std::vector<VersionFact> version_facts() {
   const BuildFacts build = build_facts();
-  return {
-      {"commit", "commit", build.commit},
-      {"compiler", "compiler", build.compiler},
-      {"flags", "flags", build.flags},
-      {"GPU kernels", "gpu_kernels", build.gpu},
-      {"MPI", "mpi", or_why_not(mpi_library)},
-      {"processor", "simd", {{"in_use", cpu::simd_name()}, {"choices", cpu::simd_choices()}}},
-      {"CUDA", "cuda", or_why_not([] { return cuda::platform().versions(); })},
-      {"NCCL", "nccl",
-       plugin_state({.name = "lockstep_nccl", .needs = "NCCL", .otherwise = "do without it"},
-                    "lockstep_nccl_shares_gpus")},
-      {"cuDNN", "cudnn",
-       plugin_state({.name = "lockstep_vendor", .needs = "cuDNN and cuBLAS", .otherwise = "do without it"},
-                    "lockstep_make_vendor_ops")},
-      {"loaded", "gpu_libraries", gpu_libraries()},  // after the plugins, which load them
-      {"program", "program", program_path()},
-      {"models", "models", or_why_not([] { return fs::path(find_model("net")).parent_path().string(); })},
-      {"jobs", "jobs", jobs_folder()}};
+  return {{"commit", "commit", build.commit},
+          {"compiler", "compiler", build.compiler},
+          {"flags", "flags", build.flags},
+          {"GPU kernels", "gpu_kernels", build.gpu},
+          {"MPI", "mpi", or_why_not(mpi_library)},
+          {"processor", "simd", {{"in_use", cpu::simd_name()}, {"choices", cpu::simd_choices()}}},
+          {"CUDA", "cuda", or_why_not([] { return cuda::platform().versions(); })},
+          {"NCCL", "nccl", plugin_state("lockstep_nccl", "NCCL", "lockstep_nccl_shares_gpus")},
+          {"cuDNN", "cudnn", plugin_state("lockstep_vendor", "cuDNN and cuBLAS", "lockstep_make_vendor_ops")},
+          {"loaded", "gpu_libraries", gpu_libraries()},  // after the plugins, which load them
+          {"program", "program", program_path()},
+          {"models", "models", or_why_not([] { return fs::path(find_model("net")).parent_path().string(); })},
+          {"jobs", "jobs", jobs_folder()}};
 }
 
 std::string text_of(const nlohmann::ordered_json& value) {

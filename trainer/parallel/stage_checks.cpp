@@ -36,7 +36,7 @@ void StageChecks::throw_wrong_sums_of_a_stage(std::int64_t step) {
   std::optional<WrongNumbers> mine;
   try {
     if (const auto error = std::exchange(sums_differ_, {}))
-      throw_wrong_sums(parts_.replicas, *error, step, {parts_.held.layout, parts_.setup.processor});
+      throw_wrong_sums(parts_.replicas, *error, step, parts_.held.layout, parts_.setup.processor);
   } catch (const WrongRankError& error) {
     mine = error.numbers();
   }

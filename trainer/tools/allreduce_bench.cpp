@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -25,21 +24,18 @@
 #include <utility>
 
 namespace lockstep::bench {
+namespace {
 
 // The buffers that `bench allreduce` sums: the same operations on host memory and on device memory.
 
 /// Out of place, the sums of `source` end up in `result`; in place, those of `result`.
 enum class InPlace { kNo, kYes };
 
-struct Repetitions {
-  int warmup = 0, timed = 1;
-};
-
 /// The median of what `timed` returns, after the warm-up. All ranks start each repetition together.
-inline double median_seconds(Communicator& comm, const Repetitions& repetitions,
-                             const std::function<double()>& timed) {
+double median_seconds(Communicator& comm, const AllreduceOptions& options,
+                      const std::function<double()>& timed) {
   std::vector<double> times;
-  for (int i = -repetitions.warmup; i < repetitions.timed; ++i) {
+  for (int i = -options.warmup; i < options.iterations; ++i) {
     comm.barrier();
     const double seconds = timed();
     if (i >= 0) times.push_back(seconds);
@@ -47,11 +43,14 @@ inline double median_seconds(Communicator& comm, const Repetitions& repetitions,
   return median(std::move(times));
 }
 
-/// How long `action` takes by this host's clock.
-inline double host_seconds(const std::function<void()>& action) {
-  const auto start = Clock::now();
-  action();
-  return seconds_since(start);
+/// By this host's clock.
+template <typename Buffer>
+double host_seconds(Communicator& comm, const AllreduceOptions& options, Buffer& buffer, InPlace in_place) {
+  return median_seconds(comm, options, [&] {
+    const auto start = Clock::now();
+    buffer.all_reduce(in_place);
+    return seconds_since(start);
+  });
 }
 
 /// On the host, over the communicator itself, which sums in place: out of place is a copy before that.
@@ -65,11 +64,11 @@ class HostBuffer {
   }
   const std::vector<T>& values() const { return result_; }
   void all_reduce(InPlace in_place) {
-    if (in_place == InPlace::kNo) std::copy(source_.begin(), source_.end(), result_.begin());
+    if (in_place == InPlace::kNo) std::ranges::copy(source_, result_.begin());
     comm_.all_reduce(std::span<T>(result_));
   }
-  double seconds(InPlace in_place, const Repetitions& repetitions) {
-    return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(in_place); }); });
+  double seconds(InPlace in_place, const AllreduceOptions& options) {
+    return host_seconds(comm_, options, *this, in_place);
   }
 
  private:
@@ -106,12 +105,10 @@ class BufferOnDevice {
     wait_until_here();
   }
   /// Time of one all-reduce.
-  double seconds(InPlace in_place, const Repetitions& repetitions) {
-    if (!all_reduce_.on_stream()) {
-      return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(in_place); }); });
-    }
+  double seconds(InPlace in_place, const AllreduceOptions& options) {
+    if (!all_reduce_.on_stream()) return host_seconds(comm_, options, *this, in_place);
     capture(in_place);
-    return median_seconds(comm_, repetitions, [&] { return graph_seconds() / kPerGraph; });
+    return median_seconds(comm_, options, [&] { return graph_seconds() / kPerGraph; });
   }
 
  private:
@@ -149,8 +146,6 @@ class BufferOnDevice {
   std::unique_ptr<Graph> graph_;
 };
 
-namespace {
-
 /// Small integers, so that fp32 sums are exact and every element can be checked.
 template <typename T>
 std::vector<T> terms(std::size_t count, int rank) {
@@ -163,9 +158,8 @@ template <typename T>
 std::int64_t count_wrong(std::span<const T> sums, int ranks) {
   const int rank_sum = ranks * (ranks - 1) / 2;
   std::int64_t wrong = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
+  for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != static_cast<T>(static_cast<int>(i % 251) * ranks + rank_sum)) ++wrong;
-  }
   return wrong;
 }
 
@@ -176,9 +170,9 @@ std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vecto
   buffer.load(mine, in_place);
   comm.barrier();
   buffer.all_reduce(in_place);
-  std::array<std::int64_t, 1> wrong{count_wrong(std::span<const T>(buffer.values()), comm.size())};
-  comm.all_reduce(std::span<std::int64_t>(wrong));
-  return wrong[0];
+  std::int64_t wrong = count_wrong<T>(buffer.values(), comm.size());
+  comm.all_reduce(std::span(&wrong, 1));
+  return wrong;
 }
 
 /// Checked before and after it is timed.
@@ -187,7 +181,7 @@ AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buf
                         const std::vector<T>& mine, InPlace in_place) {
   AllreduceResult result;
   result.wrong = wrong_elements(comm, buffer, mine, in_place);
-  result.seconds = buffer.seconds(in_place, {options.warmup, options.iterations});
+  result.seconds = buffer.seconds(in_place, options);
   result.wrong += wrong_elements(comm, buffer, mine, in_place);
   return result;
 }
@@ -233,10 +227,14 @@ class Rows {
     std::vector<T> mine;
     decltype(make.template operator()<T>(std::size_t{})) buffer;
     agree(comm_, [&] {
-      get_memory(bytes, [&] {
+      try {
         mine = terms<T>(bytes / sizeof(T), comm_.rank());
         buffer = make.template operator()<T>(mine.size());
-      });
+      } catch (const std::bad_alloc&) {
+        throw DeviceError(fmt::format(
+            "there is too little memory for buffers of {} bytes on every rank; use a smaller --max-bytes",
+            bytes));
+      }
     });
     return run_leaking_on_peer_loss(std::move(buffer), [&](auto& made) {
       AllreduceRow row{mine.size() * sizeof(T), mine.size(), type, {}, {}};
@@ -245,15 +243,6 @@ class Rows {
       say({table_.row(row)});
       return row.out_of_place.wrong + row.in_place.wrong;
     });
-  }
-  static void get_memory(std::size_t bytes, const std::function<void()>& allocate) {
-    try {
-      allocate();
-    } catch (const std::bad_alloc&) {
-      throw DeviceError(fmt::format(
-          "there is too little memory for buffers of {} bytes on every rank; use a smaller --max-bytes",
-          bytes));
-    }
   }
   void say(const std::vector<std::string>& lines) const {
     if (comm_.rank() != 0 || options_.json) return;

@@ -59,8 +59,7 @@ std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options
 /// @param options  of which device and backend count: what carries the numbers. With a device those of the allreduce
 ///                 are in its memory, all others in the host's
 /// @throws AgreedError, PeerLostError  as bench_allreduce()
-void show_allreduce(Communicator& comm, const AllreduceOptions& options,
-                    const Platform& gpus = cuda::platform());
+void show_allreduce(Communicator& comm, const AllreduceOptions& options);
 
 // The table of `bench allreduce`: the columns of nccl-tests, in 80 of a terminal's. (Theirs are 120 wide; what says
 // the same in every row, redop and root, is in the title.)
@@ -94,8 +93,7 @@ class AllreduceTable {
   std::string half(const AllreduceRow& row, const AllreduceResult& result);
 
   int ranks_;
-  double bus_bandwidths_ = 0;  ///< bytes a second, added up
-  int results_ = 0;
+  double bus_bandwidths_ = 0;  ///< bytes a second, added up over both halves of all rows
   std::int64_t wrong_ = 0;
   std::vector<AllreduceRow> rows_;
 };

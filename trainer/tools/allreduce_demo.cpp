@@ -115,8 +115,8 @@ void show(Communicator& comm, const AllReduceNumbers& all_reduce) {
 
 }  // namespace
 
-void show_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
-  const Platform* platform = platform_of(options, gpus);
+void show_allreduce(Communicator& comm, const AllreduceOptions& options) {
+  const Platform* platform = platform_of(options, cuda::platform());
   if (platform == nullptr) {
     require_host_backend(comm, options);
     return show(comm, [&](Numbers& data) { comm.all_reduce(std::span(data)); });

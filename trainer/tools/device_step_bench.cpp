@@ -26,103 +26,63 @@ namespace lockstep::bench {
 namespace {
 
 /// One way to run the job's steps, and what its turns took.
-class Candidate {
- public:
-  Candidate(std::string label, Job job, Communicator& comm, JobSetup setup)
-      : label_(std::move(label)),
-        job_(std::move(job)),
-        setup_(std::move(setup)),
-        strategy_(make_data_parallel(setup_, comm)) {
-    check_ranks(*strategy_, setup_, comm);
-    setup_.network.initialise(job_.train.seed, strategy_->whole_state().weights, job_.train.initial_scale);
-    strategy_->distribute();
-    const DistributedSampler& sampler = strategy_->sampler();
+struct Candidate {
+  Candidate(std::string name, const Job& job, Communicator& comm, JobSetup made)
+      : label(std::move(name)), setup(std::move(made)), strategy(make_data_parallel(setup, comm)) {
+    check_ranks(*strategy, setup, comm);
+    setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
+    strategy->distribute();
+    const DistributedSampler& sampler = strategy->sampler();
     const std::int64_t steps = sampler.steps_per_epoch();
-    full_steps_ = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
+    full_steps = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
   }
 
   /// Runs the next full-batch steps; their time includes the waiting for the last of them.
   void turn(std::int64_t steps) {
-    const double queued = strategy_->times().queueing;
+    const double queued = strategy->times().queueing;
     const auto start = Clock::now();
     for (std::int64_t left = steps; left > 0;) {
-      const std::int64_t in_epoch = step_ % full_steps_;
-      const std::int64_t count = std::min({left, strategy_->longest_series(), full_steps_ - in_epoch});
-      strategy_->run({step_ / full_steps_, in_epoch, step_}, count, false);
-      step_ += count;
+      const std::int64_t in_epoch = step % full_steps;
+      const std::int64_t count = std::min({left, strategy->longest_series(), full_steps - in_epoch});
+      strategy->run({step / full_steps, in_epoch, step}, count, false);
+      step += count;
       left -= count;
     }
     const double total = seconds_since(start);
-    seconds_.push_back(total / static_cast<double>(steps));
-    queueing_.push_back((strategy_->times().queueing - queued) / static_cast<double>(steps));
+    seconds.push_back(total / static_cast<double>(steps));
+    queueing.push_back((strategy->times().queueing - queued) / static_cast<double>(steps));
   }
 
-  void forget_turns() {
-    seconds_.clear();
-    queueing_.clear();
-  }
-
-  void print() const {
-    const double seconds = median(seconds_);
-    const double samples = static_cast<double>(strategy_->sampler().batch_samples(0));
-    lockstep::print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", label_, seconds * 1e6,
-                    median(queueing_) * 1e6, with_thousands(static_cast<std::int64_t>(samples / seconds)),
-                    setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
-  }
-
-  nlohmann::ordered_json json() const {
-    const double seconds = median(seconds_);
-    const double samples = static_cast<double>(strategy_->sampler().batch_samples(0));
-    return {{"way", label_},
-            {"seconds", seconds},
-            {"host_seconds", median(queueing_)},
-            {"samples_per_second", samples / seconds},
-            {"flops", setup_.network.training_flops_per_sample() * samples / seconds}};
-  }
-
-  const JobSetup& setup() const { return setup_; }
-
- private:
-  std::string label_;
-  Job job_;
-  JobSetup setup_;
-  std::unique_ptr<ParallelStrategy> strategy_;
-  std::int64_t full_steps_ = 0, step_ = 0;
-  std::vector<double> seconds_, queueing_;
+  std::string label;
+  JobSetup setup;
+  std::unique_ptr<ParallelStrategy> strategy;
+  std::int64_t full_steps = 0, step = 0;
+  std::vector<double> seconds, queueing;  ///< a step, in each turn
 };
+
+nlohmann::ordered_json json_of(const Candidate& candidate) {
+  const double seconds = median(candidate.seconds);
+  const double samples = static_cast<double>(candidate.strategy->sampler().batch_samples(0));
+  return {{"way", candidate.label},
+          {"seconds", seconds},
+          {"host_seconds", median(candidate.queueing)},
+          {"samples_per_second", samples / seconds},
+          {"flops", candidate.setup.network.training_flops_per_sample() * samples / seconds}};
+}
+
+/// A way of the JSON as a row.
+void print_way(const nlohmann::ordered_json& way) {
+  const auto number = [&](const char* name) { return way[name].get<double>(); };
+  print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", way["way"].get<std::string>(),
+        number("seconds") * 1e6, number("host_seconds") * 1e6,
+        with_thousands(static_cast<std::int64_t>(number("samples_per_second"))), number("flops") * 1e-9);
+}
 
 /// The job with one key changed.
 template <class Section, typename Value>
 Job with(Job job, Value Section::*key, Value value) {
   job.parallel.*key = value;
   return job;
-}
-
-/// A way that may not be there (cuDNN is not installed): then it is left out, with the reason.
-void add_if_possible(std::list<Candidate>& candidates, const std::string& label, const Job& job,
-                     Communicator& comm, const DatasetFuture& data, bool quiet) {
-  try {
-    candidates.emplace_back(label, job, comm, set_up(job, comm, data));
-  } catch (const AgreedError& error) {
-    if (comm.rank() == 0 && !quiet) lockstep::print("without {}: {}\n", label, error.what());
-  }
-}
-
-void print_json(const std::list<Candidate>& candidates, const Communicator& comm, const Job& job) {
-  const JobSetup& first = candidates.front().setup();
-  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
-  for (const Candidate& candidate : candidates) ways.push_back(candidate.json());
-  const nlohmann::ordered_json object = {{"format", kBenchFormat},
-                                         {"bench", "step"},
-                                         {"model", first.network.name()},
-                                         {"parameters", first.network.parameters().size},
-                                         {"flops_per_sample", first.network.training_flops_per_sample()},
-                                         {"global_batch", job.data.global_batch},
-                                         {"grain", job.parallel.grain},
-                                         {"ranks", comm.size()},
-                                         {"device", first.device.description},
-                                         {"ways", ways}};
-  lockstep::print("{}\n", json_text_in_ascii(object));
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
@@ -134,12 +94,15 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
                           std::move(setup));
   add("native, no graph", with(job, &ParallelSection::graph, GraphUse::kOff));
   add("determinism off", with(job, &ParallelSection::determinism, Determinism::kOff));
-  add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, Kernels::kVendor), comm,
-                  data, options.json);
+  try {
+    add("vendor, graph", with(job, &ParallelSection::kernels, Kernels::kVendor));
+  } catch (const AgreedError& error) {  // cuDNN may not be installed
+    if (comm.rank() == 0 && !options.json) print("without vendor, graph: {}\n", error.what());
+  }
 
   for (Candidate& candidate : candidates) {
     candidate.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures
-    candidate.forget_turns();
+    candidate.seconds.clear(), candidate.queueing.clear();
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (Candidate& candidate : candidates) {
@@ -149,16 +112,27 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   }
   if (comm.rank() != 0) return;
 
-  const JobSetup& first = candidates.front().setup();
-  if (options.json) return print_json(candidates, comm, job);
-  lockstep::print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", first.network.name(),
-                  counted(first.network.parameters().size, "parameter"),
-                  first.network.training_flops_per_sample() * 1e-6, job.data.global_batch,
-                  job.parallel.grain);
-  lockstep::print("{}, {}; {}\n\n", counted(comm.size(), "rank"), first.device.description,
-                  first.device.communication);
-  lockstep::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
-  for (const Candidate& candidate : candidates) candidate.print();
+  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
+  for (const Candidate& candidate : candidates) ways.push_back(json_of(candidate));
+  const Network& network = candidates.front().setup.network;
+  const DeviceChoice& device = candidates.front().setup.device;
+  if (options.json)
+    return print("{}\n", json_text_in_ascii({{"format", kBenchFormat},
+                                             {"bench", "step"},
+                                             {"model", network.name()},
+                                             {"parameters", network.parameters().size},
+                                             {"flops_per_sample", network.training_flops_per_sample()},
+                                             {"global_batch", job.data.global_batch},
+                                             {"grain", job.parallel.grain},
+                                             {"ranks", comm.size()},
+                                             {"device", device.description},
+                                             {"ways", ways}}));
+  print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+        counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
+        job.data.global_batch, job.parallel.grain);
+  print("{}, {}; {}\n\n", counted(comm.size(), "rank"), device.description, device.communication);
+  print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
+  for (const auto& way : ways) print_way(way);
 }
 
 }  // namespace

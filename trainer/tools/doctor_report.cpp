@@ -31,29 +31,14 @@ std::string versions(const RankView& view) {
   return text;
 }
 
-std::vector<std::string> row_of(const RankView& view) {
-  return {std::to_string(view.rank),
-          view.host,
-          std::to_string(view.local_rank),
-          view.device.description,
-          place(view),
-          format_memory(view.free_bytes) + " free",
-          versions(view)};
-}
-
 /// One rank's share of an all-reduce crosses the wire twice, less its own part.
-double bus_bytes_per_second(const Diagnosis& diagnosis) {
-  const LatencyPoint& last = diagnosis.all_reduce.back();
-  const auto ranks = static_cast<double>(diagnosis.ranks.size());
-  return 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
-}
-
 std::string probe_line(const Diagnosis& diagnosis) {
   if (diagnosis.all_reduce.empty()) return "";
-  const auto& points = diagnosis.all_reduce;
-  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n",
-                     points.front().seconds * 1e6, format_memory(points.front().bytes),
-                     bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
+  const LatencyPoint &first = diagnosis.all_reduce.front(), &last = diagnosis.all_reduce.back();
+  const auto ranks = static_cast<double>(diagnosis.ranks.size());
+  const double bus = 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
+  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n", first.seconds * 1e6,
+                     format_memory(first.bytes), bus / 1e9, format_memory(last.bytes));
 }
 
 /// Settings of rank 0; --json has all others that differ.
@@ -65,8 +50,7 @@ std::string settings_lines(const Diagnosis& diagnosis) {
 }
 
 std::string mark(bool good, bool unicode) {
-  if (unicode) return good ? "\u2713" : "\u2717";
-  return good ? "ok" : "!!";
+  return unicode ? good ? "\u2713" : "\u2717" : good ? "ok" : "!!";
 }
 
 std::string finding_lines(const Finding& finding, bool unicode) {
@@ -104,9 +88,11 @@ ordered_json json_of(const Finding& finding) {
 }  // namespace
 
 std::string to_text(const Diagnosis& diagnosis, bool unicode) {
-  if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
   TableRows rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
-  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
+  for (const RankView& view : diagnosis.ranks)
+    rows.push_back({std::to_string(view.rank), view.host, std::to_string(view.local_rank),
+                    view.device.description, place(view), format_memory(view.free_bytes) + " free",
+                    versions(view)});
   return align_columns(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
          check_lines(diagnosis, unicode);
 }
@@ -165,12 +151,11 @@ const std::array kMessages{
             {"limit on number of pipes a process can open was reached", "Too many open files"},
             "mpirun, or a rank, may not open so many files: mpirun needs four for each rank that it starts",
             "raise the limit before mpirun: ulimit -S -n \"$(ulimit -H -n)\"; launch/run does so"},
-    Message{
-        "ssh-login",
-        {"Permission denied (publickey", "Host key verification failed", "password:"},
-        "ssh to another host asks for something",
-        "ssh-keygen && ssh-copy-id HOST; 'ssh -o BatchMode=yes HOST true' must work silently from the first "
-        "host"},
+    Message{"ssh-login",
+            {"Permission denied (publickey", "Host key verification failed", "password:"},
+            "ssh to another host asks for something",
+            "ssh-keygen && ssh-copy-id HOST; 'ssh -o BatchMode=yes HOST true' must work silently from the "
+            "first host"},
     Message{
         "host-name",
         {"Could not resolve hostname", "Name or service not known", "Temporary failure in name resolution"},
@@ -190,13 +175,12 @@ const std::array kMessages{
             "mpirun could not start its daemon on another host",
             "ssh's own line names the host; 'ssh -o BatchMode=yes HOST true' must work silently, and then "
             "'mpirun --host HOST hostname'"},
-    Message{
-        "ports",
-        {"process failed to connect back", "unable to complete a connection", "TCP connection request",
-         "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
-        "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
-        "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, or "
-        "bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
+    Message{"ports",
+            {"process failed to connect back", "unable to complete a connection", "TCP connection request",
+             "Unable to connect to the peer", "unable to reach each other", "but cannot reach each other"},
+            "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
+            "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, "
+            "or bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
     Message{"process-vm-readv",
             {"Read -1, expected"},
             "ranks may not read each other's memory (process_vm_readv)",
@@ -211,12 +195,11 @@ const std::array kMessages{
             "the launcher outside and the MPI inside (of a container, or of the build) do not speak to each "
             "other",
             "use the same MPI on both sides: build against the host's, or run mpirun inside the container"},
-    Message{
-        "killed",
-        {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
-        "a rank was killed: by hand, or by the kernel because memory ran out",
-        "lockstep doctor says whether this container or job has killed for memory; raise its limit, or start "
-        "fewer ranks a host"},
+    Message{"killed",
+            {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
+            "a rank was killed: by hand, or by the kernel because memory ran out",
+            "lockstep doctor says whether this container or job has killed for memory; raise its limit, or "
+            "start fewer ranks a host"},
     Message{"shm",
             {"there is not enough space for", "shared-memory backing file"},
             "shared memory is used up",

@@ -49,10 +49,9 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
     ListedHost host;
     if (!(words >> host.name)) continue;
     if (!is_host_name(host.name))
-      throw ConfigError(
-          fmt::format("{}: {} is not a host name: letters, digits, '.', '-', '_' and ':', the first "
-                      "neither '-' nor '.'",
-                      path, quoted_text(host.name)));
+      throw ConfigError(fmt::format(
+          "{}: {} is not a host name: letters, digits, '.', '-', '_' and ':', the first neither '-' nor '.'",
+          path, quoted_text(host.name)));
     for (std::string word; words >> word;)
       if (word.starts_with(kSlots)) host.slots = slots_of(path, word);
     hosts.push_back(host);

@@ -22,28 +22,20 @@ namespace lockstep {
 std::vector<int> Prediction::ranking() const {
   std::vector<int> classes(scores.size());
   std::iota(classes.begin(), classes.end(), 0);
-  std::stable_sort(classes.begin(), classes.end(),
-                   [&](int a, int b) { return at(scores, a) > at(scores, b); });
+  std::ranges::stable_sort(classes, [&](int a, int b) { return at(scores, a) > at(scores, b); });
   return classes;
 }
 
-namespace {
-
-bool is_sure(LossKind loss, const std::vector<float>& scores, std::size_t best) {
-  if (are_probabilities(loss)) return scores[best] >= kSureProbability;
-  for (std::size_t c = 0; c < scores.size(); ++c)
-    if (c != best && scores[best] - scores[c] < kSureLead) return false;
-  return true;
-}
-
-}  // namespace
-
 void warn_if_unsure(Prediction& prediction, const ReportStyle& style) {
-  if (prediction.scores.size() < 2) return;
+  const std::vector<float>& scores = prediction.scores;
+  if (scores.size() < 2) return;
   const std::vector<int> ranking = prediction.ranking();
   const auto best = static_cast<std::size_t>(ranking[0]), rival = static_cast<std::size_t>(ranking[1]);
-  if (is_sure(style.loss, prediction.scores, best)) return;
-  prediction.warnings.push_back(fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
+  const bool is_sure = are_probabilities(style.loss) ? scores[best] >= kSureProbability
+                                                     : scores[best] - scores[rival] >= kSureLead;
+  if (!is_sure)
+    prediction.warnings.push_back(
+        fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
 }
 
 // Bars, one-line answers and JSON.
@@ -77,14 +69,10 @@ int width_of_names(const ReportStyle& style) {
   return std::min(width, kWidest);
 }
 
-/// Class indices that are shown.
-std::vector<int> shown(const Prediction& prediction, const ReportStyle& style, bool in_label_order) {
+/// Indices of the `top` likeliest classes, likeliest first; 0: of all.
+std::vector<int> likeliest(const Prediction& prediction, int top) {
   std::vector<int> classes = prediction.ranking();
-  if (style.top > 0) {
-    classes.resize(std::min(classes.size(), static_cast<std::size_t>(style.top)));
-  } else if (in_label_order) {
-    std::sort(classes.begin(), classes.end());
-  }
+  if (top > 0) classes.resize(std::min(classes.size(), static_cast<std::size_t>(top)));
   return classes;
 }
 
@@ -114,9 +102,10 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
     text += "  of each class by itself (binary_cross_entropy):\n";
   if (!are_probabilities(style.loss))
     text += "  outputs, no probabilities: 1 is the class, 0 another (mse):\n";
-  ReportStyle with_bars = style;
-  if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
-  for (const int c : shown(prediction, with_bars, true)) {
+  const int top = style.top == 0 && style.class_names.size() > kMostBars ? kMostBars : style.top;
+  std::vector<int> classes = likeliest(prediction, top);
+  if (top == 0) std::ranges::sort(classes);
+  for (const int c : classes) {
     const float score = at(prediction.scores, c);
     text += without_spaces_behind(fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
                                               score_text(style.loss, score), bar(score, style.unicode))) +
@@ -127,11 +116,8 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
 
 std::string line_of(const Prediction& prediction, const ReportStyle& style) {
   std::string line = picture_and_original(prediction) + ":";
-  std::vector<int> classes = prediction.ranking();
-  classes.resize(std::min(classes.size(), static_cast<std::size_t>(std::max(1, style.top))));
-  for (const int c : classes) {
+  for (const int c : likeliest(prediction, std::max(1, style.top)))
     line += fmt::format(" {} {}", name_of(c, style), score_text(style.loss, at(prediction.scores, c)));
-  }
   if (!prediction.warnings.empty())
     line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
   return line + "\n";
@@ -139,7 +125,7 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style) {
 
 std::string json_of(const Prediction& prediction, const ReportStyle& style) {
   Json top = Json::array();
-  for (const int c : shown(prediction, style, false))
+  for (const int c : likeliest(prediction, style.top))
     top.push_back({{"class", name_of(c, style)}, {key_of_score(style), at(prediction.scores, c)}});
   const int best = prediction.ranking().front();
   Json json = {{"format", kPredictionFormat}, {"picture", prediction.picture}};
@@ -171,17 +157,14 @@ std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
 }
 
 void PredictionSummary::add(const Prediction& prediction) {
+  ++pictures_;
   ++at(counts_, prediction.ranking().front());
   if (!prediction.warnings.empty()) ++unsure_;
 }
 
-std::int64_t PredictionSummary::pictures() const {
-  return std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
-}
-
 std::string PredictionSummary::to_text(const std::string& name, const ReportStyle& style) const {
-  const auto all = static_cast<double>(std::max<std::int64_t>(pictures(), 1));
-  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), style.thing), unsure_);
+  const auto all = static_cast<double>(std::max<std::int64_t>(pictures_, 1));
+  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures_, style.thing), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
     text += without_spaces_behind(fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c],
@@ -197,23 +180,15 @@ std::string PredictionSummary::to_json(const std::string& name, const ReportStyl
   for (std::size_t c = 0; c < counts_.size(); ++c) counts[style.class_names[c]] = counts_[c];
   return one_line({{"format", kPredictionFormat},
                    {"file", name},
-                   {"pictures", pictures()},
+                   {"pictures", pictures_},
                    {"not_sure", unsure_},
                    {"counts", counts}});
 }
 
 // Predictor: gathers pictures into batches and passes them forward.
 
-Predictor::Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
-
-std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pictures) {
-  std::vector<std::vector<float>> scores;
-  for (std::size_t begin = 0; begin < pictures.size(); begin += kBatch)
-    predict_batch(pictures.subspan(begin, std::min<std::size_t>(kBatch, pictures.size() - begin)), scores);
-  return scores;
-}
-
 GatherShape Predictor::gather_shape(std::size_t samples) const {
+  LOCKSTEP_CHECK(samples <= kBatch);
   const int multiple = cpu::kLanes, count = static_cast<int>(samples);
   const ImageShape& shape = model_.network.input_shape();
   return {.batch = (count + multiple - 1) / multiple * multiple,
@@ -227,16 +202,13 @@ std::vector<std::vector<float>> Predictor::predict_rows(std::vector<float> rows)
   const DatasetOptions& data = model_.data.options;
   normalise_features(rows, shape, {.mean = data.mean, .std = data.std}, "a row to predict");
   const GatherShape input = gather_shape(rows.size() / static_cast<std::size_t>(shape.features()));
-  LOCKSTEP_CHECK(input.samples <= kBatch);
   std::vector<std::int32_t> index(static_cast<std::size_t>(input.samples));
   std::iota(index.begin(), index.end(), 0);
   cpu::gather_features(input, rows.data(), index.data(), execution_.input());
-  std::vector<std::vector<float>> scores;
-  add_scores(input, scores);
-  return scores;
+  return scores_of(input);
 }
 
-void Predictor::predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores) {
+std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pictures) {
   std::vector<const std::uint8_t*> images;
   for (const Picture& picture : pictures) {
     LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
@@ -246,14 +218,15 @@ void Predictor::predict_batch(std::span<const Picture> pictures, std::vector<std
   const GatherShape input = gather_shape(pictures.size());
   const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, input.channels);
   cpu::gather_images(input, images.data(), scales.scale.data(), scales.shift.data(), execution_.input());
-  add_scores(input, scores);
+  return scores_of(input);
 }
 
-void Predictor::add_scores(const GatherShape& input, std::vector<std::vector<float>>& scores) {
+std::vector<std::vector<float>> Predictor::scores_of(const GatherShape& input) {
   const int batch = input.batch, samples = input.samples;
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
   score_classes(model_.loss, {.batch = batch, .samples = samples, .classes = classes}, logits, logits);
+  std::vector<std::vector<float>> scores;
   for (int s = 0; s < samples; ++s) {
     std::vector<float>& of_sample = scores.emplace_back();
     for (int c = 0; c < classes; ++c) of_sample.push_back(logits[c * batch + s]);
@@ -263,6 +236,7 @@ void Predictor::add_scores(const GatherShape& input, std::vector<std::vector<flo
                     "large; use an earlier checkpoint, or train again with a smaller train.optimizer.lr",
                     model_.checkpoint));
   }
+  return scores;
 }
 
 }  // namespace lockstep

@@ -76,10 +76,8 @@ class PredictionSummary {
   std::string to_json(const std::string& name, const ReportStyle& style) const;
 
  private:
-  std::int64_t pictures() const;
-
   std::vector<std::int64_t> counts_;
-  std::int64_t unsure_ = 0;
+  std::int64_t pictures_ = 0, unsure_ = 0;
 };
 
 // A trained network as `lockstep predict` uses it, on one core.
@@ -87,23 +85,20 @@ class PredictionSummary {
 class Predictor {
  public:
   /// @param model  must outlive this
-  explicit Predictor(const SavedModel& model);
-
-  /// The score of each class, for each picture. Pictures have the shape that the network was trained on.
-  std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
+  explicit Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
 
   static constexpr int kBatch = 64;
+  /// The score of each class, for each picture. At most kBatch, which have the shape that the network was trained on.
+  std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
   /// Predicts rows of a table; the network was trained on one.
   /// @param rows  [row][features] as their file has them, at most kBatch
   /// @throws DataError  a number that is too large for the run's mean and standard deviation
   std::vector<std::vector<float>> predict_rows(std::vector<float> rows);
 
  private:
-  /// At most kBatch at a time.
-  void predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores);
   GatherShape gather_shape(std::size_t samples) const;
   /// From the input of the execution.
-  void add_scores(const GatherShape& input, std::vector<std::vector<float>>& scores);
+  std::vector<std::vector<float>> scores_of(const GatherShape& input);
 
   const SavedModel& model_;
   Execution execution_;

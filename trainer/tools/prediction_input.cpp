@@ -31,23 +31,20 @@ Preparation::Preparation(const SavedModel& model, const PreparationOptions& opti
 }
 
 PreparedPicture Preparation::operator()(const Picture& picture) const {
-  check_channels(picture);
+  if (picture.channels != shape_.channels)
+    throw DataError(fmt::format(
+        "{}: {} a pixel, but the network was trained on images with {}; give it pictures like those",
+        picture.name, counted(picture.channels, "channel"), shape_.channels));
   if (picture.from_idx) return from_data_set(picture);
-  if (frame_.is_photo) return as_a_photo(picture);
+  // Ink and paper need not be told apart on photos, and the training images were only scaled, too.
+  if (frame_.is_photo)
+    return scaled(picture, polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_);
   if (raw_) return only_scaled(picture);
   PreparedPicture prepared = prepare_picture(picture, shape_.width, shape_.height, frame_, polarity_);
   if (!trained_on_light_) return prepared;
   invert(prepared.picture);
   prepared.done.emplace_back("dark on light, like the training images");
   return prepared;
-}
-
-void Preparation::check_channels(const Picture& picture) const {
-  if (picture.channels == shape_.channels) return;
-  throw DataError(
-      fmt::format("{}: {} a pixel, but the network was trained on images with {}; give it "
-                  "pictures like those",
-                  picture.name, counted(picture.channels, "channel"), shape_.channels));
 }
 
 /// Data are what they are: only --invert yes changes them.
@@ -57,12 +54,6 @@ PreparedPicture Preparation::from_data_set(const Picture& picture) const {
       scale_picture(picture, shape_.width, shape_.height, inverts ? Polarity::kDarkInk : Polarity::kLightInk);
   if (!inverts) prepared.done.emplace_back("as in the file");
   return prepared;
-}
-
-/// Ink and paper need not be told apart, and the training images were only scaled, too.
-PreparedPicture Preparation::as_a_photo(const Picture& picture) const {
-  const Polarity polarity = polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_;
-  return scaled(picture, polarity);
 }
 
 PreparedPicture Preparation::only_scaled(const Picture& picture) const {
@@ -109,18 +100,6 @@ DatasetOptions options_for(const DatasetOptions& of_run, const SampleName& name)
   return wanted;
 }
 
-Picture picture_of_sample(const Dataset& half, std::int32_t index) {
-  const ImageRows rows(half, {&index, 1});
-  Picture picture{.name = "",
-                  .width = half.shape.width,
-                  .height = half.shape.height,
-                  .channels = half.shape.channels,
-                  .from_idx = true};
-  picture.pixels.assign(rows[0].begin(), rows[0].end());
-  if (half.store != nullptr) picture.original = half.store->name_of(index);
-  return picture;
-}
-
 }  // namespace
 
 std::optional<SampleName> parse_sample_name(const std::string& text) {
@@ -158,11 +137,17 @@ SetSample SetSamples::read(const SampleName& name, const std::string& text) {
     const FeatureRows rows(half, std::span(&index, 1));
     return {.row = {rows[0].begin(), rows[0].end()}};
   }
-  SetSample sample{.picture = picture_of_sample(half, index)};
-  sample.picture.name = text;
+  const ImageRows rows(half, {&index, 1});
+  Picture picture{.name = text,
+                  .width = half.shape.width,
+                  .height = half.shape.height,
+                  .channels = half.shape.channels,
+                  .from_idx = true};
+  picture.pixels.assign(rows[0].begin(), rows[0].end());
+  if (half.store != nullptr) picture.original = half.store->name_of(index);
   if (!loaded.originals.names.empty())
-    sample.picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
-  return sample;
+    picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
+  return {.picture = std::move(picture)};
 }
 
 }  // namespace lockstep

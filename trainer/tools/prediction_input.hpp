@@ -36,9 +36,7 @@ class Preparation {
   PreparedPicture operator()(const Picture& picture) const;
 
  private:
-  void check_channels(const Picture& picture) const;
   PreparedPicture from_data_set(const Picture& picture) const;
-  PreparedPicture as_a_photo(const Picture& picture) const;
   PreparedPicture only_scaled(const Picture& picture) const;
   PreparedPicture scaled(const Picture& picture, Polarity polarity) const;
 

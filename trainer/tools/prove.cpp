@@ -34,6 +34,7 @@
 namespace lockstep {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StartPoint, step, checkpoint)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, start, last, end)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Survey, intervals, bucket_sizes)
 
 namespace {
 
@@ -62,11 +63,8 @@ DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
         fmt::format("--data: this run's set, {}, is made in memory, no directory holds it; leave --data out",
                     job.data.set));
   const std::string remembered = recorded_directory(job);
-  if (!options.data.empty()) {
-    job.data.root = options.data;
-  } else if (!remembered.empty()) {
-    job.data.root = "auto";
-  }
+  if (!options.data.empty() || !remembered.empty())
+    job.data.root = options.data.empty() ? "auto" : options.data;
   return load_in_advance(job, DataCopy::kOfHost, options.data.empty() ? remembered : "");
 }
 
@@ -80,13 +78,6 @@ std::string why_no_beginning(const Job& job) {
     return fmt::format("train.initial_weights: {}", error.what());
   }
   return fmt::format("train.initial_weights is {}, which is not there", path);
-}
-
-/// The network as the trail has it: the file that the job names may be gone, or another by now.
-Network recorded_network_of(const Trail& trail, const std::string& file) {
-  CheckpointFacts facts;
-  facts.model = facts_of(trail.head(), "model.");
-  return recorded_network(facts, file);
 }
 
 /// Differences between the trail's head and the job; "": none. @throws DataError  the trail is of a run on other data
@@ -104,18 +95,10 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
 }
 
-/// Decision of rank 0, sent to every rank.
-struct Plan {
-  std::vector<Interval> intervals;
-  std::vector<std::size_t> bucket_sizes;
-};
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Plan, intervals, bucket_sizes)
-
-Plan share_plan(Communicator& comm, const Survey& survey) {
-  const Plan plan{survey.intervals, survey.bucket_sizes};  // rank 0's is used
-  const auto texts = gather_text(comm, comm.rank() == 0 ? json_text(nlohmann::json(plan)) : "");
-  return parse_json(texts.front()).get<Plan>();
+/// Gives all ranks the plan of rank 0, which has looked at the files. Collective.
+void share_plan(Communicator& comm, Survey& survey) {
+  const auto texts = gather_text(comm, comm.rank() == 0 ? json_text(nlohmann::json(survey)) : "");
+  if (comm.rank() != 0) survey = parse_json(texts.front()).get<Survey>();
 }
 
 /// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
@@ -135,24 +118,12 @@ ReplayGroup group_of(const Communicator& comm, std::size_t intervals, std::int64
   return group;
 }
 
-std::vector<Interval> intervals_of(const ReplayGroup& group, const Plan& plan) {
-  const auto worker_of = share_intervals(plan.intervals, group.groups);
+std::vector<Interval> intervals_of(const ReplayGroup& group, const std::vector<Interval>& all) {
+  const auto worker_of = share_intervals(all, group.groups);
   std::vector<Interval> intervals;
-  for (std::size_t i = 0; i < plan.intervals.size(); ++i)
-    if (worker_of[i] == group.number) intervals.push_back(plan.intervals[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (worker_of[i] == group.number) intervals.push_back(all[i]);
   return intervals;
-}
-
-std::int64_t steps_of(const std::vector<Interval>& intervals) {
-  std::int64_t steps = 0;
-  for (const Interval& interval : intervals) steps += interval.steps().count();
-  return steps;
-}
-
-/// The work of each group is about as long.
-std::string what_is_done_by(const ReplayGroup& group) {
-  return group.groups == 1 ? "proving"
-                           : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
 }
 
 /// Grains of a full batch.
@@ -175,12 +146,12 @@ class Proof {
     expect_equal_ranks(comm_, program_facts("prove", comm_));
     const DeviceChoice device = choose_device(job_.parallel, comm_);
     agree(comm_, [&] { look(device); });
-    const Plan plan = share_plan(comm_, survey_);
+    share_plan(comm_, survey_);
     data_ = await_data(job_, comm_, data_);  // before groups part from each other
     ProofResult mine;
     std::exception_ptr error;
     try {
-      mine = replay_mine(plan);
+      mine = replay_mine();
     } catch (const PeerLostError&) {
       throw;
     } catch (...) {
@@ -190,15 +161,16 @@ class Proof {
     agree(comm_, [&] {
       if (error) std::rethrow_exception(error);
     });
-    for (const std::string& text : gather_text(comm_, to_message(mine)))
-      add(survey_.verdict, from_message(text));
+    for (const std::string& text : gather_text(comm_, json_text(nlohmann::json(mine))))
+      add(survey_.verdict, parse_json(text).get<ProofResult>());
     if (comm_.rank() != 0) return 0;
     judge_together();
     const ProofCircumstances circumstances{.run = options_.run,
                                            .device = device.description,
                                            .ranks = comm_.size(),
                                            .seconds = seconds_since(start)};
-    say(circumstances);
+    print("{}", options_.json ? json_text(report_json(survey_.verdict, circumstances)) + "\n"
+                              : to_text(survey_.verdict, circumstances));
     return survey_.verdict.exit_code();
   }
 
@@ -210,18 +182,21 @@ class Proof {
     metrics_ = read_claims(Env::posix(), options_.run);
     if (comm_.rank() != 0) return;
     const int classes = facts_of(trail_->head(), "model.")["classes"] == "2" ? 2 : 0;
-    survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_, std::move(checkpoints)},
+    survey_ = survey_run(job_, {*trail_, metrics_, std::move(checkpoints)},
                          arithmetic_of(job_, classes, device), why_no_beginning(job_), options_.question);
   }
 
-  ProofResult replay_mine(const Plan& plan) {
-    const ReplayGroup group = group_of(comm_, plan.intervals.size(), grains_of(job_, *trail_));
+  ProofResult replay_mine() {
+    const ReplayGroup group = group_of(comm_, survey_.intervals.size(), grains_of(job_, *trail_));
     const int apart = group.idle ? comm_.rank() + 1 : 0;
     const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
     ProofResult verdict;
-    if (group.idle || plan.intervals.empty()) return verdict;
+    if (group.idle || survey_.intervals.empty()) return verdict;
     const auto load_network = [this](const Dataset& /*train*/) {
-      Network network = recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
+      // The network as the trail has it: the file that the job names may be gone, or another by now.
+      CheckpointFacts facts;
+      facts.model = facts_of(trail_->head(), "model.");
+      Network network = recorded_network(facts, options_.run + "/" + kTrailFile);
       // CPUs take it for any network, as nothing of it shows.
       if (!cuts_of(network).empty()) job_.data.micro_batch = 0;
       return network;
@@ -229,10 +204,20 @@ class Proof {
     const JobSetup setup = set_up(job_, *part, data_, find_strategy(job_).setup, load_network);
     std::string other_head;
     agree(*part, [&] { other_head = head_differences(*trail_, job_, setup); });
-    if (!other_head.empty()) return refuted_head(plan, other_head);
-    const ReplayedRun run{job_, setup, *trail_, metrics_, plan.bucket_sizes};
-    const std::vector<Interval> intervals = intervals_of(group, plan);
-    ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
+    if (!other_head.empty()) {  // nothing can be replayed by a trail of another network or optimiser
+      if (comm_.rank() == 0)
+        refute(verdict, survey_.intervals.front().start.step + 1, "trail",
+               fmt::format("the head of trail.bin is not that of this job: {}", other_head),
+               "trail.bin was changed, or is of another run");
+      return verdict;
+    }
+    const ReplayedRun run{job_, setup, *trail_, metrics_, survey_.bucket_sizes};
+    const std::vector<Interval> intervals = intervals_of(group, survey_.intervals);
+    std::int64_t steps = 0;
+    for (const Interval& interval : intervals) steps += interval.steps().count();
+    const std::string what =  // the work of each group is about as long
+        group.groups == 1 ? "proving" : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
+    ProofProgress progress(comm_.rank() == 0 && !options_.json, what, steps);
     for (const Interval& interval : intervals) {
       const ProofResult of_interval = replay(run, interval, *part, progress, meetings_);
       if (part->rank() == 0) add(verdict, of_interval);
@@ -240,45 +225,23 @@ class Proof {
     return verdict;
   }
 
-  /// Nothing can be replayed by a trail of another network or optimiser. Said by rank 0.
-  ProofResult refuted_head(const Plan& plan, const std::string& what) const {
-    ProofResult verdict;
-    if (comm_.rank() != 0) return verdict;
-    refute(verdict, plan.intervals.front().start.step + 1, "trail",
-           fmt::format("the head of trail.bin is not that of this job: {}", what),
-           "trail.bin was changed, or is of another run");
-    return verdict;
-  }
-
   /// One flipped bit spoils one interval. Where each begins wrongly, it is no accident.
   void judge_together() {
     auto& findings = survey_.verdict.findings;
-    for (std::size_t i = 1; i < findings.size(); ++i) {
-      const auto& files = kFoundInFiles;
-      if (std::ranges::find(files, findings[i].what) == std::end(files)) {
+    for (std::size_t i = 1; i < findings.size(); ++i)
+      if (std::ranges::find(kFoundInFiles, findings[i].what) == std::end(kFoundInFiles))
         findings[i].cause =
             fmt::format("it may follow from step {}: later steps were computed from its result",
                         with_thousands(findings.front().step));
-      }
-    }
     const auto at_start = std::ranges::count_if(findings, [](const Discrepancy& finding) {
       return finding.first_replayed && finding.what == "gradient";
     });
     if (at_start < 2 || static_cast<std::size_t>(at_start) != survey_.intervals.size()) return;
-    for (Discrepancy& finding : findings) {
-      if (!finding.first_replayed) continue;
-      finding.cause =
-          "it is so after every starting point: another program, other data, or a processor, there or "
-          "here, that computes wrongly";
-    }
-  }
-
-  void say(const ProofCircumstances& circumstances) const {
-    if (options_.json) {
-      print("{}\n", json_text(report_json(survey_.verdict, circumstances)));
-    } else {
-      print("{}", to_text(survey_.verdict, circumstances));
-    }
+    for (Discrepancy& finding : findings)
+      if (finding.first_replayed)
+        finding.cause =
+            "it is so after every starting point: another program, other data, or a processor, there or "
+            "here, that computes wrongly";
   }
 
   const ProveOptions& options_;

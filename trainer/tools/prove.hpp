@@ -55,7 +55,7 @@ struct ProofRequest {
 /// @param arithmetic  of this machine
 /// @param why_no_beginning  why step 1 cannot be replayed from the beginning; empty: it can
 /// @throws UsageError  the run has no such steps; MissingDataError  it has none; IoError
-Survey survey_run(Env& env, const Job& job, const RunFiles& files, Arithmetic arithmetic,
+Survey survey_run(const Job& job, const RunFiles& files, Arithmetic arithmetic,
                   const std::string& why_no_beginning, const ProofRequest& question);
 
 struct ProveOptions {

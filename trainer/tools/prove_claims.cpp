@@ -43,7 +43,7 @@ nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
 /// Shortens a value; of a long one only its presence is shown.
 std::string shortened(const nlohmann::json& value) {
   constexpr std::size_t kMost = 80;
-  std::string text = json_text(value);
+  const std::string text = json_text(value);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
@@ -51,9 +51,8 @@ std::string shortened(const nlohmann::json& value) {
 
 MetricsClaims::MetricsClaims(std::string text) : text_(std::move(text)) {
   std::int64_t number = 0;
-  for (std::size_t begin = 0; begin < text_.size();) {
-    const std::size_t end = text_.find('\n', begin);
-    if (end == text_.npos) break;
+  std::size_t begin = 0, end = text_.find('\n');
+  for (; end != text_.npos; end = text_.find('\n', begin)) {
     add(++number, begin, end - begin);
     begin = end + 1;
   }
@@ -62,28 +61,21 @@ MetricsClaims::MetricsClaims(std::string text) : text_(std::move(text)) {
 
 void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size) {
   ClaimedLine line{.step = 0, .number = number, .event = {}, .begin = begin, .size = size};
+  const auto refuse = [&](const std::string& why) {
+    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl {}", number, why)});
+  };
   const auto parsed = event(line);
   const auto name = parsed.is_object() ? parsed.value("event", nlohmann::json()) : nlohmann::json();
-  if (!name.is_string()) {
-    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is not an event", number)});
-    return;
-  }
+  if (!name.is_string()) return refuse("is not an event");
   line.event = name.get<std::string>();
   const auto step = line.event == "start" ? nlohmann::json(0) : parsed.value("step", nlohmann::json());
   if (step.is_number_integer()) line.step = step.get<std::int64_t>();
   if (line.event == "lost") lost_up_to_ = std::max(lost_up_to_, line.step);
   if (std::ranges::find(kComputedEvents, line.event) == kComputedEvents.end()) return;
-  if (!step.is_number_integer() || line.step < last_step_) {
-    problems_.push_back(
-        {last_step_, fmt::format("line {} of metrics.jsonl has step {} after those of step {}", number,
-                                 shortened(step), last_step_)});
-    return;
-  }
-  if (line.step == 0 && line.event != "start") {  // no evaluation and no loss belongs to it
-    problems_.push_back(
-        {0, fmt::format("line {} of metrics.jsonl tells of step 0, and steps count from 1", number)});
-    return;
-  }
+  if (!step.is_number_integer() || line.step < last_step_)
+    return refuse(fmt::format("has step {} after those of step {}", shortened(step), last_step_));
+  if (line.step == 0 && line.event != "start")  // no evaluation and no loss belongs to it
+    return refuse("tells of step 0, and steps count from 1");
   last_step_ = line.step;
   lines_.push_back(std::move(line));
 }

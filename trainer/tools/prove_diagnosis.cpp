@@ -35,10 +35,9 @@ std::vector<Slot> slots_of(const FingerprintLayout& layout) {
   std::vector<Slot> slots;
   for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
     slots.push_back({Slot::Of::kWeights, layout.weights(t), t, 0});
-  for (std::size_t b = 0; b < layout.buffers; ++b) {
+  for (std::size_t b = 0; b < layout.buffers; ++b)
     for (std::size_t t = 0; t < layout.trained; ++t)
       slots.push_back({Slot::Of::kOptimizer, layout.optimizer(b, t), t, b});
-  }
   for (std::size_t t = layout.trained; t-- > 0;)
     slots.push_back({Slot::Of::kGradient, layout.gradient(t), t, 0});
   return slots;
@@ -78,11 +77,10 @@ std::optional<int> holder_of(const RecordedRanks& ranks, const std::vector<Slot>
 std::uint64_t weighted_copies_of(const RecordedRanks& ranks, const TrailRecord& recorded,
                                  const std::vector<Slot>& all) {
   std::uint64_t sum = 0;
-  for (std::size_t rank = 0; rank < ranks.stretch.ranks.size(); ++rank) {
+  for (std::size_t rank = 0; rank < ranks.stretch.ranks.size(); ++rank)
     for (const Slot& slot : all)
       if (ranks.stretch.ranks[rank].holds(static_cast<std::int64_t>(slot.tensor)))
         sum += rank_weight(static_cast<int>(rank)) * recorded.fingerprints[slot.number];
-  }
   return sum;
 }
 
@@ -111,23 +109,18 @@ class StepDiagnosis {
   StepDiagnosis(const DiagnosisFacts& facts, const TrailRecord& recorded, const ReplayedStep& here,
                 const std::optional<RecordedRanks>& ranks)
       : facts_(facts), recorded_(recorded), here_(here), tensors_(facts.parameters.tensors()) {
-    for (const Slot& slot : slots_of(layout_of(facts.trail))) {
+    for (const Slot& slot : slots_of(layout_of(facts.trail)))
       if (difference(slot) != 0) (slot.of == Slot::Of::kGradient ? gradients_ : state_).push_back(slot);
-    }
     if (ranks && !ranks->stretch.ranks.empty()) find_wrong_copy(*ranks);
   }
 
   std::optional<Discrepancy> find() const {
-    std::optional<Discrepancy> found;
     if (here_.apart != 0) return ranks_here();
-    if (!state_.empty()) {
-      found = wrong_state();
-    } else if (!gradients_.empty()) {
-      found = wrong_gradient();
-    } else if (recorded_.apart != 0) {
-      found = other_rank();
-    }
-    if (found) found->rank = wrong_copy_;
+    if (state_.empty() && gradients_.empty() && recorded_.apart == 0) return std::nullopt;
+    Discrepancy found = !state_.empty()       ? wrong_state()
+                        : !gradients_.empty() ? wrong_gradient()
+                                              : other_rank();
+    found.rank = wrong_copy_;
     return found;
   }
 
@@ -148,10 +141,12 @@ class StepDiagnosis {
     return recorded_.fingerprints[slot.number] - here_.fingerprints[slot.number];
   }
 
-  Discrepancy finding(const char* what, const Slot& slot) const {
+  Discrepancy finding(const Slot& slot) const {
     const Parameter& tensor = tensors_[slot.tensor];
     return {.step = here_.step,
-            .what = what,
+            .what = slot.of == Slot::Of::kGradient  ? "gradient"
+                    : slot.of == Slot::Of::kWeights ? "weights"
+                                                    : "optimizer",
             .parameter = tensor.name,
             .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
             .first_replayed = here_.first_replayed};
@@ -186,7 +181,7 @@ class StepDiagnosis {
 
   Discrepancy wrong_state() const {
     const Slot& slot = state_.front();
-    Discrepancy found = finding(slot.of == Slot::Of::kWeights ? "weights" : "optimizer", slot);
+    Discrepancy found = finding(slot);
     if (state_.size() == 1) found.flipped = flipped_in(slot, difference(slot));
     if (found.flipped) {
       found.text = fmt::format("{} on {} went into it with {} flipped", name_of(slot), named("rank 0"),
@@ -207,7 +202,7 @@ class StepDiagnosis {
 
   Discrepancy wrong_gradient() const {
     const Slot& slot = gradients_.front();
-    Discrepancy found = finding("gradient", slot);
+    Discrepancy found = finding(slot);
     if (gradients_.size() == 1) found.flipped = flipped_in(slot, difference(slot));
     if (found.flipped) {
       found.text = fmt::format("the summed gradient had {} flipped", place_text(*found.flipped));
@@ -241,10 +236,7 @@ class StepDiagnosis {
     for (const Slot& slot : slots_of(layout_of(facts_.trail))) {
       const auto flipped = flipped_in(slot, recorded_.apart);
       if (!flipped) continue;
-      Discrepancy found = finding(slot.of == Slot::Of::kGradient  ? "gradient"
-                                  : slot.of == Slot::Of::kWeights ? "weights"
-                                                                  : "optimizer",
-                                  slot);
+      Discrepancy found = finding(slot);
       found.flipped = flipped;
       found.text = fmt::format("on {}, {} had {} flipped", named("a rank other than 0"), name_of(slot),
                                place_text(*flipped));
@@ -274,25 +266,6 @@ class StepDiagnosis {
   std::vector<Slot> state_, gradients_;  ///< those that differ
   std::optional<WrongRank> wrong_copy_;
 };
-
-/// Words that differ between two arrays: how many, the first, and whether it is by one bit.
-struct WordsApart {
-  std::size_t count = 0, first = 0;
-  std::uint32_t bits = 0;  ///< bits that differ in the first
-};
-
-WordsApart words_apart(std::span<const float> a, std::span<const float> b) {
-  WordsApart apart;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(a[i]) ^ std::bit_cast<std::uint32_t>(b[i]);
-    if (bits == 0) continue;
-    if (apart.count++ == 0) {
-      apart.first = i;
-      apart.bits = bits;
-    }
-  }
-  return apart;
-}
 
 }  // namespace
 
@@ -334,21 +307,26 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
                            std::span<const float> here) -> std::optional<Discrepancy> {
     for (const Parameter& tensor : facts.parameters.tensors()) {
       if (tensor.offset + tensor.size > there.size()) continue;
-      const auto apart =
-          words_apart(there.subspan(tensor.offset, tensor.size), here.subspan(tensor.offset, tensor.size));
-      if (apart.count == 0) continue;
+      const auto bits_apart = [&](std::size_t i) {
+        return std::bit_cast<std::uint32_t>(there[tensor.offset + i]) ^
+               std::bit_cast<std::uint32_t>(here[tensor.offset + i]);
+      };
+      std::size_t count = 0, last = 0;
+      for (std::size_t i = 0; i < tensor.size; ++i)
+        if (bits_apart(i) != 0) ++count, last = i;
+      if (count == 0) continue;
       Discrepancy found{
           .step = checkpoint.facts.step,
           .what = "checkpoint",
           .parameter = tensor.name,
           .text = fmt::format("in its checkpoint, {} of {} {} not what the step left",
-                              counted(apart.count, "element"), what, apart.count == 1 ? "is" : "are"),
+                              counted(count, "element"), what, count == 1 ? "is" : "are"),
           .cause =
               "memory was changed after the step and before it was saved; or the checkpoint was "
               "changed, with its checksums",
           .first_replayed = false};
-      if (apart.count == 1 && std::has_single_bit(apart.bits)) {
-        found.flipped = FlippedBit{index_of(apart.first, tensor.shape), std::countr_zero(apart.bits)};
+      if (count == 1 && std::has_single_bit(bits_apart(last))) {
+        found.flipped = FlippedBit{index_of(last, tensor.shape), std::countr_zero(bits_apart(last))};
         found.text = fmt::format("in its checkpoint, {} of {} is flipped", place_text(*found.flipped), what);
       }
       return found;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 namespace lockstep {
@@ -26,22 +25,11 @@ void ProofProgress::add(std::int64_t steps) {
             std::min(done / std::max(done + left, 1.0), 1.0));
 }
 
-ProofMeetings::ProofMeetings(Communicator& comm) : comm_(comm), last_(Clock::now()) {}
-
-bool ProofMeetings::are_due() const {
-  return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
-}
-
-void ProofMeetings::wait_for_all() {
-  while (someone_works(false)) {
-  }
-}
-
 bool ProofMeetings::someone_works(bool self) {
-  std::array<std::int64_t, 1> working = {self ? 1 : 0};
-  if (comm_.size() > 1) comm_.all_reduce(std::span<std::int64_t>(working));
+  std::int64_t working = self ? 1 : 0;
+  if (comm_.size() > 1) comm_.all_reduce(std::span(&working, 1));
   last_ = Clock::now();
-  return working[0] > 0;
+  return working > 0;
 }
 
 }  // namespace lockstep

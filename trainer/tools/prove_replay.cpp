@@ -60,26 +60,221 @@ class Replay {
   ShareQuestion question() const { return question_; }
   /// Replays up to the step before, then takes that one with the shares of all ranks. Rank 0's verdict gets
   /// the name of the rank.
-  void answer(const ShareQuestion& question, ProofResult& verdict);
+  void answer(const ShareQuestion& question, ProofResult& verdict) {
+    replay_steps();
+    if (state_.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
+    std::optional<RecordedRanks> ranks;
+    std::vector<std::vector<Grain>> shares;
+    agree(comm_, [&] {
+      ranks = find_ranks(rank_file(), question.step);
+      if (ranks) shares = shares_of(ranks->stretch);
+    });
+    if (order_.stop || shares.empty()) return;
+    const auto weighing =
+        std::make_shared<ShareWeighing>(shares, run_.setup.network.parameters().parameters.size(), comm_);
+    strategy_->observe(weighing);
+    const StepSeries series = strategy_->run(position(state_), 1, false);
+    if (!leads() || series.failure || !weighing->sum()) return;
+    for (Discrepancy& finding : verdict.findings)
+      if (finding.step == question.step && finding.what == "gradient")
+        name_wrong_share(finding, *ranks, question.apart, *weighing->sum());
+  }
 
  private:
-  void start();
+  void start() {
+    agree(comm_, [&] {
+      if (!leads()) return;
+      claims_.read();
+      interval_.start.checkpoint.empty() ? begin_afresh() : load_start();
+    });
+    broadcast(comm_, state_);
+    proved_up_to_ = step();
+    strategy_->distribute();
+    if (leads() && !order_.stop) {
+      claims_.begin(state_);
+      claims_.compare_lines(state_, {});
+    }
+    give_order();
+  }
+
+  /// The file that train.initial_weights names may have changed meanwhile: a run that was trained further has.
+  void begin_afresh() {
+    const StartingWeights here = initialise_weights(
+        run_.job, run_.setup.network, strategy_->whole_state().weights, run_.setup.data->class_names);
+    const std::string then = claims_.initial_weights();
+    if (here.source.empty() || then.empty() || here.sha256 == then) return;
+    verdict_.not_proved.push_back(
+        {interval_.steps(),
+         fmt::format("{} holds other weights than when the run began from it (train.initial_weights)",
+                     here.source)});
+    stop_at(interval_.last);
+  }
+
+  /// A checkpoint whose checksums are good may hold what no run of this job can have.
+  void load_start() {
+    const CheckpointState checkpoint = load_checkpoint(Env::posix(), interval_.start.checkpoint);
+    require_same_data(checkpoint.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
+    try {
+      state_ = restore(checkpoint, run_.job, run_.setup, strategy_->sampler(), strategy_->whole_state());
+    } catch (const Error& error) {
+      refute(verdict_, interval_.start.step, "checkpoint", fmt::format("its checkpoint: {}", error.what()),
+             "the checkpoint was changed, with its checksums");
+      state_.step = interval_.start.step;
+      stop_at(interval_.start.step);
+    }
+  }
+
+  void take_series() {
+    const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
+    if (state_.step_in_epoch == in_epoch) state_.start_next_epoch();
+    evaluations_ = {};
+    const std::int64_t count =
+        std::min({strategy_->longest_series(), in_epoch - state_.step_in_epoch, order_.steps});
+    StepSeries series = strategy_->run(position(state_), count, false);
+    const auto apart = checks_->combine(series.fingerprints, slots_, {}).apart;
+    if (leads()) compare(series, apart);
+    state_.add(sums_of(series));
+    verdict_.replayed += series.steps;
+    progress_.add(series.steps);
+    if (leads() && series.failure && !order_.stop) fail(series);
+    give_order();
+    for (const auto& [wanted, part] : {std::pair(order_.test, EvaluatedPart::kTest),
+                                       std::pair(order_.validate, EvaluatedPart::kValidation)}) {
+      if (!wanted) continue;
+      evaluations_.of(part) = strategy_->evaluate(part, never_leave);
+      evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
+    }
+    if (order_.test || order_.validate) strategy_->collect();
+    StepMeasures measures;
+    if (order_.norm || state_.step_in_epoch == strategy_->sampler().steps_per_epoch())
+      measures = strategy_->measures();
+    if (leads() && !order_.stop)
+      claims_.compare_lines(state_, {series.last, order_.norm ? measures.gradient_norm : std::nullopt,
+                                     measures.rounded_to_zero, evaluations_});
+    if (order_.meet) meetings_.meet();
+  }
+
+  /// Rank 0 knows the claims, and when the ranks of other groups wait.
+  void give_order() {
+    if (leads()) {
+      claims_.remember(state_);
+      order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
+      order_.test = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kTest);
+      order_.validate = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kValidation);
+      order_.norm = !order_.stop && claims_.wants_gradient_norm(step());
+      order_.meet = meetings_.are_due();
+    }
+    if (comm_.size() > 1) broadcast(comm_, order_);
+  }
+
+  void stop_at(std::int64_t step) {
+    stopped_at_ = step;
+    order_.stop = true;
+  }
+
+  void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart) {
+    for (std::int64_t i = 0; i < series.steps && !order_.stop; ++i) {
+      const std::int64_t step = this->step() + 1 + i;
+      const auto recorded = run_.trail.find(step);
+      if (!recorded) {
+        unknown_.push_back({step, step});
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(i);
+      const ReplayedStep here{
+          .step = step,
+          .fingerprints = std::span(series.fingerprints).subspan(at * slots_, slots_),
+          .apart = apart[at],
+          .first_replayed = step == interval_.start.step + 1,
+          .start = interval_.start.checkpoint.empty()
+                       ? std::string("the weights that its job begins with")
+                       : fmt::format("the checkpoint of step {}", with_thousands(interval_.start.step))};
+      if (diagnose_step(facts_, *recorded, here)) {
+        note(*recorded, here);
+        stop_at(step);
+      } else {
+        proved_up_to_ = step;
+      }
+    }
+  }
+
+  /// A file that cannot be read names no rank; the step is refuted all the same.
+  std::optional<RecordedRanks> ranks_of(std::int64_t step) const {
+    try {
+      return find_ranks(rank_file(), step);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  /// A step that differs.
+  void note(const TrailRecord& recorded, const ReplayedStep& here) {
+    const auto ranks = ranks_of(here.step);
+    verdict_.findings.push_back(*diagnose_step(facts_, recorded, here, ranks));
+    const bool has_shares = ranks && ranks->sums && ranks->stretch.strategy == "data";
+    if (!has_shares || !is_of_a_share(verdict_.findings.back(), recorded)) return;
+    question_ = {here.step, sums_apart(run_.trail.head(), recorded, here.fingerprints)};
+  }
+
+  /// As the run dealt them: by its number of ranks, and its rule. Nothing: the rule here is another.
+  std::vector<std::vector<Grain>> shares_of(const RankStretch& stretch) const {
+    auto options = sampler_options(run_.setup.options, run_.setup.data->train, 0,
+                                   static_cast<int>(stretch.ranks.size()));
+    options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
+    const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
+    if (std::ssize(stretch.ranks) > most_ranks) return {};
+    std::vector<std::vector<Grain>> shares;
+    const DistributedSampler sampler(options);
+    for (const RankPlace& place : stretch.ranks) {
+      const int rank = static_cast<int>(shares.size());
+      const auto of_full_batch = sampler.grains_of(rank, 0);
+      const bool same_first = place.grains == 0 || of_full_batch.empty() ||
+                              of_full_batch.front().first == place.first_grain * options.grain;
+      if (std::ssize(of_full_batch) != place.grains || !same_first) return {};
+      shares.push_back(sampler.grains_of(rank, state_.step_in_epoch));
+    }
+    return shares;
+  }
+
+  /// Reports a step that cannot be taken. The run could not take it either if its trail ends before it.
+  void fail(const StepSeries& series) {
+    refute(verdict_, step() + 1, "gradient",
+           fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
+                       series.failure->losses, series.failure->terms),
+           "the run was computed from other data or weights, or wrongly; or this machine computes wrongly");
+    stop_at(step() + 1);
+  }
+
+  void compare_with_end() {
+    strategy_->collect();
+    agree(comm_, [&] {
+      if (!leads()) return;
+      const CheckpointState there = load_checkpoint(Env::posix(), interval_.end);
+      require_same_data(there.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
+      const TrainedState here = strategy_->whole_state();
+      std::vector<std::span<const float>> optimizer;
+      for (const OptimizerBufferView& buffer : here.optimizer) optimizer.emplace_back(buffer.values);
+      if (auto finding = diagnose_state(facts_, there, here.weights, optimizer))
+        verdict_.findings.push_back(std::move(*finding));
+      claims_.compare_manifest(there.facts, state_, evaluations_);
+    });
+  }
+
+  /// Skips the steps after one that differs: they follow from it.
+  void finish() {
+    const std::int64_t first = interval_.start.step + 1;
+    progress_.leave_out(interval_.last - step());
+    verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
+    if (!order_.stop || !leads()) return;
+    if (stopped_at_ < interval_.last)
+      verdict_.not_proved.push_back({{stopped_at_ + 1, interval_.last},
+                                     fmt::format("they follow from step {}", with_thousands(stopped_at_))});
+  }
+
   void replay_steps() {
     start();
     while (state_.step < interval_.last && !order_.stop) take_series();
   }
-  void load_start();
-  void begin_afresh();
-  void take_series();
-  std::optional<RecordedRanks> ranks_of(std::int64_t step) const;
-  void note(const TrailRecord& recorded, const ReplayedStep& here);
-  void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart);
-  void fail(const StepSeries& series);
-  void stop_at(std::int64_t step);
-  std::vector<std::vector<Grain>> shares_of(const RankStretch& stretch) const;
-  void give_order();
-  void compare_with_end();
-  void finish();
 
   std::string rank_file() const { return run_.job.run.dir + "/" + kRankFile; }
   std::int64_t step() const { return state_.step; }
@@ -103,222 +298,6 @@ class Replay {
   ProofResult verdict_;
   ClaimCheck claims_;  ///< used by rank 0 alone
 };
-
-void Replay::start() {
-  agree(comm_, [&] {
-    if (!leads()) return;
-    claims_.read();
-    if (interval_.start.checkpoint.empty()) {
-      begin_afresh();
-    } else {
-      load_start();
-    }
-  });
-  broadcast(comm_, state_);
-  proved_up_to_ = step();
-  strategy_->distribute();
-  if (leads() && !order_.stop) {
-    claims_.begin(state_);
-    claims_.compare_lines(state_, {});
-  }
-  give_order();
-}
-
-/// The file that train.initial_weights names may have changed meanwhile: a run that was trained further has.
-void Replay::begin_afresh() {
-  const StartingWeights here = initialise_weights(
-      run_.job, run_.setup.network, strategy_->whole_state().weights, run_.setup.data->class_names);
-  const std::string then = claims_.initial_weights();
-  if (here.source.empty() || then.empty() || here.sha256 == then) return;
-  verdict_.not_proved.push_back(
-      {interval_.steps(),
-       fmt::format("{} holds other weights than when the run began from it (train.initial_weights)",
-                   here.source)});
-  stop_at(interval_.last);
-}
-
-/// A checkpoint whose checksums are good may hold what no run of this job can have.
-void Replay::load_start() {
-  const CheckpointState checkpoint = load_checkpoint(Env::posix(), interval_.start.checkpoint);
-  require_same_data(checkpoint.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
-  try {
-    state_ = restore(checkpoint, run_.job, run_.setup, strategy_->sampler(), strategy_->whole_state());
-  } catch (const Error& error) {
-    refute(verdict_, interval_.start.step, "checkpoint", fmt::format("its checkpoint: {}", error.what()),
-           "the checkpoint was changed, with its checksums");
-    state_.step = interval_.start.step;
-    stop_at(interval_.start.step);
-  }
-}
-
-void Replay::take_series() {
-  const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
-  if (state_.step_in_epoch == in_epoch) state_.start_next_epoch();
-  evaluations_ = {};
-  const std::int64_t count =
-      std::min({strategy_->longest_series(), in_epoch - state_.step_in_epoch, order_.steps});
-  StepSeries series = strategy_->run(position(state_), count, false);
-  const auto apart = checks_->combine(series.fingerprints, slots_, {}).apart;
-  if (leads()) compare(series, apart);
-  state_.add(sums_of(series));
-  verdict_.replayed += series.steps;
-  progress_.add(series.steps);
-  if (leads() && series.failure && !order_.stop) fail(series);
-  give_order();
-  for (const auto& [wanted, part] : {std::pair(order_.test, EvaluatedPart::kTest),
-                                     std::pair(order_.validate, EvaluatedPart::kValidation)}) {
-    if (!wanted) continue;
-    evaluations_.of(part) = strategy_->evaluate(part, never_leave);
-    evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
-  }
-  if (order_.test || order_.validate) strategy_->collect();
-  StepMeasures measures;
-  if (order_.norm || state_.step_in_epoch == strategy_->sampler().steps_per_epoch())
-    measures = strategy_->measures();
-  if (leads() && !order_.stop)
-    claims_.compare_lines(state_, {series.last, order_.norm ? measures.gradient_norm : std::nullopt,
-                                   measures.rounded_to_zero, evaluations_});
-  if (order_.meet) meetings_.meet();
-}
-
-/// Rank 0 knows the claims, and when the ranks of other groups wait.
-void Replay::give_order() {
-  if (leads()) {
-    claims_.remember(state_);
-    order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
-    order_.test = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kTest);
-    order_.validate = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kValidation);
-    order_.norm = !order_.stop && claims_.wants_gradient_norm(step());
-    order_.meet = meetings_.are_due();
-  }
-  if (comm_.size() > 1) broadcast(comm_, order_);
-}
-
-void Replay::stop_at(std::int64_t step) {
-  stopped_at_ = step;
-  order_.stop = true;
-}
-
-void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>& apart) {
-  for (std::int64_t i = 0; i < series.steps && !order_.stop; ++i) {
-    const std::int64_t step = this->step() + 1 + i;
-    const auto recorded = run_.trail.find(step);
-    if (!recorded) {
-      unknown_.push_back({step, step});
-      continue;
-    }
-    const auto at = static_cast<std::size_t>(i);
-    const ReplayedStep here{
-        .step = step,
-        .fingerprints = std::span(series.fingerprints).subspan(at * slots_, slots_),
-        .apart = apart[at],
-        .first_replayed = step == interval_.start.step + 1,
-        .start = interval_.start.checkpoint.empty()
-                     ? std::string("the weights that its job begins with")
-                     : fmt::format("the checkpoint of step {}", with_thousands(interval_.start.step))};
-    if (diagnose_step(facts_, *recorded, here)) {
-      note(*recorded, here);
-      stop_at(step);
-    } else {
-      proved_up_to_ = step;
-    }
-  }
-}
-
-/// A file that cannot be read names no rank; the step is refuted all the same.
-std::optional<RecordedRanks> Replay::ranks_of(std::int64_t step) const {
-  try {
-    return find_ranks(rank_file(), step);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-/// A step that differs.
-void Replay::note(const TrailRecord& recorded, const ReplayedStep& here) {
-  const auto ranks = ranks_of(here.step);
-  verdict_.findings.push_back(*diagnose_step(facts_, recorded, here, ranks));
-  const bool has_shares = ranks && ranks->sums && ranks->stretch.strategy == "data";
-  if (!has_shares || !is_of_a_share(verdict_.findings.back(), recorded)) return;
-  question_ = {here.step, sums_apart(run_.trail.head(), recorded, here.fingerprints)};
-}
-
-/// As the run dealt them: by its number of ranks, and its rule. Nothing: the rule here is another.
-std::vector<std::vector<Grain>> Replay::shares_of(const RankStretch& stretch) const {
-  auto options =
-      sampler_options(run_.setup.options, run_.setup.data->train, 0, static_cast<int>(stretch.ranks.size()));
-  options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
-  const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
-  if (std::ssize(stretch.ranks) > most_ranks) return {};
-  std::vector<std::vector<Grain>> shares;
-  const DistributedSampler sampler(options);
-  for (const RankPlace& place : stretch.ranks) {
-    const int rank = static_cast<int>(shares.size());
-    const auto of_full_batch = sampler.grains_of(rank, 0);
-    const bool same_first = place.grains == 0 || of_full_batch.empty() ||
-                            of_full_batch.front().first == place.first_grain * options.grain;
-    if (std::ssize(of_full_batch) != place.grains || !same_first) return {};
-    shares.push_back(sampler.grains_of(rank, state_.step_in_epoch));
-  }
-  return shares;
-}
-
-void Replay::answer(const ShareQuestion& question, ProofResult& verdict) {
-  replay_steps();
-  if (state_.step_in_epoch == strategy_->sampler().steps_per_epoch()) state_.start_next_epoch();
-  std::optional<RecordedRanks> ranks;
-  std::vector<std::vector<Grain>> shares;
-  agree(comm_, [&] {
-    ranks = find_ranks(rank_file(), question.step);
-    if (ranks) shares = shares_of(ranks->stretch);
-  });
-  if (order_.stop || shares.empty()) return;
-  const auto weighing =
-      std::make_shared<ShareWeighing>(shares, run_.setup.network.parameters().parameters.size(), comm_);
-  strategy_->observe(weighing);
-  const StepSeries series = strategy_->run(position(state_), 1, false);
-  if (!leads() || series.failure || !weighing->sum()) return;
-  for (Discrepancy& finding : verdict.findings) {
-    if (finding.step == question.step && finding.what == "gradient")
-      name_wrong_share(finding, *ranks, question.apart, *weighing->sum());
-  }
-}
-
-/// Reports a step that cannot be taken. The run could not take it either if its trail ends before it.
-void Replay::fail(const StepSeries& series) {
-  refute(verdict_, step() + 1, "gradient",
-         fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
-                     series.failure->losses, series.failure->terms),
-         "the run was computed from other data or weights, or wrongly; or this machine computes wrongly");
-  stop_at(step() + 1);
-}
-
-void Replay::compare_with_end() {
-  strategy_->collect();
-  agree(comm_, [&] {
-    if (!leads()) return;
-    const CheckpointState there = load_checkpoint(Env::posix(), interval_.end);
-    require_same_data(there.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
-    const TrainedState here = strategy_->whole_state();
-    std::vector<std::span<const float>> optimizer;
-    for (const OptimizerBufferView& buffer : here.optimizer) optimizer.emplace_back(buffer.values);
-    if (auto finding = diagnose_state(facts_, there, here.weights, optimizer))
-      verdict_.findings.push_back(std::move(*finding));
-    claims_.compare_manifest(there.facts, state_, evaluations_);
-  });
-}
-
-/// Skips the steps after one that differs: they follow from it.
-void Replay::finish() {
-  const std::int64_t first = interval_.start.step + 1;
-  progress_.leave_out(interval_.last - step());
-  verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
-  if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
-  if (!order_.stop || !leads()) return;
-  if (stopped_at_ < interval_.last)
-    verdict_.not_proved.push_back({{stopped_at_ + 1, interval_.last},
-                                   fmt::format("they follow from step {}", with_thousands(stopped_at_))});
-}
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include "trainer/tools/prove_result.hpp"
 #include "trainer/training/strategy.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -100,19 +101,24 @@ class ProofProgress {
 class ProofMeetings {
  public:
   /// @param comm  of all ranks; borrowed
-  explicit ProofMeetings(Communicator& comm);
+  explicit ProofMeetings(Communicator& comm) : comm_(comm) {}
   /// True if it is time to meet. The ranks of a group follow one of them.
-  bool are_due() const;
+  bool are_due() const {
+    return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
+  }
   /// Collective over all ranks: this one is still replaying.
   void meet() { someone_works(true); }
   /// Returns when all ranks have come here. Collective.
-  void wait_for_all();
+  void wait_for_all() {
+    while (someone_works(false)) {
+    }
+  }
 
  private:
   bool someone_works(bool self);
 
   Communicator& comm_;
-  Clock::time_point last_;
+  Clock::time_point last_ = Clock::now();
 };
 
 /// Description of the run that is proved, on every rank that replays it.

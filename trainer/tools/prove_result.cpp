@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Result of a proof as text, as JSON, and back from the JSON that ranks send to rank 0.
+/// Result of a proof as text and as JSON.
 #include "trainer/tools/prove_result.hpp"
 
 #include "common/error.hpp"
-#include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +14,6 @@ namespace lockstep {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json ranges_json(const std::vector<StepRange>& ranges) {
-  Json list = Json::array();
-  for (const StepRange& range : ranges) list.push_back({{"from", range.first}, {"to", range.last}});
-  return list;
-}
 
 Json finding_json(const Discrepancy& finding) {
   Json json = {{"step", finding.step}, {"what", finding.what}};
@@ -62,24 +55,6 @@ int ProofResult::exit_code() const {
   return static_cast<int>(lacks_arithmetic ? ExitCode::kDeviceUnavailable : ExitCode::kDataMissing);
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRange, first, last)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlippedBit, index, bit)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrongRank, number, place)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Discrepancy, step, what, parameter, bucket, flipped, text, cause,
-                                   first_replayed, rank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NotProved, steps, why)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProofResult, asked, proved, findings, not_proved, replayed,
-                                   lacks_arithmetic)
-
-std::string to_message(const ProofResult& verdict) {
-  return json_text(nlohmann::json(verdict));
-}
-
-ProofResult from_message(const std::string& message) {
-  return parse_json(message).get<ProofResult>();
-}
-
 void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause) {
   verdict.findings.push_back(
       {.step = step, .what = what, .text = std::move(text), .cause = std::move(cause)});
@@ -118,7 +93,8 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
 }
 
 Json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
-  Json refuted = Json::array(), not_proved = Json::array();
+  Json proved = Json::array(), refuted = Json::array(), not_proved = Json::array();
+  for (const StepRange& range : verdict.proved) proved.push_back({{"from", range.first}, {"to", range.last}});
   for (const Discrepancy& finding : verdict.findings) refuted.push_back(finding_json(finding));
   for (const NotProved& entry : verdict.not_proved)
     not_proved.push_back({{"from", entry.steps.first}, {"to", entry.steps.last}, {"why", entry.why}});
@@ -128,7 +104,7 @@ Json report_json(const ProofResult& verdict, const ProofCircumstances& circumsta
           {"steps_asked", count_steps(verdict.asked)},
           {"steps_proved", proved_of_asked(verdict)},
           {"steps_replayed", verdict.replayed},
-          {"proved", ranges_json(verdict.proved)},
+          {"proved", proved},
           {"refuted", refuted},
           {"not_proved", not_proved},
           {"device", circumstances.device},

@@ -3,6 +3,7 @@
 /// Result of `lockstep prove`: for people, for programs, and as a message between ranks.
 #pragma once
 
+#include "common/json_text.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/tools/prove_steps.hpp"
 
@@ -72,9 +73,17 @@ struct ProofCircumstances {
   double seconds = 0;
 };
 
-/// Messages between ranks.
-std::string to_message(const ProofResult& verdict);
-ProofResult from_message(const std::string& message);
+// As ranks send it to each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRange, first, last)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlippedBit, index, bit)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrongRank, number, place)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Discrepancy, step, what, parameter, bucket, flipped, text, cause,
+                                   first_replayed, rank)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NotProved, steps, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProofResult, asked, proved, findings, not_proved, replayed,
+                                   lacks_arithmetic)
+
 /// Adds the result of another rank. Ranges are merged, findings sorted by step.
 void add(ProofResult& verdict, const ProofResult& more);
 

@@ -98,7 +98,7 @@ struct Candidate {
       until_left[i].push_back((times.until_left[i] - before.until_left[i]) / steps);
   }
 
-  /// One that was traced is no measurement.
+  /// One that warmed up or was traced is no measurement.
   void forget_last_turn() {
     for (auto& [name, values] : series) values.pop_back();
     for (auto& bucket : until_left) bucket.pop_back();
@@ -328,7 +328,7 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
   std::vector<double> peaks;
   world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
   off.turn(comm, options.steps_per_round / 4 + 1);
-  world.series["seconds"].clear(), off.series["seconds"].clear();
+  world.forget_last_turn(), off.forget_last_turn();
   for (int round = 0; round < options.rounds; ++round) {
     comm.barrier();
     peaks.push_back(cpu::measure_fma_peak(kPeakTurnSeconds));
@@ -352,12 +352,11 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options) {
   JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
-  if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty())) {
+  if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty()))
     throw AgreedError(ExitCode::kUsage,
                       "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
                       "(docs/timeline.md)",
                       0);
-  }
   if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
   bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
 }

@@ -83,27 +83,15 @@ std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>
   return sum;
 }
 
-std::vector<LayerTime> slowest_first(const std::map<std::string, LayerTime>& by_name) {
-  std::vector<LayerTime> layers;
-  for (const auto& [name, times] : by_name) layers.push_back({name, times.forward, times.backward});
-  std::ranges::stable_sort(layers, std::greater(), [](const LayerTime& l) { return l.forward + l.backward; });
-  return layers;
-}
-
 }  // namespace
 
 StepShares shares_of(const Timeline& timeline, int threads) {
   StepShares shares;
-  std::int64_t whole = 0;
-  for (const TimeSlice& slice : timeline.slices()) {
-    if (slice.work != Work::kStep) continue;
-    ++shares.steps;
-    whole += slice.nanoseconds();
-  }
+  shares.steps = std::ranges::count(timeline.slices(), Work::kStep, &TimeSlice::work);
   if (shares.steps == 0) return shares;
   const double step = 1e-9 / static_cast<double>(shares.steps);
-  shares.seconds = static_cast<double>(whole) * step;
   const std::vector<Interval> steps = intervals_of(timeline, Work::kStep);
+  shares.seconds = static_cast<double>(length(steps)) * step;
   std::map<std::string, LayerTime> layers;
   for (std::uint32_t track = 0; track < timeline.tracks().size(); ++track) {
     if (!timeline.tracks()[track].is_thread()) continue;
@@ -117,7 +105,9 @@ StepShares shares_of(const Timeline& timeline, int threads) {
       if (slices[i].work == Work::kBackward) layers[std::string(slices[i].of)].backward += seconds;
     }
   }
-  shares.layers = slowest_first(layers);
+  for (const auto& [name, times] : layers) shares.layers.push_back({name, times.forward, times.backward});
+  std::ranges::stable_sort(shares.layers, std::greater(),
+                           [](const LayerTime& layer) { return layer.forward + layer.backward; });
   const auto sums = intervals_of(timeline, Work::kAllReduce);
   shares.under_way = static_cast<double>(length(sums)) * step;
   shares.hidden =
@@ -142,43 +132,38 @@ struct TimeLoss {
 
 void add_waits(const StepSurroundings& around, std::vector<TimeLoss>& losses) {
   if (around.oversubscribed) {
-    losses.push_back(
-        {std::max(around.skew, kWorthSaying),
-         "fewer ranks on this host: there are more than cores, and those that share one wait for "
-         "each other"});
+    losses.push_back({std::max(around.skew, kWorthSaying),
+                      "fewer ranks on this host: there are more than cores, and those that share one wait "
+                      "for each other"});
   } else {
     losses.push_back({around.skew,
                       "ranks of equal speed: this one waits for slower ones; lockstep doctor and the "
                       "slowest_rank of each epoch in metrics.jsonl names them"});
   }
-  losses.push_back(
-      {around.exposed,
-       "a larger data.global_batch (or fewer ranks): the all-reduce costs the same, and there is "
-       "more backward to hide it under"});
+  losses.push_back({around.exposed,
+                    "a larger data.global_batch (or fewer ranks): the all-reduce costs the same, and there "
+                    "is more backward to hide it under"});
   if (around.buckets == 1)
-    losses.push_back({around.exposed / 2,
-                      "a smaller parallel.bucket_bytes: with one bucket, gradients leave only when backward "
-                      "has ended"});
+    losses.push_back(
+        {around.exposed / 2,
+         "a smaller parallel.bucket_bytes: with one bucket, gradients leave only when backward has ended"});
 }
 
 void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<TimeLoss>& losses) {
-  const std::int64_t rounds = (around.grains + around.threads - 1) / around.threads;
-  const double idle = around.grains == 0 ? 0
-                                         : 1 - static_cast<double>(around.grains) /
-                                                   static_cast<double>(rounds * around.threads);
+  const std::int64_t turns = (around.grains + around.threads - 1) / around.threads * around.threads;
+  const double idle = turns == 0 ? 0 : 1 - static_cast<double>(around.grains) / static_cast<double>(turns);
   if (idle > 0)
     losses.push_back({idle, fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
                                         "parallel.grain, a larger batch): {} of {} thread turns have none",
-                                        counted(around.grains, "grain"),
-                                        rounds * around.threads - around.grains, rounds * around.threads)});
+                                        counted(around.grains, "grain"), turns - around.grains, turns)});
   if (around.ranks * around.threads < around.cores && around.grains > 1)
     losses.push_back(
         {1 - static_cast<double>(around.ranks * around.threads) / around.cores,
          fmt::format("more ranks or parallel.threads: {} of {} in use, and a step has {} on this rank",
                      around.ranks * around.threads, counted(around.cores, "core"),
                      counted(around.grains, "grain"))});
-  const double update = shares.of(Work::kUpdate) / shares.seconds;
-  losses.push_back({update, "a larger data.global_batch: an update costs the same for any batch"});
+  losses.push_back({shares.of(Work::kUpdate) / shares.seconds,
+                    "a larger data.global_batch: an update costs the same for any batch"});
   losses.push_back({shares.of(Work::kInput) / shares.seconds,
                     "input is gathered on the threads that compute: more parallel.threads share it"});
 }
@@ -221,13 +206,12 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
   const auto share = [&](double seconds) { return shares.seconds > 0 ? 100 * seconds / shares.seconds : 0; };
   std::string text = fmt::format("Where a step of rank 0 goes (mean of {}, {:.0f} us each):\n",
                                  counted(shares.steps, "step"), shares.seconds * 1e6);
-  for (const NamedWork& entry : kNamed) {
-    if (shares.of(entry.work) <= 0) continue;
-    text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", entry.name, share(shares.of(entry.work)),
-                        shares.of(entry.work) * 1e6);
-  }
-  text +=
-      fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", "the rest", share(shares.rest()), shares.rest() * 1e6);
+  const auto add = [&](const char* name, double seconds) {
+    text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", name, share(seconds), seconds * 1e6);
+  };
+  for (const NamedWork& entry : kNamed)
+    if (shares.of(entry.work) > 0) add(entry.name, shares.of(entry.work));
+  add("the rest", shares.rest());
   if (around.ranks > 1) {
     text += fmt::format("Of the waiting {:.1f} % of a step is communication, {:.1f} % is for slower ranks.\n",
                         100 * around.exposed, 100 * around.skew);

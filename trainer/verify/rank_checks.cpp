@@ -19,20 +19,13 @@ RankChecks::RankChecks(ParallelStrategy& strategy, const TrainingSetup& setup, C
       replay_every_(steps_between_replays(setup.options.step, teams_.count(), on_gpu)) {}
 
 void RankChecks::sums_differ(const SumsDifferError& error, std::int64_t step) {
-  throw_wrong_sums(comm_, error, step, {setup_.network.parameters(), setup_.processor});
+  throw_wrong_sums(comm_, error, step, setup_.network.parameters(), setup_.processor);
 }
 
 void RankChecks::before_update(ReducedStep& step) {
   const StepPosition& position = step.position();
   if (!looks_at(position.global_step)) return;
   const DistributedSampler& sampler = strategy_.sampler();
-  const auto samples = [&](int team) {
-    SumFingerprints found =
-        fingerprints_of_samples(setup_.data->train, sampler, position.step_in_epoch, team);
-    if (teams_.place() != teams_.reads_pictures) found[0] = 0;
-    if (teams_.place() != teams_.reads_labels) found[1] = 0;
-    return over_members(found);
-  };
   const ReplayWork work{
       .share_parts = teams_.share_parts,
       .state_parts = state_parts(),
@@ -42,7 +35,13 @@ void RankChecks::before_update(ReducedStep& step) {
             return over_members(step.gradients_of(sampler.grains_of(team, position.step_in_epoch)));
           },
       .state = [&] { return over_members(state_fingerprints()); },
-      .samples = samples};
+      .samples =
+          [&](int team) {
+            auto found = fingerprints_of_samples(setup_.data->train, sampler, position.step_in_epoch, team);
+            if (teams_.place() != teams_.reads_pictures) found[0] = 0;
+            if (teams_.place() != teams_.reads_labels) found[1] = 0;
+            return over_members(found);
+          }};
   replay_next_share(comm_, *teams_.peers, over_members(step.own_share()), work, position.global_step + 1,
                     setup_.processor);
 }
@@ -53,7 +52,7 @@ void RankChecks::compare_copies(std::int64_t step) {
 
 void RankChecks::compare_rows(const std::vector<std::uint64_t>& row, std::int64_t step) {
   if (teams_.count() > 1)
-    expect_equal_copies({comm_, *teams_.peers, state_parts(), setup_.processor}, row, step);
+    expect_equal_copies(comm_, *teams_.peers, row, state_parts(), step, setup_.processor);
 }
 
 CombinedFingerprints RankChecks::combine(std::span<std::uint64_t> rows, std::size_t slots,

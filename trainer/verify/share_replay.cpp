@@ -25,14 +25,9 @@ constexpr std::int64_t kAutoOnCpus = 128;
 /// A replay of a small network takes the host as long as dozens of steps queued in a graph.
 constexpr std::int64_t kAutoOnGpus = 8192;
 
-std::size_t first_difference(const SumFingerprints& a, const SumFingerprints& b) {
-  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 /// The value that most have; nullopt where no value has more than half.
-template <class T>
-std::optional<T> majority_of(const std::vector<T>& all) {
-  for (const T& candidate : all)
+std::optional<SumFingerprints> majority_of(const std::vector<SumFingerprints>& all) {
+  for (const SumFingerprints& candidate : all)
     if (2 * std::ranges::count(all, candidate) > std::ssize(all)) return candidate;
   return std::nullopt;
 }
@@ -55,8 +50,7 @@ std::optional<int> disputed_share(const std::vector<ShortAnswer>& all) {
 
 std::int64_t steps_between_replays(const StepOptions& options, int teams, bool on_gpu) {
   if (teams == 1 || options.determinism == Determinism::kOff) return 0;
-  const std::int64_t steps = options.replay_every_steps;
-  if (steps != StepOptions::kAutoReplays) return steps;
+  if (options.replay_every_steps != StepOptions::kAutoReplays) return options.replay_every_steps;
   return on_gpu ? kAutoOnGpus : kAutoOnCpus;
 }
 
@@ -70,7 +64,8 @@ ReplayVerdict judge_share(std::span<const ShareResult> results) {
     if (right && result.sums == *right) continue;
     if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
       verdict.wrong.push_back(result.team);
-    if (result.sums != compared) verdict.place = first_difference(result.sums, compared);
+    if (const auto [own, other] = std::ranges::mismatch(result.sums, compared); own != result.sums.end())
+      verdict.place = static_cast<std::size_t>(own - result.sums.begin());
   }
   return verdict;
 }
@@ -116,11 +111,10 @@ std::string describe(const ComparedPart& part) {
 WrongNumbers numbers_of(const ReplayVerdict& verdict, const ComparedPart& part, const std::string& what,
                         std::int64_t step) {
   return {.step = step,
-          .what = verdict.is_certain
-                      ? what
-                      : fmt::format("they differ about {}, and each insists: it takes a third rank to tell "
-                                    "which of them is wrong",
-                                    describe(part)),
+          .what = verdict.is_certain ? what
+                                     : fmt::format("they differ about {}, and each insists: it takes a third "
+                                                   "rank to tell which of them is wrong",
+                                                   describe(part)),
           .help = part.arrived ? "look at that host's network, and leave it out if it happens again"
                                : "test that host's memory and processor, and leave it out"};
 }
@@ -152,6 +146,11 @@ std::vector<ShareResult> gather_results(Communicator& teams, const SumFingerprin
   return results;
 }
 
+/// Compares one result of each team. Collective.
+ReplayVerdict judge(Communicator& teams, const SumFingerprints& mine) {
+  return judge_share(gather_results(teams, mine));
+}
+
 WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part, std::int64_t step) {
   return numbers_of(verdict, part,
                     fmt::format("its {} are not those of the others from {} on: its memory changed them",
@@ -160,7 +159,7 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
 }
 
 [[noreturn]] void name_wrong_state(const Replaying& replaying, const SumFingerprints& own) {
-  const ReplayVerdict verdict = judge_share(gather_results(replaying.teams, own));
+  const ReplayVerdict verdict = judge(replaying.teams, own);
   const ComparedPart& part = replaying.work.state_parts[verdict.place];
   throw_verdict(replaying, verdict, part, wrong_state(verdict, part, replaying.step));
 }
@@ -177,18 +176,17 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
   results.push_back({other, at(before, other)});
   const ReplayVerdict verdict = judge_share(results);
 
-  const ReplayVerdict samples = judge_share(gather_results(teams, work.samples(share)));
+  const ReplayVerdict samples = judge(teams, work.samples(share));
   const bool is_data =
       samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
   const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
   const std::string what =
-      is_data ? "its training samples are not those of the others: its memory changed them"
-      : part.arrived
-          ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
-          : fmt::format(
-                "it computed {} differently from other ranks with the same weights and samples: its "
-                "processor computed wrongly",
-                part.name);
+      is_data        ? "its training samples are not those of the others: its memory changed them"
+      : part.arrived ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
+                     : fmt::format(
+                           "it computed {} differently from other ranks with the same weights and samples: "
+                           "its processor computed wrongly",
+                           part.name);
   WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
   numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
   throw_verdict(replaying, verdict, part, std::move(numbers));
@@ -224,18 +222,20 @@ std::vector<ComparedPart> parts_of_row(const ParameterLayout& network,
   return parts;
 }
 
-void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step) {
-  const auto all = gather(ranks.copies, whole(own));
+void expect_equal_copies(Communicator& whole_run, Communicator& copies, const SumFingerprints& own,
+                         const std::vector<ComparedPart>& parts, std::int64_t step,
+                         const std::string& device) {
+  const auto all = gather(copies, whole(own));
   const bool differ = std::ranges::count(all, all.front()) != std::ssize(all);
   std::int64_t anywhere = differ ? 1 : 0;
-  if (ranks.copies.size() != ranks.whole.size()) ranks.whole.all_reduce(std::span(&anywhere, 1));
+  if (copies.size() != whole_run.size()) whole_run.all_reduce(std::span(&anywhere, 1));
   if (anywhere == 0) return;
   std::optional<WrongNumbers> mine;
   if (differ) {
-    const ReplayVerdict verdict = judge_share(gather_results(ranks.copies, own));
-    mine = wrong_state(verdict, ranks.parts[verdict.place], step);
-    const auto numbers = gather(ranks.copies, ranks.copies.rank_in_whole());
-    const auto who = descriptions(ranks.copies, ranks.device);
+    const ReplayVerdict verdict = judge(copies, own);
+    mine = wrong_state(verdict, parts[verdict.place], step);
+    const auto numbers = gather(copies, copies.rank_in_whole());
+    const auto who = descriptions(copies, device);
     std::vector<std::string> named;
     for (const int place : verdict.wrong) {
       mine->ranks.push_back(at(numbers, place));
@@ -243,7 +243,7 @@ void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, s
     }
     add_name(*mine, named);
   }
-  throw_on_all(ranks.whole, mine, step);
+  throw_on_all(whole_run, mine, step);
 }
 
 }  // namespace lockstep

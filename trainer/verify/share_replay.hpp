@@ -50,18 +50,16 @@ std::vector<ComparedPart> parts_of_row(const ParameterLayout& network,
                                        const std::vector<std::string>& buffers,
                                        const std::vector<int>& holders);
 
-/// Ranks that hold copies of one state, and how it is told which of them is wrong.
-struct StateCopies {
-  Communicator& whole;   ///< all ranks
-  Communicator& copies;  ///< those that should hold the same; all ranks are in one such group
-  const std::vector<ComparedPart>& parts;
-  const std::string& device;  ///< this rank's, for the message
-};
 /// Compares the row of a step, or one that fingerprints_of_state() made, over those that hold copies. It takes eight
 /// bytes a rank where all are equal. Collective.
-/// @param step  for the message
+/// @param whole   all ranks
+/// @param copies  those that should hold the same; all ranks are in one such group
+/// @param parts   what the fingerprints are of
+/// @param step    for the message, as `device`, which is this rank's
 /// @throws WrongRankError  on all ranks
-void expect_equal_copies(const StateCopies& ranks, const SumFingerprints& own, std::int64_t step);
+void expect_equal_copies(Communicator& whole, Communicator& copies, const SumFingerprints& own,
+                         const std::vector<ComparedPart>& parts, std::int64_t step,
+                         const std::string& device);
 
 /// A rank's work for a replay. Each call is collective in its team, whose ranks get the same.
 struct ReplayWork {

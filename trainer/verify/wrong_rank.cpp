@@ -16,38 +16,35 @@ std::vector<std::string> descriptions(Communicator& comm, const std::string& dev
   return gather_text(comm, fmt::format("rank {} on {} ({})", comm.rank_in_whole(), comm.host(), device));
 }
 
-std::string name_of(const ParameterLayout& layout, std::size_t tensor) {
-  return tensor < layout.parameters.size() ? layout.parameters[tensor].name : "the step's counters";
-}
-
 WrongRankError::WrongRankError(WrongNumbers numbers)
     : AgreedError(ExitCode::kWrongRank,
                   fmt::format("step {}: {}. Try this: {}", numbers.step, numbers.what, numbers.help), 0),
       numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
-                      const TrainedHere& here) {
+                      const ParameterLayout& layout, const std::string& device) {
   const SumFault fault = find_sum_fault(comm, error.record());
   const std::vector<int> ranks = gather(comm, comm.rank_in_whole());
-  const std::vector<std::string> all = descriptions(comm, here.device);
+  const std::vector<std::string> all = descriptions(comm, device);
   std::vector<std::string> named;
   for (const int rank : fault.ranks) named.push_back(at(all, std::ranges::find(ranks, rank) - ranks.begin()));
   if (named.empty()) named.emplace_back("an unknown rank");  // the fingerprint itself was hit
-  const std::string who = fmt::format("{}", fmt::join(named, " and ")),
-                    tensor = name_of(here.layout, fault.tensor);
-  WrongNumbers numbers{.step = step, .what = {}, .help = {}, .ranks = fault.ranks};
-  if (fault.where == SumFault::Where::kMemory) {
-    numbers.what =
-        fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who, tensor);
-    numbers.help = "test that host's memory, and leave it out";
-  } else {
-    numbers.what = fmt::format(
-        "what arrived at {} is not the sum of {} that the ranks sent: a link or memory at its end changed "
-        "it",
-        who, tensor);
-    numbers.help = "look at that host's network, and leave it out if it happens again";
-  }
-  throw WrongRankError(std::move(numbers));
+  const std::string who = fmt::format("{}", fmt::join(named, " and "));
+  const std::string tensor =
+      fault.tensor < layout.parameters.size() ? layout.parameters[fault.tensor].name : "the step's counters";
+  if (fault.where == SumFault::Where::kMemory)
+    throw WrongRankError(
+        {.step = step,
+         .what = fmt::format("{} sent other sums of {} than it had added up: its memory changed them", who,
+                             tensor),
+         .help = "test that host's memory, and leave it out",
+         .ranks = fault.ranks});
+  throw WrongRankError({.step = step,
+                        .what = fmt::format("what arrived at {} is not the sum of {} that the ranks sent: a "
+                                            "link or memory at its end changed it",
+                                            who, tensor),
+                        .help = "look at that host's network, and leave it out if it happens again",
+                        .ranks = fault.ranks});
 }
 
 namespace {

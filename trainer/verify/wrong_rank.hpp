@@ -16,17 +16,13 @@
 
 namespace lockstep {
 
-/// For the message: where this rank trains what.
-struct TrainedHere {
-  const ParameterLayout& layout;  ///< layout of what is summed
-  const std::string& device;      ///< "cpu (AVX-512)"
-};
-
 /// Names the rank whose memory, or the link that changed sums of a step. Collective, of the ranks that threw `error`.
-/// @param step  counted from 1
+/// @param step    counted from 1
+/// @param layout  of what is summed
+/// @param device  this rank's: "cpu (AVX-512)"
 /// @throws WrongRankError  on all of them, with the same text
 [[noreturn]] void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
-                                   const TrainedHere& here);
+                                   const ParameterLayout& layout, const std::string& device);
 
 /// Earlier steps that may be wrong, too, where a step is.
 enum class Doubt {
@@ -60,12 +56,7 @@ class WrongRankError : public AgreedError {
 [[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,
                                std::int64_t step);
 
-// Parts of such messages.
-
-/// "rank 2 on node3 (cpu (AVX-512))", of each rank. Collective.
+/// "rank 2 on node3 (cpu (AVX-512))", of each rank, for such messages. Collective.
 std::vector<std::string> descriptions(Communicator& comm, const std::string& device);
-
-/// @param tensor  that of the counters is after the last one
-std::string name_of(const ParameterLayout& layout, std::size_t tensor);
 
 }  // namespace lockstep

@@ -48,7 +48,7 @@ BurnReport burn_with(const FaultCase& fault, int rank, const std::vector<std::st
   options.parallel.device = fault.device;
   options.shows_progress = false;
   options.fault = {fault.kind, rank};
-  for (const std::string_view check : checks())
+  for (const std::string_view check : kChecks)
     if (std::ranges::find(wanted, check) == wanted.end()) options.without.emplace_back(check);
   BurnReport report;
   run_thread_ranks(3, [&](Communicator& comm) {
@@ -101,7 +101,7 @@ TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
 }
 
 TEST(BurnFaults, EveryKindHasACase) {
-  for (const std::string_view kind : fault_kinds())
+  for (const std::string_view kind : kFaultKinds)
     EXPECT_TRUE(std::ranges::any_of(kCases, [&](const FaultCase& fault) { return kind == fault.kind; }))
         << kind;
 }
@@ -123,8 +123,7 @@ TEST(BurnOptions, TimesAreReadOrRefused) {
   EXPECT_EQ(parse_time("2h"), 7200);
   for (const char* wrong : {"", "10", "s", "-1s", "inf", "infh", "nanm", "721h", "1d"})
     EXPECT_THROW(parse_time(wrong), UsageError) << wrong;
-  EXPECT_LE(seconds_of_level(1), 60);
-  EXPECT_THROW(seconds_of_level(4), UsageError);
+  EXPECT_LE(kSecondsOfLevels.front(), 60);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST(WrongSumsTest, ARankThatCannotBeToldIsCalledUnknown) {
   run_thread_ranks(3, [&](Communicator& comm) {
     const SumsDifferError error({.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}});
     try {
-      throw_wrong_sums(comm, error, 5, {layout, device});
+      throw_wrong_sums(comm, error, 5, layout, device);
       ADD_FAILURE() << "nothing was thrown";
     } catch (const WrongRankError& wrong) {
       test::expect_words(wrong.what(),
@@ -198,8 +198,8 @@ std::string said_of_copies(int members, int ranks, const std::map<int, SumFinger
     const auto copies = comm.split(comm.rank() / members);
     const auto mine = wrong.find(comm.rank());
     try {
-      expect_equal_copies({comm, *copies, kStateParts, device}, mine == wrong.end() ? kRight : mine->second,
-                          1500);
+      expect_equal_copies(comm, *copies, mine == wrong.end() ? kRight : mine->second, kStateParts, 1500,
+                          device);
     } catch (const WrongRankError& error) {
       texts[static_cast<std::size_t>(comm.rank())] = error.what();
       named = static_cast<int>(error.numbers().ranks.size());
