@@ -43,30 +43,42 @@ std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   return count;
 }
 
+bool MemorySource::is_gzip() const {
+  return as_text(bytes_.subspan(offset_)).starts_with(as_text(kGzipMagic));
+}
+
 FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
     : name_(path.string()), descriptor_(open_for_reading(name_)), offset_(offset) {
   struct stat status {};
-  int failed = ::fstat(descriptor_, &status);
-  if (failed == 0 && offset > 0)
-    failed = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0 ? -1 : 0;
-  if (failed == 0 && S_ISREG(status.st_mode)) {
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    return;
-  }
-  if (failed != 0) throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(errno)));
-  throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
+  if (::fstat(descriptor_, &status) != 0)
+    throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(errno)));
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
+  size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 std::size_t FileSource::read(std::span<std::uint8_t> out) {
+  const std::size_t count = read_at(offset_, out);
+  offset_ += count;
+  return count;
+}
+
+bool FileSource::is_gzip() const {
+  std::array<std::uint8_t, kGzipMagic.size()> begin{};
+  read_at(offset_, begin);
+  return begin == kGzipMagic;
+}
+
+std::size_t FileSource::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t count = ::read(descriptor_, out.data() + done, out.size() - done);
+    const ssize_t count =
+        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
-      throw IoError(fmt::format("{}: offset {}: reading failed: {}", name_, offset_, reason(errno)));
+      throw IoError(fmt::format("{}: offset {}: reading failed: {}", name_, offset + done, reason(errno)));
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
-    offset_ += static_cast<std::uint64_t>(count);
   }
   return done;
 }
@@ -92,10 +104,7 @@ constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header
 
 }  // namespace
 
-GzipSource::GzipSource(ByteSource& compressed, std::span<const std::uint8_t> already_read)
-    : compressed_(compressed), input_(already_read.begin(), already_read.end()) {
-  stream_.next_in = input_.data();
-  stream_.avail_in = static_cast<uInt>(input_.size());
+GzipSource::GzipSource(ByteSource& compressed) : compressed_(compressed) {
   if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
 }
 
@@ -142,10 +151,9 @@ void GzipSource::refill() {
   const std::size_t count = compressed_.read(input_);
   stream_.next_in = input_.data();
   stream_.avail_in = static_cast<uInt>(count);
-  if (count == 0) {
+  if (count == 0)
     throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
                                 compressed_offset(), fix_for_data()));
-  }
 }
 
 void GzipSource::check_nothing_follows() {
@@ -155,7 +163,7 @@ void GzipSource::check_nothing_follows() {
   std::copy_n(stream_.next_in, count, next.begin());
   count += compressed_.read(std::span(next).subspan(count));
   if (count == 0) return;
-  const char* what = next == kMagic ? "a second gzip member" : "trailing bytes";
+  const char* what = next == kGzipMagic ? "a second gzip member" : "trailing bytes";
   throw DataError(
       fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, fix_for_data()));
 }

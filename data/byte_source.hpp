@@ -13,9 +13,18 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+/// Bytes of a file as text. Borrowed.
+inline std::string_view as_text(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The first bytes of a gzip file.
+inline constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1F, 0x8B};
 
 /// Advice about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
 std::string fix_for_data();
@@ -31,6 +40,8 @@ class ByteSource {
 
   /// Reads up to out.size() bytes; fewer only at the end, so 0 for a non-empty `out` means the end.
   virtual std::size_t read(std::span<std::uint8_t> out) = 0;
+  /// True if the bytes to come begin as a gzip file does, where that is known before they are read.
+  virtual bool is_gzip() const { return false; }
   /// A bound of the bytes that are still to come. It bounds what may be allocated because a header
   /// says so.
   virtual std::uint64_t remaining_at_most() const = 0;
@@ -49,6 +60,7 @@ class MemorySource final : public ByteSource {
       : bytes_(bytes), name_(std::move(name)) {}
 
   std::size_t read(std::span<std::uint8_t> out) override;
+  bool is_gzip() const override;
   std::uint64_t remaining_at_most() const override { return bytes_.size() - offset_; }
   std::uint64_t offset() const override { return offset_; }
   const std::string& name() const override { return name_; }
@@ -69,11 +81,14 @@ class FileSource final : public ByteSource {
   explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0);
 
   std::size_t read(std::span<std::uint8_t> out) override;
+  bool is_gzip() const override;
   std::uint64_t remaining_at_most() const override { return size_ > offset_ ? size_ - offset_ : 0; }
   std::uint64_t offset() const override { return offset_; }
   const std::string& name() const override { return name_; }
 
  private:
+  std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
+
   std::string name_;
   Descriptor descriptor_;
   std::uint64_t size_ = 0;
@@ -90,12 +105,10 @@ class FileSource final : public ByteSource {
 /// published as one.
 class GzipSource final : public ByteSource {
  public:
-  static constexpr std::array<std::uint8_t, 2> kMagic = {0x1F, 0x8B};
   static constexpr std::uint64_t kLargestExpansion = 1032;  ///< zlib's technical notes: 258 bytes from 2 bits
 
-  /// @param compressed    borrowed; everything from its present position on
-  /// @param already_read  the first bytes of the gzip file, where the caller took them to look at the magic
-  GzipSource(ByteSource& compressed, std::span<const std::uint8_t> already_read);
+  /// @param compressed  borrowed; everything from its present position on
+  explicit GzipSource(ByteSource& compressed);
   ~GzipSource() override;
 
   /// @throws DataError naming the offset in the compressed file: damaged, truncated, or followed by something
@@ -120,6 +133,16 @@ class GzipSource final : public ByteSource {
   std::uint64_t offset_ = 0;
   bool ended_ = false;
 };
+
+/// Calls parse(source) with the bytes of a file, inflated if it is a gzip file.
+/// @throws DataError  it is empty
+template <typename Parse>
+auto parse_inflated(ByteSource& file, const Parse& parse) {
+  if (file.remaining_at_most() == 0) fail_at(file, 0, "the file is empty");
+  if (!file.is_gzip()) return parse(file);
+  GzipSource inflated(file);
+  return parse(static_cast<ByteSource&>(inflated));
+}
 
 // Pictures are stored pixel by pixel, kernels want channel by channel.
 

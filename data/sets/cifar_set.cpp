@@ -29,15 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Record after record, so that memory grows with what is there, and not with what a file may claim.
-CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
-                          std::span<const std::uint8_t> begin) {
+CifarRecords read_records(ByteSource& source, const CifarLayout& layout) {
   CifarRecords records;
   records.images.reserve(std::min(source.worth_reserving(), kMaxIdxBytes));
   std::vector<std::uint8_t> record(layout.record_bytes());
-  std::copy(begin.begin(), begin.end(), record.begin());
-  for (std::size_t have = begin.size();; have = 0) {
-    const std::uint64_t at = source.offset() - have;
-    const std::size_t count = have + source.read(std::span(record).subspan(have));
+  for (;;) {
+    const std::uint64_t at = source.offset();
+    const std::size_t count = source.read(record);
     if (count == 0) break;
     if (count < record.size())
       fail_at(source, at,
@@ -57,15 +55,9 @@ CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
   return records;
 }
 
-CifarRecords read_any(ByteSource& source, const CifarLayout& layout) {
-  std::array<std::uint8_t, GzipSource::kMagic.size()> begin{};
-  const std::size_t have = std::min(source.read(begin), layout.record_bytes());
-  if (have == 0) fail_at(source, 0, "the file is empty");
-  // No set has so many classes that its first byte would be taken for that of a compressed file.
-  if (have < begin.size() || begin != GzipSource::kMagic)
-    return read_records(source, layout, std::span(begin).first(have));
-  GzipSource inflated(source, begin);
-  return read_records(inflated, layout, {});
+/// No set has so many classes that its first byte would be taken for that of a compressed file.
+CifarRecords read_any(ByteSource& file, const CifarLayout& layout) {
+  return parse_inflated(file, [&](ByteSource& source) { return read_records(source, layout); });
 }
 
 // The version for Python: a dictionary with the array "data" of [sample][features] and a list of labels.
@@ -93,7 +85,7 @@ std::vector<std::uint8_t> read_all(ByteSource& source) {
 std::vector<std::uint8_t> read_pickled_file(const fs::path& path) {
   FileSource source(path);
   if (path.extension() != ".gz") return read_all(source);
-  GzipSource inflated(source, {});
+  GzipSource inflated(source);
   return read_all(inflated);
 }
 

@@ -91,7 +91,7 @@ class TextTable final : public Table {
   /// The file, or what it holds where its name says that gzip has compressed it.
   ByteSource& open() {
     if (!in_small_letters(options_.from).ends_with(".gz")) return file_;
-    return inflated_.emplace(file_, std::span<const std::uint8_t>());
+    return inflated_.emplace(file_);
   }
 
   /// The name of the column that is called as those of labels are. Names and rows are not yet distinguished.
