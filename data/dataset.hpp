@@ -11,6 +11,7 @@
 #include "data/set_fingerprints.hpp"
 #include "kernels/shapes.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,10 @@ struct Dataset {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
   bool has_images() const { return images.size() > 0 || store != nullptr; }
+  /// Images or features in memory, whichever the set has.
+  std::span<const std::byte> samples_in_memory() const {
+    return images.size() > 0 ? std::as_bytes(images.span()) : std::as_bytes(features.span());
+  }
   bool has_label_sets() const { return !label_sets.empty(); }
   /// The row of a sample. has_label_sets().
   std::span<const std::uint8_t> label_set_of(std::int64_t sample) const {

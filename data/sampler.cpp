@@ -70,13 +70,6 @@ void shuffle(std::span<std::int32_t> order, ShuffleDraws draws, std::uint32_t fi
   }
 }
 
-std::vector<std::int32_t> file_order(std::int64_t samples) {
-  LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
@@ -136,6 +129,13 @@ void check_work_for_all(const DistributedSampler::Options& o) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> file_order(std::int64_t samples) {
+  LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
 
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
   std::vector<std::int32_t> order = file_order(samples);

@@ -68,20 +68,14 @@ class DuplicateFinder {
     const Dataset& set = *parts_[part];
     const std::size_t number = set.has_images() ? sizeof(std::uint8_t) : sizeof(float);
     const std::size_t bytes = checked_product(set.shape.features(), number);
-    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
-    const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(kAtOnce / bytes, 1, 4096));
+    constexpr std::size_t kAtOnce = std::size_t{4} << 20, kMost = 4096;
     std::vector<std::uint8_t> rows;
-    std::vector<std::int32_t> indices;
-    for (std::int64_t first = 0; first < set.size(); first += most) {
-      indices.resize(static_cast<std::size_t>(std::min(most, set.size() - first)));
-      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+    for_each_batch(set.size(), std::min(kAtOnce / bytes, kMost), [&](std::span<const std::int32_t> indices) {
       rows.resize(indices.size() * bytes);
       read_samples(set, indices, rows);
-      for (const std::int32_t index : indices) {
-        const auto row = std::span(rows).subspan(static_cast<std::size_t>(index - first) * bytes, bytes);
-        add(part, index, sha256(std::as_bytes(row)));
-      }
-    }
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        add(part, indices[i], sha256(std::as_bytes(std::span(rows).subspan(i * bytes, bytes))));
+    });
   }
 
   void add(std::uint32_t part, std::int32_t index, const Sha256Digest& digest) {

@@ -44,9 +44,8 @@ std::string name_of_validation(std::string train) {
 /// The first `count` places of a Fisher-Yates shuffle of [0, samples): a larger count begins with them.
 std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                    DataStream stream) {
-  LOCKSTEP_CHECK(count >= 0 && count <= samples && samples <= std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
+  LOCKSTEP_CHECK(count >= 0 && count <= samples);
+  std::vector<std::int32_t> order = file_order(samples);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto left = static_cast<std::uint32_t>(samples) - i;
     std::swap(order[i], order[i + SampleDraws(seed, stream, i).below(left)]);

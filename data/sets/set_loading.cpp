@@ -99,14 +99,11 @@ void take_into_memory(Dataset& set) {
   require_memory(checked_product(samples, size), "the images of " + set.name + " in memory",
                  "leave them on disk: data.in_memory=false");
   AlignedBuffer<std::uint8_t> images(samples * size);
-  std::vector<std::int32_t> indices;
-  for (std::size_t first = 0; first < samples; first += indices.size()) {
-    constexpr std::size_t kAtOnce = 1024;
-    indices.resize(std::min(kAtOnce, samples - first));
-    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
-    const ImageRows rows(set, indices);
-    std::copy_n(rows.data()[0], indices.size() * size, images.data() + first * size);
-  }
+  constexpr std::size_t kAtOnce = 1024;
+  for_each_batch(set.size(), kAtOnce, [&](std::span<const std::int32_t> indices) {
+    const auto first = static_cast<std::size_t>(indices.front());
+    read_samples(set, indices, images.span().subspan(first * size, indices.size() * size));
+  });
   set.images = std::move(images);
   set.store.reset();
 }

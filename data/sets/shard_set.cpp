@@ -171,7 +171,7 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
       .file_bytes = index.sizes.shard_bytes,
       .blocks = read_numbers<Sha256Digest>(directory / shard_blocks_file(name),
                                            parts_of(index.sizes.block_bytes), half.blocks),
-      .sums = {.values = half.values, .squares = half.squares}};
+      .sums = half.sums};
   for (std::uint64_t i = 0; i < parts_of(index.sizes.shard_bytes); ++i)
     contents.files.push_back(directory / shard_file(name, i));
   Dataset set;

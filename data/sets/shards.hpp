@@ -45,8 +45,7 @@ struct ShardHalf {
   std::int64_t samples = 0;
   std::int64_t label_count = 0;     ///< over all samples, where they have any number of labels
   Sha256Digest labels{}, blocks{};  ///< digests of those two files
-  std::vector<std::uint64_t> values = {},
-                             squares = {};  ///< [channel] sums over all pixels; of fp32 features empty
+  PixelSums sums = {};              ///< over all pixels; of fp32 features empty
 };
 
 /// Contents of shards.index.

@@ -70,7 +70,7 @@ TEST_F(LeaveOutTest, TheOthersAreTrainedOnAndTheFilesKeepTheirFingerprints) {
   EXPECT_EQ(part.left_out, 3);
   EXPECT_EQ(part.train_in_file(), 20);
   EXPECT_EQ(fingerprints_of(part).train, fingerprint_of(whole.train));
-  EXPECT_EQ(part.normalisation, measure(part.train.images.span(), 12, 1));
+  EXPECT_EQ(part.normalisation, measure(part.train));
   EXPECT_EQ(part.test.size(), 5);
 }
 
