@@ -75,6 +75,12 @@ inline const char* name_of(SetHalf half) {
   return half == SetHalf::kTrain ? "train" : half == SetHalf::kTest ? "test" : "validation";
 }
 
+/// The member of a struct that has one for each half: `train`, `test` or `validation`.
+template <typename Halves>
+auto& select_half(Halves& halves, SetHalf half) {
+  return half == SetHalf::kTrain ? halves.train : half == SetHalf::kTest ? halves.test : halves.validation;
+}
+
 /// Halves of which samples were left out, as their files have them.
 struct WholeHalves {
   SetFingerprints fingerprints;
@@ -96,9 +102,7 @@ struct TrainTestData {
   std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
   std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out: ..."
 
-  Dataset& half(SetHalf which) {
-    return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
-  }
+  Dataset& half(SetHalf which) { return select_half(*this, which); }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
   /// True if `validation` has separate files.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }

@@ -134,14 +134,10 @@ void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<L
   for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint32_t>(label)});
 }
 
-std::vector<LabelledPicture>& half_of(SortedPictures& found, SetHalf half) {
-  return half == SetHalf::kTrain ? found.train : half == SetHalf::kTest ? found.test : found.validation;
-}
-
 void share_out(const ClassFolder& folder, std::size_t label, const SplitChoice& choice,
                SortedPictures& found) {
   const auto halves = split_class(std::ssize(folder.pictures), label, folder.name, choice);
-  for (std::size_t i = 0; i < halves.size(); ++i) add({folder.pictures[i]}, label, half_of(found, halves[i]));
+  for (std::size_t i = 0; i < halves.size(); ++i) add({folder.pictures[i]}, label, select_half(found, halves[i]));
 }
 
 /// A folder whose classes are those of train/.

@@ -108,11 +108,9 @@ HalfFolders folders_in(const fs::path& root) {
     const auto half = half_called(entry.filename().string());
     const bool is_any_folder = is_folder(entry),
                is_half = is_any_folder && half && holds_any(entry, is_folder);
-    fs::path& place = !is_any_folder            ? found.files.emplace_back()
-                      : !is_half                ? found.others.emplace_back()
-                      : half == SetHalf::kTrain ? found.train
-                      : half == SetHalf::kTest  ? found.test
-                                                : found.validation;
+    fs::path& place = !is_any_folder ? found.files.emplace_back()
+                      : !is_half     ? found.others.emplace_back()
+                                     : select_half(found, *half);
     if (!place.empty())
       throw DataError(
           fmt::format("{}: {} and {} would both be the {} half; put their pictures into one, or "

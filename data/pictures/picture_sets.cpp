@@ -169,10 +169,6 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
 
 }  // namespace
 
-std::vector<FileNames> picture_set_files(const SetEntry& /*set*/) {
-  return {};
-}
-
 SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
                                   const DatasetOptions& options) {
   return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
@@ -356,10 +352,6 @@ TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
 }
 
 }  // namespace
-
-std::vector<FileNames> tar_set_files(const SetEntry& /*set*/) {
-  return {};
-}
 
 SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
   return outline_of_pictures(find_in_archives(files, options).halves, options.pictures);

@@ -113,10 +113,6 @@ std::future<CifarRecords> start_reading(const fs::path& path, const CifarLayout&
   });
 }
 
-bool is_for_testing(const fs::path& path) {
-  return path.filename().string().starts_with("test");
-}
-
 /// One after another.
 Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std::vector<CifarRecords> parts) {
   Dataset half;
@@ -136,23 +132,6 @@ Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std:
     part = {};
   }
   return half;
-}
-
-TrainTestData load(const SetEntry& set, const SetFiles& files, std::size_t label_bytes) {
-  TrainTestData data;
-  data.class_names = pickled_class_names(set, files, label_bytes > 1);
-  if (data.class_names.empty())
-    data.class_names = files.names.empty() ? set.class_names : read_class_names(files.names);
-  const std::size_t classes = data.class_names.size();
-  const CifarLayout layout{label_bytes, static_cast<std::size_t>(set.shape.features()), classes};
-  std::vector<std::future<CifarRecords>> readings;
-  for (const fs::path& file : files.files) readings.push_back(start_reading(file, layout));
-  std::vector<CifarRecords> train, test;
-  for (std::size_t i = 0; i < readings.size(); ++i)
-    (is_for_testing(files.files[i]) ? test : train).push_back(readings[i].get());
-  data.train = combine(set.name + " train", set, classes, std::move(train));
-  data.test = combine(set.name + " test", set, classes, std::move(test));
-  return data;
 }
 
 }  // namespace
@@ -194,12 +173,23 @@ std::vector<FileNames> cifar_set_files(const SetEntry& set) {
 }
 
 TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& /*options*/) {
-  return load(set, files, 1);
-}
-
-TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files,
-                                  const DatasetOptions& /*options*/) {
-  return load(set, files, 2);
+  const bool is_fine = set.format == "cifar-fine";
+  TrainTestData data;
+  data.class_names = pickled_class_names(set, files, is_fine);
+  if (data.class_names.empty())
+    data.class_names = files.names.empty() ? set.class_names : read_class_names(files.names);
+  const std::size_t classes = data.class_names.size();
+  const CifarLayout layout{is_fine ? 2U : 1U, static_cast<std::size_t>(set.shape.features()), classes};
+  std::vector<std::future<CifarRecords>> readings;
+  for (const fs::path& file : files.files) readings.push_back(start_reading(file, layout));
+  std::vector<CifarRecords> train, test;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const bool is_for_testing = files.files[i].filename().string().starts_with("test");
+    (is_for_testing ? test : train).push_back(readings[i].get());
+  }
+  data.train = combine(set.name + " train", set, classes, std::move(train));
+  data.test = combine(set.name + " test", set, classes, std::move(test));
+  return data;
 }
 
 }  // namespace lockstep

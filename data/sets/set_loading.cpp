@@ -111,7 +111,7 @@ void take_into_memory(Dataset& set) {
 TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
   const auto places = options.directory.empty() ? candidate_places(set, options.root)
                                                 : std::vector<std::filesystem::path>{options.directory};
-  const SetFiles files = find_set_files(set, format.files(set), places);
+  const SetFiles files = format.find(set, places);
   TrainTestData data = format.load(set, files, options);
   data.directory = files.directory.string();
   data.origin = data.directory;
@@ -120,7 +120,7 @@ TrainTestData load_files(const SetEntry& set, const SetFormat& format, const Dat
 }
 
 TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  TrainTestData data = format.make(options);
+  TrainTestData data = format.make(set, options);
   data.origin = "made in memory";
   data.class_names = set.class_names;
   return data;

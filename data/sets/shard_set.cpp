@@ -192,10 +192,6 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
 
 }  // namespace
 
-std::vector<FileNames> shard_set_files(const SetEntry& /*set*/) {
-  return {{kShardIndexFile}};
-}
-
 SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files,
                                 const DatasetOptions& /*options*/) {
   const ShardIndex index = read_index(files.files.front(), set);

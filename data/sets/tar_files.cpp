@@ -84,10 +84,7 @@ class ArchiveFinder {
   void add(const fs::path& path, std::optional<SetHalf> half) {
     is_found_ = true;
     if (!half) return found_.others.push_back(path);
-    (half == SetHalf::kTrain  ? found_.train
-     : half == SetHalf::kTest ? found_.test
-                              : found_.validation)
-        .push_back(path);
+    select_half(found_, *half).push_back(path);
   }
 
   TarFiles found_;

@@ -298,9 +298,8 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   writer.publish();
   const ShardIndex& index = writer.index();
   done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
-  done.samples.train = samples_of_half(halves, SetHalf::kTrain, labels);
-  done.samples.test = samples_of_half(halves, SetHalf::kTest, labels);
-  done.samples.validation = samples_of_half(halves, SetHalf::kValidation, labels);
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
+    select_half(done.samples, half) = samples_of_half(halves, half, labels);
   return done;
 }
 
