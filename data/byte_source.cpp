@@ -83,6 +83,18 @@ std::size_t FileSource::read_at(std::uint64_t offset, std::span<std::uint8_t> ou
   return done;
 }
 
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,
+                                    const char* complaint) {
+  FileSource file(path);
+  const std::uint64_t size = file.remaining_at_most();
+  if (size > most)
+    throw DataError(
+        fmt::format("{}: {} bytes{}", file.name(), size, fmt::format(fmt::runtime(complaint), most)));
+  std::vector<std::uint8_t> bytes(size);
+  bytes.resize(file.read(bytes));
+  return bytes;
+}
+
 std::string fix_for_data() {
   return fmt::format("fetch it again with {}, or make it again if it is yours", script_command("get-data"));
 }

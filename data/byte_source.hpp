@@ -95,6 +95,11 @@ class FileSource final : public ByteSource {
   std::uint64_t offset_ = 0;
 };
 
+/// All of a file. @param complaint  after "FILE: 12 bytes" where it has more than `most`, which goes into its {}
+/// @throws DataError  it has; as FileSource
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,
+                                    const char* complaint);
+
 /// @throws DataError  always: the file, the offset of what is wrong there, the cause, and what to do
 [[noreturn]] void fail_at(const ByteSource& source, std::uint64_t offset, const std::string& cause);
 

@@ -90,16 +90,6 @@ PictureName split_index(const std::string& text) {
   return {text.substr(0, open), index};
 }
 
-std::vector<std::uint8_t> read_file(const std::string& path) {
-  FileSource file(path);
-  const std::uint64_t size = file.remaining_at_most();
-  if (size > kMaxPictureFileBytes)
-    throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxPictureFileBytes));
-  std::vector<std::uint8_t> bytes(size);
-  bytes.resize(file.read(bytes));
-  return bytes;
-}
-
 using PictureReader = Picture (*)(const std::string&, std::span<const std::uint8_t>, PictureColour);
 
 /// How files begin.
@@ -158,7 +148,8 @@ std::string Pictures::look_up_originals() {
 
 Pictures read_pictures(const std::string& path, PictureColour colour) {
   const auto [file_name, index] = split_index(path);
-  return parse_pictures(read_file(file_name), file_name, index, colour);
+  return parse_pictures(read_file(file_name, kMaxPictureFileBytes, "; at most {} are read"), file_name, index,
+                        colour);
 }
 
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,

@@ -81,21 +81,22 @@ AlignedBuffer<T> picked(const AlignedBuffer<T>& all, std::size_t size, std::span
   return result;
 }
 
-/// Picks those samples alone from a half that is whole.
-void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) {
+/// Those samples alone, of a half that is whole.
+Dataset pick(const Dataset& half, std::vector<std::int32_t> places) {
   const auto size = static_cast<std::size_t>(half.shape.features());
-  AlignedBuffer<std::uint8_t> images = picked(half.images, size, places);
-  AlignedBuffer<float> features = picked(half.features, size, places);
-  std::vector<std::int32_t> labels;
-  labels.reserve(places.size());
-  for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
-  part.images = std::move(images);
+  Dataset part;
+  part.name = half.name;
+  part.shape = half.shape;
+  part.classes = half.classes;
+  part.label_sets = half.label_sets;
+  part.images = picked(half.images, size, places);
   part.store = half.store;
+  part.features = picked(half.features, size, places);
   part.rows = half.rows;
   part.file_fingerprint = half.file_fingerprint;
-  part.features = std::move(features);
-  part.labels = std::move(labels);
+  for (const std::int32_t place : places) part.labels.push_back(at(half.labels, place));
   part.places = std::move(places);
+  return part;
 }
 
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
@@ -208,16 +209,13 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options) {
   if (sizes.train + std::ssize(held_out) < all || sizes.test < all_tests)
     data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
   if (!held_out.empty()) {
+    validation = pick(train, held_out);
     validation.name = name_of_validation(train.name);
-    validation.shape = train.shape;
-    validation.classes = train.classes;
-    validation.label_sets = train.label_sets;
-    pick(train, held_out, validation);
   }
   others.insert(others.end(), held_out.begin(), held_out.end());
   if (sizes.train < all)
-    pick(train, training_subset(all, sizes.train, options.seed, ascending(std::move(others))), train);
-  if (sizes.test < all_tests) pick(test, test_subset(all_tests, sizes.test, options.seed), test);
+    train = pick(train, training_subset(all, sizes.train, options.seed, ascending(std::move(others))));
+  if (sizes.test < all_tests) test = pick(test, test_subset(all_tests, sizes.test, options.seed));
 }
 
 }  // namespace lockstep

@@ -52,9 +52,8 @@ struct FoundPlace {
 };
 
 FoundPlace place_at(const std::string& text, std::int64_t all) {
-  std::int64_t place = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), place);
-  if (error == std::errc() && place < all) return {static_cast<std::int32_t>(place), ""};
+  const auto place = parse_whole<std::int64_t>(text);
+  if (place && *place < all) return {static_cast<std::int32_t>(*place), ""};
   return {0, fmt::format("is not a place in the training half, which has 0 to {}", all - 1)};
 }
 
@@ -132,13 +131,8 @@ LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
 }
 
 LeaveOutList read_leave_out(const std::string& file) {
-  FileSource source(file);
-  if (source.remaining_at_most() > kMostListBytes)
-    throw DataError(fmt::format("{}: {} bytes are too many for a list of samples; at most {}", file,
-                                source.remaining_at_most(), kMostListBytes));
-  std::vector<std::uint8_t> bytes(source.remaining_at_most());
-  bytes.resize(source.read(bytes));
-  return parse_leave_out({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  return parse_leave_out(
+      as_text(read_file(file, kMostListBytes, " are too many for a list of samples; at most {}")), file);
 }
 
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data) {

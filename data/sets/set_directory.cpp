@@ -82,7 +82,11 @@ SetDirectory::SetDirectory(Env& env, std::string path, bool replace)
 }
 
 SetDirectory::~SetDirectory() {
-  remove_partial_files();
+  try {
+    for (const std::string& name : added_) env_.remove_file(in_directory(name + kPartial));
+    env_.remove_file(in_directory(kLock));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the next conversion removes them
+  }
 }
 
 std::string SetDirectory::in_directory(const std::string& name) const {
@@ -111,14 +115,6 @@ void SetDirectory::publish() {
   for (const std::string& name : added_) env_.rename(in_directory(name + kPartial), in_directory(name));
   added_.clear();
   env_.sync_directory(path_);
-}
-
-void SetDirectory::remove_partial_files() noexcept {
-  try {
-    for (const std::string& name : added_) env_.remove_file(in_directory(name + kPartial));
-    env_.remove_file(in_directory(kLock));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the next conversion removes them
-  }
 }
 
 }  // namespace lockstep

@@ -35,8 +35,7 @@ ShardIndex read_index(const fs::path& path, const SetEntry& set) {
   FileSource source(path);
   std::vector<std::uint8_t> text(std::min(source.remaining_at_most(), kMostShardIndexBytes + 1));
   text.resize(source.read(text));
-  ShardIndex index =
-      parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
+  ShardIndex index = parse_shard_index(as_text(text), path.string());
   if (index.is_fp32 == set.is_fp32) return index;
   throw DataError(
       index.is_fp32

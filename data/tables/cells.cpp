@@ -71,7 +71,7 @@ void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& 
   const TableColumn& column = columns_.all[i];
   row.lacks_cells = row.lacks_cells || !column.filler;
   if (!column.filler && missing_ == MissingCells::kRefused) complain(i, cell, "is missing", row);
-  row.features.insert(row.features.end(), column.is_one_hot ? column.values.size() : 1,
+  row.features.insert(row.features.end(), column.numbers(),
                       column.filler.value_or(std::numeric_limits<float>::quiet_NaN()));
 }
 
@@ -152,7 +152,7 @@ class FillerMeter {
     for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
       const TableColumn& column = columns_.all[c];
       const float value = features[next];
-      next += column.is_one_hot ? column.values.size() : 1;
+      next += column.numbers();
       if (std::isnan(value)) ++of_[c].empty;
       if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
       ++of_[c].numbers;
