@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// Facts beside the pixels of files. Orientation of the camera is followed; the screen for which the values are is
 /// not.
+#include "data/byte_source.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -52,16 +52,12 @@ int orientation_in_tiff(std::span<const std::uint8_t> block) {
   return 1;
 }
 
-bool begins_with(std::span<const std::uint8_t> bytes, std::string_view text) {
-  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
-}
-
 constexpr std::string_view kExifPrefix("Exif\0\0", 6);
 
 /// Reads a chunk, which is a TIFF block. Some programs put the prefix of a JPEG's marker before it.
 int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
-  if (begins_with(chunk, kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
-  const bool is_tiff = begins_with(chunk, {"II*\0", 4}) || begins_with(chunk, {"MM\0*", 4});
+  if (as_text(chunk).starts_with(kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
+  const bool is_tiff = as_text(chunk).starts_with({"II*\0", 4}) || as_text(chunk).starts_with({"MM\0*", 4});
   return is_tiff ? orientation_in_tiff(chunk) : 1;
 }
 
@@ -92,7 +88,7 @@ Picture turned(const Picture& picture, int orientation) {
 }  // namespace
 
 int exif_orientation(std::span<const std::uint8_t> marker) {
-  return begins_with(marker, kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size())) : 1;
+  return as_text(marker).starts_with(kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size())) : 1;
 }
 
 void turn_upright(Picture& picture, int orientation) {
@@ -111,7 +107,7 @@ constexpr std::string_view kPngBegin = "\x89PNG\r\n\x1a\n";
 class PngChunks {
  public:
   explicit PngChunks(std::span<const std::uint8_t> file)
-      : file_(file), next_(begins_with(file, kPngBegin) ? kPngBegin.size() : file.size()) {}
+      : file_(file), next_(as_text(file).starts_with(kPngBegin) ? kPngBegin.size() : file.size()) {}
 
   bool next() {
     constexpr std::size_t kAround = 12;  // length, type and check sum
@@ -124,7 +120,7 @@ class PngChunks {
   }
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return next_; }
-  bool is(std::string_view type) const { return begins_with(file_.subspan(begin_ + 4), type); }
+  bool is(std::string_view type) const { return as_text(file_.subspan(begin_ + 4)).starts_with(type); }
   std::span<const std::uint8_t> data() const { return file_.subspan(begin_ + 8, next_ - begin_ - 12); }
   bool has_its_check_sum() const {
     const auto size = static_cast<uInt>(next_ - begin_ - 8);
@@ -152,7 +148,7 @@ int orientation_of_png(std::span<const std::uint8_t> file) {
 int orientation_of_webp(std::span<const std::uint8_t> file) {
   constexpr std::size_t kFirst = 12, kHead = 8;
   constexpr unsigned kHasExif = 8;
-  if (file.size() < kFirst + kHead + 1 || !begins_with(file.subspan(kFirst), "VP8X") ||
+  if (file.size() < kFirst + kHead + 1 || !as_text(file.subspan(kFirst)).starts_with("VP8X") ||
       (file[kFirst + kHead] & kHasExif) == 0)
     return 1;
   for (std::size_t at = kFirst; file.size() - at >= kHead;) {
@@ -160,7 +156,7 @@ int orientation_of_webp(std::span<const std::uint8_t> file) {
                                                                  file[at + 6] << 16U |
                                                                  std::size_t{file[at + 7]} << 24U;
     if (length > there) return 1;
-    if (begins_with(file.subspan(at), "EXIF")) return orientation_in_chunk(file.subspan(at + kHead, length));
+    if (as_text(file.subspan(at)).starts_with("EXIF")) return orientation_in_chunk(file.subspan(at + kHead, length));
     at += kHead + std::min(there, length + length % 2);
   }
   return 1;
@@ -173,8 +169,8 @@ bool changes_values(const PngChunks& chunk) {
 }  // namespace
 
 int stored_orientation(std::span<const std::uint8_t> file) {
-  return begins_with(file, kPngBegin) ? orientation_of_png(file)
-         : begins_with(file, "RIFF")  ? orientation_of_webp(file)
+  return as_text(file).starts_with(kPngBegin) ? orientation_of_png(file)
+         : as_text(file).starts_with("RIFF")  ? orientation_of_webp(file)
                                       : 1;
 }
 
@@ -197,7 +193,7 @@ std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {
 std::string_view change_of_reading(std::span<const std::uint8_t> file) {
   constexpr std::string_view kUsualGamma("\0\0\xb1\x8f", 4);  // 0.45455, which changed nothing
   for (PngChunks chunks(file); chunks.next();)
-    if (chunks.is("gAMA") && !begins_with(chunks.data(), kUsualGamma))
+    if (chunks.is("gAMA") && !as_text(chunks.data()).starts_with(kUsualGamma))
       return "its values are no longer changed by gAMA";
   return stored_orientation(file) == 1 ? "" : "its EXIF data turn it upright now";
 }

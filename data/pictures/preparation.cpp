@@ -18,12 +18,7 @@ namespace {
 constexpr int kWorkingSide = 1024;
 
 Picture cut(const Picture& picture, const Box& box) {
-  Picture part{.name = picture.name, .width = box.width(), .height = box.height()};
-  for (int y = box.top; y < box.bottom; ++y) {
-    const auto row = picture.pixels.begin() + static_cast<std::ptrdiff_t>(y) * picture.width;
-    part.pixels.insert(part.pixels.end(), row + box.left, row + box.right);
-  }
-  return part;
+  return take_part(picture, box.left, box.top, box.width(), box.height());
 }
 
 Picture no_larger_than(const Picture& picture, int side) {
@@ -94,14 +89,7 @@ Centre centre_of_mass(const Picture& picture) {
 Picture place(const Picture& part, const Centre& centre, int width, int height) {
   const int left = std::clamp(static_cast<int>(std::lround(width / 2.0 - centre.x)), 0, width - part.width);
   const int top = std::clamp(static_cast<int>(std::lround(height / 2.0 - centre.y)), 0, height - part.height);
-  Picture whole{.name = part.name, .width = width, .height = height};
-  whole.pixels.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0);
-  for (int y = 0; y < part.height; ++y) {
-    const auto row = part.pixels.begin() + static_cast<std::ptrdiff_t>(y) * part.width;
-    std::copy(row, row + part.width,
-              whole.pixels.begin() + static_cast<std::ptrdiff_t>(top + y) * width + left);
-  }
-  return whole;
+  return take_part(part, -left, -top, width, height);
 }
 
 /// Scales light ink on black to the frame and centres it.
@@ -110,7 +98,7 @@ Picture fit(const Picture& ink, int width, int height, const PictureFrame& frame
   const auto scaled = [&](int length, int most) {
     return std::clamp(static_cast<int>(std::lround(length * scale)), 1, most);
   };
-  Picture part = resize_smoothly(ink, scaled(ink.width, width), scaled(ink.height, height));
+  Picture part = resize(ink, scaled(ink.width, width), scaled(ink.height, height), true);
   stretch(part);
   const Centre middle{part.width / 2.0, part.height / 2.0};
   return place(part, frame.centre_by_mass ? centre_of_mass(part) : middle, width, height);
@@ -148,11 +136,7 @@ View look_at(const Picture& picture, Polarity polarity) {
 /// A large picture's ink in more detail: the same paper, only the part that has ink.
 View look_closer(const View& far, const Picture& whole) {
   const Picture part = cut(whole, in_whole(far.ink.box, far.picture, whole));
-  View view{.picture = no_larger_than(part, kWorkingSide), .paper = {}, .ink = {}};
-  const Polarity polarity = far.paper.light ? Polarity::kDarkInk : Polarity::kLightInk;
-  view.paper = examine_paper(view.picture, polarity);
-  if (view.paper.is_blank()) return far;
-  view.ink = find_ink(view.picture, view.paper);
+  const View view = look_at(part, far.paper.light ? Polarity::kDarkInk : Polarity::kLightInk);
   return view.ink.empty() ? far : view;
 }
 
@@ -161,7 +145,7 @@ View look_closer(const View& far, const Picture& whole) {
 PreparedPicture scale_picture(const Picture& picture, int width, int height, Polarity polarity) {
   PreparedPicture result{.picture = picture, .done = picture.notes, .warnings = {}};
   if (polarity == Polarity::kDarkInk ||
-      (polarity == Polarity::kFromPicture && has_light_background(picture))) {
+      (polarity == Polarity::kFromPicture && has_light_border(picture.pixels, picture.shape()))) {
     invert(result.picture);
     result.done.emplace_back("inverted");
   }

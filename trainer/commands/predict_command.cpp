@@ -163,7 +163,7 @@ void predict_file(const std::string& path, PictureColour colour, Answerer& answe
   if (const std::string warning = pictures.look_up_originals(); !warning.empty())
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
-  for (const Picture& picture : pictures) answerer.take(picture);
+  for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
   answerer.end();
 }
 
