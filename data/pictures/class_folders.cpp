@@ -45,11 +45,10 @@ class FolderReader {
         leave_out(entry, kind_of(entry));
       }
     }
-    if (classes.empty()) {
+    if (classes.empty())
       throw MissingDataError(
           fmt::format("{}: holds no folders; sort the pictures into one for each class, named after it",
                       folder.string()));
-    }
     return classes;
   }
 
