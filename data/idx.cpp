@@ -30,8 +30,7 @@ Word read_word(ByteSource& source, const char* what) {
 int dimensions_of(const ByteSource& source, const Word& magic) {
   if (magic[0] != 0 || magic[1] != 0) {
     const char* hint = magic[0] == '<' ? " (it looks like a web page)" : "";
-    fail_at(source, 0,
-            fmt::format("not an IDX file: it begins with {:02x}{}", fmt::join(magic, " "), hint));
+    fail_at(source, 0, fmt::format("not an IDX file: it begins with {:02x}{}", fmt::join(magic, " "), hint));
   }
   if (magic[2] != kIdxUint8)
     fail_at(source, 2,

@@ -98,7 +98,8 @@ std::vector<double> first_numbers(const Dataset& set) {
   if (set.rows != nullptr) read_rows(set, std::array<std::int32_t, 1>{0}, read);
   const float* row = set.rows != nullptr ? read.data() : set.features.data();
   std::vector<double> first;
-  for (std::size_t at = 0; at < read.size(); at += plane_of(set.shape)) first.push_back(static_cast<double>(row[at]));
+  for (std::size_t at = 0; at < read.size(); at += plane_of(set.shape))
+    first.push_back(static_cast<double>(row[at]));
   return first;
 }
 

@@ -136,7 +136,8 @@ void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<L
 void share_out(const ClassFolder& folder, std::size_t label, const SplitChoice& choice,
                SortedPictures& found) {
   const auto halves = split_class(std::ssize(folder.pictures), label, folder.name, choice);
-  for (std::size_t i = 0; i < halves.size(); ++i) add({folder.pictures[i]}, label, select_half(found, halves[i]));
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    add({folder.pictures[i]}, label, select_half(found, halves[i]));
 }
 
 /// A folder whose classes are those of train/.

@@ -55,7 +55,7 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
     const PixelSums sums{.values = numbers_of(json.at("values")), .squares = numbers_of(json.at("squares"))};
     const bool fits = sums.values.size() == channels && sums.squares.size() == channels;
     if (fits && are_possible(sums, pixels) && to_text(sums, key) == text) return sums;
-  } catch (const Error&) {                       // NOLINT(bugprone-empty-catch): it is measured then
+  } catch (const Error&) {                      // NOLINT(bugprone-empty-catch): it is measured then
   } catch (const nlohmann::json::exception&) {  // NOLINT(bugprone-empty-catch): likewise
   }
   return std::nullopt;

@@ -88,7 +88,8 @@ Picture turned(const Picture& picture, int orientation) {
 }  // namespace
 
 int exif_orientation(std::span<const std::uint8_t> marker) {
-  return as_text(marker).starts_with(kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size())) : 1;
+  return as_text(marker).starts_with(kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size()))
+                                                  : 1;
 }
 
 void turn_upright(Picture& picture, int orientation) {
@@ -156,7 +157,8 @@ int orientation_of_webp(std::span<const std::uint8_t> file) {
                                                                  file[at + 6] << 16U |
                                                                  std::size_t{file[at + 7]} << 24U;
     if (length > there) return 1;
-    if (as_text(file.subspan(at)).starts_with("EXIF")) return orientation_in_chunk(file.subspan(at + kHead, length));
+    if (as_text(file.subspan(at)).starts_with("EXIF"))
+      return orientation_in_chunk(file.subspan(at + kHead, length));
     at += kHead + std::min(there, length + length % 2);
   }
   return 1;
@@ -171,7 +173,7 @@ bool changes_values(const PngChunks& chunk) {
 int stored_orientation(std::span<const std::uint8_t> file) {
   return as_text(file).starts_with(kPngBegin) ? orientation_of_png(file)
          : as_text(file).starts_with("RIFF")  ? orientation_of_webp(file)
-                                      : 1;
+                                              : 1;
 }
 
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {

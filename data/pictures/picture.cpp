@@ -74,7 +74,8 @@ PictureName split_index(const std::string& text) {
   const auto open = text.rfind('[');
   if (open == std::string::npos || text.back() != ']' || std::filesystem::exists(text))
     return {text, std::nullopt};
-  const auto index = parse_whole<std::int64_t>(std::string_view(text).substr(open + 1, text.size() - open - 2));
+  const auto index =
+      parse_whole<std::int64_t>(std::string_view(text).substr(open + 1, text.size() - open - 2));
   if (!index || *index < 0) return {text, std::nullopt};
   return {text.substr(0, open), index};
 }

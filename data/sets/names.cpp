@@ -60,8 +60,8 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most) {
-  const auto bytes = read_file(file, 2 * most * kLongestClassName,
-                               " are too many for a list of class names; at most {}");
+  const auto bytes =
+      read_file(file, 2 * most * kLongestClassName, " are too many for a list of class names; at most {}");
   return parse_class_names(as_text(bytes), file.string(), most);
 }
 

@@ -149,8 +149,7 @@ nlohmann::ordered_json json_of(const ShardHalf& half, bool has_label_sets) {
   nlohmann::ordered_json json = {{"samples", half.samples}};
   if (has_label_sets) json["label_count"] = half.label_count;
   json.update({{"labels_sha256", hex(half.labels)}, {"blocks_sha256", hex(half.blocks)}});
-  if (!half.sums.values.empty())
-    json.update({{"values", half.sums.values}, {"squares", half.sums.squares}});
+  if (!half.sums.values.empty()) json.update({{"values", half.sums.values}, {"squares", half.sums.squares}});
   return json;
 }
 

@@ -245,8 +245,7 @@ ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::strin
                            ShardWriter::Options options) {
   TrainTestData data = load_whole(set);
   if (!data.train.has_images())
-    throw UsageError(
-        fmt::format("{}: has features, and shards hold images; train on it as it is", set.set));
+    throw UsageError(fmt::format("{}: has features, and shards hold images; train on it as it is", set.set));
   options.has_label_sets = data.train.has_label_sets();
   options.fit = data.fit;
   ShardWriter writer(env, directory, data.train.shape, data.class_names, options);

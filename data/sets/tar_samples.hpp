@@ -39,8 +39,9 @@ class TarReader {
       : read_(std::move(read)), bytes_(bytes), name_(std::move(name)) {}
   /// Borrows the archive.
   explicit TarReader(const StoredFile& archive)
-      : TarReader([&archive](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
-                  archive.size(), archive.name()) {}
+      : TarReader(
+            [&archive](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
+            archive.size(), archive.name()) {}
 
   /// The next file, directories left out; nothing: the mark at the end was reached.
   /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as
