@@ -93,11 +93,10 @@ StoredFile::StoredFile(const std::filesystem::path& path)
   if (descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR))
     throw MissingDataError(fmt::format("{}: no such file; {}", name_, kFixForStore));
   struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0)
     throw IoError(fmt::format(
         "{}: cannot be opened: {}; check its permissions, and the limit of open files (ulimit -n)", name_,
         system_text(errno)));
-  }
   size_ = static_cast<std::uint64_t>(status.st_size);
   if (!S_ISREG(status.st_mode))
     throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));

@@ -17,7 +17,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -140,20 +140,18 @@ class DuplicateFinder {
   /// Reads it of a set that lists the pictures it was made of.
   std::string listed_name(SetHalf half, std::int64_t place) {
     if (data_.directory.empty()) return "";
-    auto& [is_read, list] = names_[static_cast<std::size_t>(half)];
+    std::optional<std::vector<std::string>>& list = names_[static_cast<std::size_t>(half)];
     const std::int64_t samples = half == SetHalf::kTrain  ? data_.train_in_file()
                                  : half == SetHalf::kTest ? data_.test_in_file()
                                                           : data_.validation.size();
-    if (!is_read)
-      list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
-    is_read = true;
-    return list.empty() ? "" : list[static_cast<std::size_t>(place)];
+    if (!list) list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
+    return list->empty() ? "" : at(*list, place);
   }
 
   const TrainTestData& data_;
   std::array<const Dataset*, 3> parts_;
   std::vector<DigestedSample> samples_;
-  std::array<std::pair<bool, std::vector<std::string>>, 3> names_{};  ///< [half]
+  std::array<std::optional<std::vector<std::string>>, 3> names_;  ///< [half], once they are read
   Duplicates found_;
 };
 

@@ -65,26 +65,21 @@ std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
 
 void check_labels(const LoadedFile& file, std::size_t classes, const std::string& fix) {
   const auto bytes = file.array.bytes.span();
-  const auto bad =
-      std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t label) { return label >= classes; });
+  const auto bad = std::ranges::find_if(bytes, [&](std::uint8_t label) { return label >= classes; });
   if (bad == bytes.end()) return;
   const auto offset = file.array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin());
   throw DataError(fmt::format("{}: offset {}: label {} is not in 0..{}; {}", file.path.string(), offset, *bad,
                               classes - 1, fix));
 }
 
-std::size_t largest_label(const LoadedFile& file) {
-  const auto bytes = file.array.bytes.span();
-  return *std::max_element(bytes.begin(), bytes.end());
-}
-
 std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files,
                                   std::span<const LoadedFile> labels) {
   if (!files.names.empty()) return read_class_names(files.names);
   if (!set.class_names.empty()) return set.class_names;
-  std::size_t largest = 0;
-  for (const LoadedFile& file : labels) largest = std::max(largest, largest_label(file));
-  return numbered_classes(static_cast<int>(largest) + 1);
+  std::uint8_t largest = 0;
+  for (const LoadedFile& file : labels)
+    largest = std::max(largest, std::ranges::max(file.array.bytes.span()));
+  return numbered_classes(largest + 1);
 }
 
 ImageShape shape_of(const std::vector<std::int64_t>& dims) {
@@ -95,14 +90,13 @@ ImageShape shape_of(const std::vector<std::int64_t>& dims) {
 Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, std::size_t classes,
                 const SetEntry& set) {
   const auto& dims = images.array.dims;
-  if (dims[0] != labels.array.dims[0]) {
+  if (dims[0] != labels.array.dims[0])
     throw DataError(fmt::format("{}: offset 4: {}, but {} has {}; the two are not of one set, {}",
                                 images.path.string(), counted(dims[0], "image"), labels.path.string(),
                                 counted(labels.array.dims[0], "label"), fix_for(set)));
-  }
   Dataset half;
   half.name = std::move(name);
-  half.shape = shape_of(images.array.dims);
+  half.shape = shape_of(dims);
   half.classes = static_cast<int>(classes);
   const auto bytes = labels.array.bytes.span();
   half.labels.assign(bytes.begin(), bytes.end());

@@ -45,6 +45,8 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
   return is_file(packed) ? packed : fs::path();
 }
 
+constexpr const char* kNoDirectory = "no such directory";
+
 }  // namespace
 
 std::string user_cache() {
@@ -58,18 +60,15 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   for (const std::string& name : names) {
     const fs::path here = find_file(directory, name);
     if (here.empty()) continue;
-    if (!found.empty()) {
+    if (!found.empty())
       throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
                                   directory.string(), found.filename().string(), here.filename().string()));
-    }
     found = here;
   }
   return found;
 }
 
 namespace {
-
-constexpr const char* kNoDirectory = "no such directory";
 
 /// The reason why a directory is unusable, for a message. Empty if it holds all files, which are then in `files`.
 /// @throws IoError  it may hold them
@@ -140,14 +139,13 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
       is_all_known = false;
       trouble = error.what();
     }
-    if (!trouble.empty()) {
-      if (trouble == kNoDirectory && is_folder_of(set, place)) continue;
-      std::error_code ignored;
-      looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
-      continue;
+    if (trouble.empty()) {
+      if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
+      return files;
     }
-    if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
-    return files;
+    if (trouble == kNoDirectory && is_folder_of(set, place)) continue;
+    std::error_code ignored;
+    looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
   }
   if (!is_all_known)
     throw IoError(
