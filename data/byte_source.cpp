@@ -180,28 +180,14 @@ void GzipSource::check_nothing_follows() {
       fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, fix_for_data()));
 }
 
-// Rearranges image by image, there and back.
-
-void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels) {
-  const auto count = static_cast<std::size_t>(channels);
-  if (count <= 1) return;
-  std::vector<std::uint8_t> image(pixels * count);
-  for (std::size_t at = 0; at < images.size(); at += image.size()) {
-    std::copy_n(images.data() + at, image.size(), image.data());
-    std::uint8_t* out = images.data() + at;
-    for (std::size_t c = 0; c < count; ++c) {
-      for (std::size_t p = 0; p < pixels; ++p) *out++ = image[p * count + c];
-    }
-  }
-}
+// From pixels side by side to those of a channel together, and back.
 
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,
                          std::span<std::uint8_t> to) {
   const auto count = static_cast<std::size_t>(channels);
   std::size_t at = 0;
-  for (std::size_t p = 0; p < pixels; ++p) {
+  for (std::size_t p = 0; p < pixels; ++p)
     for (std::size_t c = 0; c < count; ++c) to[at++] = from[c * pixels + p];
-  }
 }
 
 }  // namespace lockstep

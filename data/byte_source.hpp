@@ -7,6 +7,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,13 @@ namespace lockstep {
 /// Bytes of a file as text. Borrowed.
 inline std::string_view as_text(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A whole number of `count` bytes from `at` on, which are there, the least significant first.
+inline std::uint64_t little_endian(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t count) {
+  std::uint64_t number = 0;
+  for (std::size_t i = count; i-- > 0;) number = number << 8 | bytes[at + i];
+  return number;
 }
 
 /// The first bytes of a gzip file.
@@ -153,7 +161,18 @@ auto parse_inflated(ByteSource& file, const Parse& parse) {
 
 /// Each image from [pixel][channel] to [channel][pixel], in place. Nothing to do for one channel.
 /// @param images  [sample][pixels * channels]
-void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels);
+template <typename Value>
+void separate_channels(std::span<Value> images, std::size_t pixels, int channels) {
+  const auto count = static_cast<std::size_t>(channels);
+  if (count <= 1) return;
+  std::vector<Value> image(pixels * count);
+  for (std::size_t at = 0; at < images.size(); at += image.size()) {
+    std::copy_n(images.data() + at, image.size(), image.data());
+    Value* out = images.data() + at;
+    for (std::size_t c = 0; c < count; ++c)
+      for (std::size_t p = 0; p < pixels; ++p) *out++ = image[p * count + c];
+  }
+}
 
 /// The way back, for one image. @param from, to  of the same size, not overlapping
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,

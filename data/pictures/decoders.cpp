@@ -147,7 +147,7 @@ Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, Pi
     throw DataError(
         fmt::format("{}: truncated PGM: {} bytes of pixels promised, {} there", name, size, there));
   picture.pixels = read_values(file.subspan(begin, size), largest);
-  separate_channels(picture.pixels, picture.plane_size(), channels);
+  separate_channels(std::span(picture.pixels), picture.plane_size(), channels);
   recolour(picture, colour);
   return picture;
 }

@@ -153,9 +153,7 @@ int orientation_of_webp(std::span<const std::uint8_t> file) {
       (file[kFirst + kHead] & kHasExif) == 0)
     return 1;
   for (std::size_t at = kFirst; file.size() - at >= kHead;) {
-    const std::size_t there = file.size() - at - kHead, length = file[at + 4] | file[at + 5] << 8U |
-                                                                 file[at + 6] << 16U |
-                                                                 std::size_t{file[at + 7]} << 24U;
+    const std::size_t there = file.size() - at - kHead, length = little_endian(file, at + 4, 4);
     if (length > there) return 1;
     if (as_text(file.subspan(at)).starts_with("EXIF"))
       return orientation_in_chunk(file.subspan(at + kHead, length));

@@ -119,7 +119,7 @@ Picture Pictures::operator[](std::size_t index) const {
   const std::size_t size = picture.plane_size() * static_cast<std::size_t>(channels);
   const auto* begin = images_.bytes.data() + (first_ + index) * size;
   picture.pixels.assign(begin, begin + size);
-  separate_channels(picture.pixels, picture.plane_size(), picture.channels);
+  separate_channels(std::span(picture.pixels), picture.plane_size(), picture.channels);
   if (!originals_.empty()) picture.original = originals_[first_ + index];
   return picture;
 }

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "data/byte_source.hpp"
+#include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,8 +72,11 @@ struct NpyHeader {
   std::size_t item = 4;  ///< bytes of an element
   std::vector<std::int64_t> dims;
 
+  bool is_text() const { return kind == 'S' || kind == 'U'; }
   /// Elements of one entry of the first dimension.
   std::uint64_t row_elements() const;
+  /// Shape of such an entry: [channels], [height][width], or [channels][height][width].
+  ImageShape row_shape() const;
 };
 
 /// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
@@ -112,11 +115,10 @@ class NpyRows {
 /// the sizes of its 64-bit extension.
 class NpzArchive {
  public:
-  explicit NpzArchive(const std::filesystem::path& file);
-  /// Borrows bytes in memory.
-  NpzArchive(std::span<const std::uint8_t> bytes, std::string name);
+  /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError
+  explicit NpzArchive(std::filesystem::path file);
 
-  /// Without ".npy", in the order of the archive. @throws DataError  it is no such archive, or lies; IoError
+  /// Without ".npy", in the order of the archive.
   const std::vector<std::string>& names() const { return names_; }
   /// The bytes of one of them, which names itself FILE:ARRAY. Their CRC and length are checked when the end is reached.
   /// @param array  an index into names()
@@ -130,14 +132,12 @@ class NpzArchive {
     int method = 0;
   };
 
-  void read_directory(std::uint64_t size);
   Entry read_entry(std::span<const std::uint8_t> record, std::span<const std::uint8_t> extra) const;
   std::vector<std::uint8_t> bytes_at(std::uint64_t offset, std::uint64_t count) const;
   [[noreturn]] void fail(const std::string& cause) const;
 
-  std::function<std::unique_ptr<ByteSource>(std::uint64_t offset)> open_at_;
-  std::string name_;
-  std::uint64_t size_ = 0;
+  std::filesystem::path file_;
+  std::uint64_t size_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;
 };
