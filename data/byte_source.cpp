@@ -25,16 +25,21 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-/// Not blocking, so that a FIFO of that name is refused and not waited for.
-int open_for_reading(const std::string& name) {
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor >= 0) return descriptor;
-  if (errno == ENOENT || errno == ENOTDIR)
-    throw MissingDataError(fmt::format("{}: no such file; check the path", name));
-  throw IoError(fmt::format("{}: cannot be opened: {}; check its permissions", name, reason(errno)));
-}
-
 }  // namespace
+
+Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
+                        std::uint64_t& size) {
+  Descriptor descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
+    throw MissingDataError(fmt::format("{}: no such file; {}", name, if_missing));
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
+    throw IoError(fmt::format("{}: cannot be opened: {}; {}", name, reason(errno), if_refused));
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name));
+  size = static_cast<std::uint64_t>(status.st_size);
+  return descriptor;
+}
 
 std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   const std::size_t count = std::min(out.size(), bytes_.size() - offset_);
@@ -48,14 +53,9 @@ bool MemorySource::is_gzip() const {
 }
 
 FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
-    : name_(path.string()), descriptor_(open_for_reading(name_)), offset_(offset) {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0)
-    throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(errno)));
-  if (!S_ISREG(status.st_mode))
-    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
-  size_ = static_cast<std::uint64_t>(status.st_size);
-}
+    : name_(path.string()),
+      descriptor_(open_regular(name_, "check the path", "check its permissions", size_)),
+      offset_(offset) {}
 
 std::size_t FileSource::read(std::span<std::uint8_t> out) {
   const std::size_t count = read_at(offset_, out);

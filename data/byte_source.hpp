@@ -98,10 +98,16 @@ class FileSource final : public ByteSource {
   std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
 
   std::string name_;
-  Descriptor descriptor_;
   std::uint64_t size_ = 0;
+  Descriptor descriptor_;
   std::uint64_t offset_ = 0;
 };
+
+/// Opens a regular file. Does not wait for the writer of a FIFO of that name. @param size  becomes the file's
+/// @param if_missing, if_refused  advice
+/// @throws MissingDataError  there is no such file; DataError  it is not a regular file; IoError  it cannot be opened
+Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
+                        std::uint64_t& size);
 
 /// All of a file. @param complaint  after "FILE: 12 bytes" where it has more than `most`, which goes into its {}
 /// @throws DataError  it has; as FileSource

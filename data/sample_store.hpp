@@ -46,8 +46,8 @@ class StoredFile {
 
  private:
   std::string name_;
-  Descriptor descriptor_;
   std::uint64_t size_ = 0;
+  Descriptor descriptor_;
 };
 
 /// A file that a thread of this process opens or reads.

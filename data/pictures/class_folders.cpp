@@ -39,11 +39,10 @@ class FolderReader {
   std::vector<ClassFolder> read(const fs::path& folder) {
     std::vector<ClassFolder> classes;
     for (const fs::path& entry : visible_entries(folder)) {
-      if (is_folder(entry)) {
+      if (is_folder(entry))
         classes.push_back(read_class(entry));
-      } else {
+      else
         leave_out(entry, kind_of(entry));
-      }
     }
     if (classes.empty())
       throw MissingDataError(

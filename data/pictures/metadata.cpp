@@ -23,13 +23,11 @@ class Tiff {
   explicit Tiff(std::span<const std::uint8_t> bytes)
       : bytes_(bytes), big_endian_(bytes.size() > 1 && bytes[0] == 'M') {}
 
-  std::uint32_t u16(std::size_t at) const {
-    if (at + 2 > bytes_.size()) return 0;
-    return big_endian_ ? bytes_[at] << 8U | bytes_[at + 1] : bytes_[at + 1] << 8U | bytes_[at];
-  }
-  std::uint32_t u32(std::size_t at) const {
-    const std::uint32_t first = u16(at), second = u16(at + 2);
-    return big_endian_ ? first << 16U | second : second << 16U | first;
+  std::uint32_t number(std::size_t at, std::size_t count) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < count && at + count <= bytes_.size(); ++i)
+      value = value << 8U | bytes_[big_endian_ ? at + i : at + count - 1 - i];
+    return value;
   }
 
  private:
@@ -41,12 +39,12 @@ int orientation_in_tiff(std::span<const std::uint8_t> block) {
   constexpr std::size_t kEntryBytes = 12;
   constexpr std::uint32_t kOrientationTag = 0x0112;
   const Tiff tiff(block);
-  const std::size_t directory = tiff.u32(4);
-  const std::uint32_t entries = tiff.u16(directory);
+  const std::size_t directory = tiff.number(4, 4);
+  const std::uint32_t entries = tiff.number(directory, 2);
   for (std::uint32_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + i * kEntryBytes;
-    if (tiff.u16(entry) != kOrientationTag) continue;
-    const std::uint32_t value = tiff.u16(entry + 8);
+    if (tiff.number(entry, 2) != kOrientationTag) continue;
+    const std::uint32_t value = tiff.number(entry + 8, 2);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;
@@ -70,8 +68,8 @@ Picture turned(const Picture& picture, int orientation) {
   Picture seen = picture;
   if (swaps) std::swap(seen.width, seen.height);
   std::size_t at = 0;
-  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
-    for (int y = 0; y < seen.height; ++y) {
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size())
+    for (int y = 0; y < seen.height; ++y)
       for (int x = 0; x < seen.width; ++x) {
         int row = swaps ? x : y, column = swaps ? y : x;
         if (from_bottom) row = picture.height - 1 - row;
@@ -80,8 +78,6 @@ Picture turned(const Picture& picture, int orientation) {
             picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
                            static_cast<std::size_t>(column)];
       }
-    }
-  }
   return seen;
 }
 

@@ -50,14 +50,13 @@ Picture lift_ink(const Picture& picture, const Paper& paper, const Ink& ink) {
   Picture lifted = cut(picture, coarse ? box : wide);
   const Box& from = coarse ? box : wide;
   std::size_t i = 0;
-  for (int y = from.top; y < from.bottom; ++y) {
+  for (int y = from.top; y < from.bottom; ++y)
     for (int x = from.left; x < from.right; ++x, ++i) {
       const bool masked = ink.mask[static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
                                    static_cast<std::size_t>(x)];
       lifted.pixels[i] =
           masked ? static_cast<std::uint8_t>(std::lround(255 * paper.ink(lifted.pixels[i]))) : 0;
     }
-  }
   return lifted;
 }
 
@@ -75,13 +74,12 @@ struct Centre {
 Centre centre_of_mass(const Picture& picture) {
   double sum = 0, x_sum = 0, y_sum = 0;
   std::size_t i = 0;
-  for (int y = 0; y < picture.height; ++y) {
+  for (int y = 0; y < picture.height; ++y)
     for (int x = 0; x < picture.width; ++x, ++i) {
       sum += picture.pixels[i];
       x_sum += picture.pixels[i] * (x + 0.5);
       y_sum += picture.pixels[i] * (y + 0.5);
     }
-  }
   return sum > 0 ? Centre{x_sum / sum, y_sum / sum} : Centre{picture.width / 2.0, picture.height / 2.0};
 }
 

@@ -88,7 +88,7 @@ Picture resize(const Picture& picture, int width, int height, bool smoothly) {
                   columns = coverages(width, picture.width, smoothly);
   const std::uint64_t total = std::uint64_t{rows.total} * columns.total;
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(picture.width));
-  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size())
     for (const Coverage& row : rows.targets) {
       sum_rows(picture.pixels.data() + plane, row, sums);
       for (const Coverage& column : columns.targets) {
@@ -98,7 +98,6 @@ Picture resize(const Picture& picture, int width, int height, bool smoothly) {
         result.pixels.push_back(static_cast<std::uint8_t>(sum / total));
       }
     }
-  }
   return result;
 }
 

@@ -43,12 +43,6 @@ constexpr std::pair<std::string_view, const char*> kNames[] = {
     {"_codecs", kEncode},
 };
 
-/// Little-endian, of the lowest `bytes` bytes of `bits`.
-std::int64_t signed_number(std::uint64_t bits, std::size_t bytes) {
-  const std::size_t unused = 64 - 8 * bytes;
-  return bytes == 0 ? 0 : static_cast<std::int64_t>(bits << unused) >> unused;
-}
-
 }  // namespace
 
 /// Reads one pickle into the values of another object.

@@ -61,6 +61,9 @@ class Pickle {
   const PickledValue* value_ = nullptr;
 };
 
+/// The number in the lowest `bytes` bytes of `bits`.
+std::int64_t signed_number(std::uint64_t bits, std::size_t bytes);
+
 // Texts of pickles. Nothing: it has an escape or a character that is not read.
 
 /// The bytes that Python 2 wrote as its repr, without the quotes.

@@ -34,12 +34,8 @@ std::vector<std::string> idx_names() {
                                     sample_names_file(name_of(SetHalf::kValidation))};
   auto files = idx_set_files(own);
   for (const FileNames& of_validation : idx_validation_files()) files.push_back(of_validation);
-  for (const FileNames& of_file : files) {
-    for (const std::string& name : of_file) {
-      names.push_back(name);
-      names.push_back(name + ".gz");
-    }
-  }
+  for (const FileNames& of_file : files)
+    for (const std::string& name : of_file) names.insert(names.end(), {name, name + ".gz"});
   return names;
 }
 

@@ -255,7 +255,7 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   if (result.columns) {
     table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
     table.columns = result.columns;
-    if (table.missing != MissingCells::kRefused && table.missing != MissingCells::kDropped)
+    if (table.fills_cells())
       table.columns = result.columns = std::make_shared<const TableColumns>(
           measure_fillers(table, *result.columns, halves, result.filled));
   }

@@ -230,10 +230,7 @@ class TextTable final : public Table {
     return columns;
   }
 
-  bool has_recipe() const {
-    return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
-           options_.missing == MissingCells::kMedian;
-  }
+  bool has_recipe() const { return !options_.one_hot.empty() || options_.fills_cells(); }
   /// A recipe, or names alone if the features' names differ.
   bool records_columns() const {
     if (has_recipe()) return true;
