@@ -42,7 +42,6 @@ class Pickle {
   /// @throws DataError  naming offset and cause: an opcode or a name that is not read here, a damaged file
   Pickle(std::span<const std::uint8_t> file, std::string name);
 
-  const PickledValue& value() const { return *value_; }
   /// The value under this key of the dictionary that the pickle is. @throws DataError  there is none
   const PickledValue& at(std::string_view key) const;
   /// The numbers in a list or a one-dimensional array under a key. @throws DataError  there are none

@@ -141,21 +141,10 @@ void check_dims(const NpyHeader& header, const ByteSource& source) {
                                source.remaining_at_most()));
 }
 
-}  // namespace
-
-std::uint64_t NpyHeader::row_elements() const {
-  std::uint64_t product = 1;
-  for (std::size_t i = 1; i < dims.size(); ++i) product = checked_product(product, dims[i]);
-  return product;
-}
-
-ImageShape NpyHeader::row_shape() const {
-  const auto side = [&](std::size_t i) { return static_cast<int>(dims[i]); };
-  if (dims.size() == 4) return {side(1), side(2), side(3)};
-  if (dims.size() == 3) return {1, side(1), side(2)};
-  return {dims.size() == 2 ? side(1) : 1, 1, 1};
-}
-
+/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
+/// many bytes as the source has are promised.
+/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes
+///                    that the file cannot hold
 NpyHeader read_npy_header(ByteSource& source) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto head = read_exactly(source, 8);
@@ -190,9 +179,7 @@ NpyHeader read_npy_header(ByteSource& source) {
   return header;
 }
 
-// Rows.
-
-namespace {
+// Elements.
 
 template <typename T>
 T element_at(const std::uint8_t* bytes) {
@@ -249,6 +236,21 @@ std::string text_of(const NpyHeader& header, const std::uint8_t* bytes) {
 }
 
 }  // namespace
+
+std::uint64_t NpyHeader::row_elements() const {
+  std::uint64_t product = 1;
+  for (std::size_t i = 1; i < dims.size(); ++i) product = checked_product(product, dims[i]);
+  return product;
+}
+
+ImageShape NpyHeader::row_shape() const {
+  const auto side = [&](std::size_t i) { return static_cast<int>(dims[i]); };
+  if (dims.size() == 4) return {side(1), side(2), side(3)};
+  if (dims.size() == 3) return {1, side(1), side(2)};
+  return {dims.size() == 2 ? side(1) : 1, 1, 1};
+}
+
+// Rows.
 
 NpyRows::NpyRows(std::unique_ptr<ByteSource> source)
     : source_(std::move(source)), header_(read_npy_header(*source_)), left_(size()) {}

@@ -41,7 +41,7 @@ class CsvReader {
  private:
   int get();
   int peek();
-  void begin_field();
+  std::string& begin_field();
   int read_quoted(std::string& field);
   int read_plain(int c, std::string& field);
   [[noreturn]] void fail(const char* cause) const;
@@ -79,15 +79,10 @@ struct NpyHeader {
   ImageShape row_shape() const;
 };
 
-/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
-/// many bytes as the source has are promised.
-/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes
-///                    that the file cannot hold
-NpyHeader read_npy_header(ByteSource& source);
-
 /// The rows of an array, one after another.
 class NpyRows {
  public:
+  /// Reads the header. @throws DataError  naming offset and cause: no such array, or one that is not read here
   explicit NpyRows(std::unique_ptr<ByteSource> source);
 
   const NpyHeader& header() const { return header_; }
