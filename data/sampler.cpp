@@ -3,6 +3,7 @@
 /// The order of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/random.hpp"
@@ -206,7 +207,7 @@ std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, s
   const std::int64_t turns = std::ssize(classes), first = epoch * count;
   std::vector<std::int32_t> order(labels.size());
   for (std::int64_t i = 0; i < turns; ++i)  // the draws first + i, first + i + turns, ...
-    draw_class(classes[static_cast<std::size_t>((first + i) % turns)], seed, (first + i) / turns,
+    draw_class(at(classes, (first + i) % turns), seed, (first + i) / turns,
                std::span(order).subspan(static_cast<std::size_t>(i)), static_cast<std::size_t>(turns));
   shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
   return order;

@@ -74,9 +74,8 @@ Picture turned(const Picture& picture, int orientation) {
         int row = swaps ? x : y, column = swaps ? y : x;
         if (from_bottom) row = picture.height - 1 - row;
         if (from_right) column = picture.width - 1 - column;
-        seen.pixels[at++] =
-            picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
-                           static_cast<std::size_t>(column)];
+        const std::int64_t place = std::int64_t{row} * picture.width + column;
+        seen.pixels[at++] = picture.pixels[plane + static_cast<std::size_t>(place)];
       }
   return seen;
 }

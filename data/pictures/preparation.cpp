@@ -3,6 +3,7 @@
 /// From a scan to an image of the training set.
 #include "data/pictures/preparation.hpp"
 
+#include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -52,8 +53,7 @@ Picture lift_ink(const Picture& picture, const Paper& paper, const Ink& ink) {
   std::size_t i = 0;
   for (int y = from.top; y < from.bottom; ++y)
     for (int x = from.left; x < from.right; ++x, ++i) {
-      const bool masked = ink.mask[static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
-                                   static_cast<std::size_t>(x)];
+      const bool masked = at(ink.mask, std::int64_t{y} * picture.width + x);
       lifted.pixels[i] =
           masked ? static_cast<std::uint8_t>(std::lround(255 * paper.ink(lifted.pixels[i]))) : 0;
     }

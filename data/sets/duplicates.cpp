@@ -82,8 +82,7 @@ class DuplicateFinder {
     DigestedSample& sample = samples_.emplace_back();
     std::memcpy(sample.digest.data(), digest.data(), sizeof(sample.digest));
     sample.part = part;
-    sample.label =
-        static_cast<std::uint32_t>(parts_[part]->labels[static_cast<std::size_t>(index)]) & 0x3fffffffU;
+    sample.label = static_cast<std::uint32_t>(at(parts_[part]->labels, index)) & 0x3fffffffU;
     sample.index = index;
   }
 

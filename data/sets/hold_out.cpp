@@ -191,8 +191,7 @@ std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const 
   const auto order = epoch_permutation(samples, choice.seed, static_cast<std::int64_t>(label));
   std::vector<SetHalf> halves(order.size(), SetHalf::kTrain);
   for (std::int64_t i = 0; i < tests + validations; ++i)
-    halves[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] =
-        i < tests ? SetHalf::kTest : SetHalf::kValidation;
+    at(halves, at(order, i)) = i < tests ? SetHalf::kTest : SetHalf::kValidation;
   return halves;
 }
 

@@ -3,6 +3,7 @@
 /// Reads lists of samples to leave out, and finds the samples in the training half.
 #include "data/sets/leave_out.hpp"
 
+#include "common/buffers.hpp"
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
@@ -90,8 +91,7 @@ class PlacesByName {
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {
-      const auto name =
-          knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
+      const auto name = knows ? std::string(train.store->name_of(i)) : at(listed.names, i);
       if (i == 0) first_ = quoted_text(name);
       const auto wanted = found_.find(name);
       if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;

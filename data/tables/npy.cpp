@@ -319,8 +319,7 @@ class ArrayTable final : public Table {
     row.trouble.clear();
     row.features.resize(static_cast<std::size_t>(shape_.features()));
     if (const std::int64_t bad = features_->next(row.features); bad >= 0)
-      row.trouble = fmt::format("value {} is {}, no number that fp32 has", bad,
-                                row.features[static_cast<std::size_t>(bad)]);
+      row.trouble = fmt::format("value {} is {}, no number that fp32 has", bad, at(row.features, bad));
     if (labels_ != nullptr && !labels_->next_label(row.label) && row.trouble.empty())
       row.trouble = "its label is neither a whole number nor a name";
     return true;

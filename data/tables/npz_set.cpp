@@ -3,6 +3,7 @@
 /// Turns Keras' and MedMNIST's archives into shards. Reads the labels of all halves first, and then the samples.
 #include "data/tables/npz_set.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -231,8 +232,8 @@ void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfL
   std::vector<std::uint8_t> image(row.size());
   for (std::size_t i = 0; i < labels.ends.size(); ++i) {
     if (const std::int64_t bad = rows.next(row); bad >= 0)
-      refuse_array(rows, fmt::format("value {} of sample {} is {}, no number that fp32 has", bad, i,
-                                     row[static_cast<std::size_t>(bad)]));
+      refuse_array(rows,
+                   fmt::format("value {} of sample {} is {}, no number that fp32 has", bad, i, at(row, bad)));
     if (form.has_channels_last)
       separate_channels(std::span(row), row.size() / static_cast<std::size_t>(shape.channels),
                         shape.channels);
