@@ -214,9 +214,8 @@ Result with_element(const NpyHeader& header, const std::uint8_t* bytes, const Ta
 void append_utf8(std::string& text, std::uint32_t c) {
   const auto add = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (c < 0x80) return add(c);
-  const int more = c < 0x800     ? 1
-                   : c < 0x10000 ? 2
-                                 : 3;  // bytes after the first, in which a bit stands for each
+  // Bytes after the first, in which a bit stands for each.
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
   add(0xFF80U >> more | (c >> 6 * more & 0x3FU >> more));
   for (int i = more; i-- > 0;) add(0x80 | (c >> 6 * i & 0x3F));
 }
