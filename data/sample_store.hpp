@@ -70,7 +70,7 @@ struct PixelSums {
 PixelSums no_pixels(int channels);
 /// Adds those of these images. @param images  [sample][channel][plane]
 void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums);
-/// False if so many bytes a channel cannot have these sums: a square is at most 255 times its byte, and no variance is
+/// False if so many bytes a channel cannot have these sums. A square is at most 255 times its byte, and no variance is
 /// below 0.
 bool are_possible(const PixelSums& sums, std::uint64_t pixels);
 

@@ -7,6 +7,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/folders.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>

@@ -91,7 +91,8 @@ Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);
 
-/// True if the border of an image of this shape is mostly light, as on a scan of ink on paper; all channels count alike.
+/// True if the border of an image of this shape is mostly light, as on a scan.
+/// All channels count alike.
 bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
 
 // The picture formats that are read, a function each.

@@ -48,7 +48,7 @@ struct PictureHalves {
   bool has_validation_half = false;  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
-  std::optional<LabelSets> sets{};  ///< where a sample has several labels
+  std::optional<LabelSets> sets{};  ///< labels of samples that have several
 };
 
 template <typename Number>

@@ -156,4 +156,33 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
                                      fmt::join(looked, ", "), what_to_do(set)));
 }
 
+// Folders of people's own.
+
+void fail_to_read(const fs::path& path, const std::error_code& error) {
+  throw IoError(fmt::format("{}: cannot be read: {}; check its permissions", path.string(), error.message()));
+}
+
+bool is_hidden(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with('.') || name == "__MACOSX";
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder, std::vector<fs::path>* hidden) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!is_hidden(*it))
+      entries.push_back(it->path());
+    else if (hidden != nullptr)
+      hidden->push_back(it->path());
+  }
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+    throw MissingDataError(
+        fmt::format("{}: no such folder; name one that holds a folder for each class", folder.string()));
+  if (error) fail_to_read(folder, error);
+  std::ranges::sort(entries, {}, &fs::path::native);
+  if (hidden != nullptr) std::ranges::sort(*hidden, {}, &fs::path::native);
+  return entries;
+}
+
 }  // namespace lockstep

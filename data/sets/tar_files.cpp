@@ -3,8 +3,8 @@
 /// Looking for archives of any name.
 #include "common/error.hpp"
 #include "common/printable.hpp"
-#include "data/pictures/folders.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>

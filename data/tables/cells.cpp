@@ -118,7 +118,7 @@ namespace {
 
 /// Cells of a column.
 struct ColumnCells {
-  std::int64_t empty = 0, numbers = 0;  ///< of all rows; and of the training half
+  std::int64_t empty = 0, numbers = 0;  ///< in all rows; and in the training half
   double sum = 0;
   std::vector<float> values = {};  ///< for a median
 };
