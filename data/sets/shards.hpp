@@ -38,7 +38,6 @@ inline constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{32} << 20;
 struct ShardSizes {
   std::uint64_t block_bytes = std::uint64_t{256} << 10;  ///< that have a SHA-256; a power of two from 512 on
   std::uint64_t shard_bytes = std::uint64_t{1} << 30;    ///< in each file but the last: whole blocks
-  friend bool operator==(const ShardSizes&, const ShardSizes&) = default;
 };
 
 struct ShardHalf {

@@ -67,11 +67,6 @@ int CsvReader::read_quoted(std::string& field) {
   }
 }
 
-int CsvReader::read_plain(int c, std::string& field) {
-  for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
-  return c;
-}
-
 bool CsvReader::next() {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (!std::exchange(is_begun_, true) && peek() >= 0 &&
@@ -90,7 +85,7 @@ bool CsvReader::next() {
         is_quoted = true;
         c = read_quoted(field);
       }
-      c = read_plain(c, field);
+      for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
       if (c == '\r' && peek() == '\n') get();
     }
     if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;

@@ -25,35 +25,32 @@ constexpr int kStored = 0, kDeflated = 8;
 class EntrySource final : public ByteSource {
  public:
   EntrySource(const std::filesystem::path& file, std::uint64_t begin, std::string name,
-              std::uint64_t packed_bytes, std::uint64_t size, std::uint32_t crc, bool is_deflated)
-      : packed_(file, begin),
-        name_(std::move(name)),
-        packed_left_(packed_bytes),
-        size_(size),
-        crc_(crc),
-        is_deflated_(is_deflated) {
+              const NpzArchive::Entry& entry)
+      : packed_(file, begin), name_(std::move(name)), entry_(entry), packed_left_(entry.packed) {
     constexpr int kRaw = -15;  // the largest window, no header
-    if (is_deflated_ && inflateInit2(&stream_, kRaw) != Z_OK) throw std::bad_alloc();
+    if (is_deflated() && inflateInit2(&stream_, kRaw) != Z_OK) throw std::bad_alloc();
   }
   ~EntrySource() override {
-    if (is_deflated_) inflateEnd(&stream_);
+    if (is_deflated()) inflateEnd(&stream_);
   }
 
   std::size_t read(std::span<std::uint8_t> out) override {
-    out = out.first(std::min<std::uint64_t>(out.size(), size_ - offset_));
-    const std::size_t count = is_deflated_ ? inflate_into(out) : read_packed(out);
+    out = out.first(std::min<std::uint64_t>(out.size(), entry_.size - offset_));
+    const std::size_t count = is_deflated() ? inflate_into(out) : read_packed(out);
     found_crc_ = static_cast<std::uint32_t>(crc32_z(found_crc_, out.data(), count));
     offset_ += count;
     if (count < out.size()) fail("ends too early");
-    if (count > 0 && offset_ == size_ && found_crc_ != crc_) fail("its CRC is not that of the archive");
+    if (count > 0 && offset_ == entry_.size && found_crc_ != entry_.crc)
+      fail("its CRC is not that of the archive");
     return count;
   }
-  std::uint64_t remaining_at_most() const override { return size_ - offset_; }
+  std::uint64_t remaining_at_most() const override { return entry_.size - offset_; }
   std::uint64_t offset() const override { return offset_; }
   const char* offset_unit() const override { return " of the uncompressed data"; }
   const std::string& name() const override { return name_; }
 
  private:
+  bool is_deflated() const { return entry_.method == kDeflated; }
   [[noreturn]] void fail(const char* cause) const {
     throw DataError(
         fmt::format("{}: damaged at byte {}: {}; save it again, or copy it again", name_, offset_, cause));
@@ -85,9 +82,9 @@ class EntrySource final : public ByteSource {
 
   FileSource packed_;
   std::string name_;
-  std::uint64_t packed_left_, size_, offset_ = 0;
-  std::uint32_t crc_, found_crc_ = 0;
-  bool is_deflated_;
+  NpzArchive::Entry entry_;
+  std::uint64_t packed_left_, offset_ = 0;
+  std::uint32_t found_crc_ = 0;
   std::vector<std::uint8_t> input_;
   z_stream stream_{};
 };
@@ -181,7 +178,7 @@ std::unique_ptr<ByteSource> NpzArchive::open(std::size_t array) const {
     fail(fmt::format("{} is packed by method {}, and stored or deflated ones are read", name, entry.method));
   if (is_deflated && entry.size / GzipSource::kLargestExpansion > entry.packed)
     fail("an entry claims more than it can hold");
-  return std::make_unique<EntrySource>(file_, begin, name, entry.packed, entry.size, entry.crc, is_deflated);
+  return std::make_unique<EntrySource>(file_, begin, name, entry);
 }
 
 }  // namespace lockstep

@@ -43,7 +43,6 @@ class CsvReader {
   int peek();
   std::string& begin_field();
   int read_quoted(std::string& field);
-  int read_plain(int c, std::string& field);
   [[noreturn]] void fail(const char* cause) const;
   bool ends_row(int c) const { return c == '\n' || c == '\r' || c < 0; }
 
@@ -110,6 +109,12 @@ class NpyRows {
 /// the sizes of its 64-bit extension.
 class NpzArchive {
  public:
+  struct Entry {
+    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
+    std::uint32_t crc = 0;
+    int method = 0;
+  };
+
   /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError
   explicit NpzArchive(std::filesystem::path file);
 
@@ -121,12 +126,6 @@ class NpzArchive {
   std::unique_ptr<ByteSource> open(std::size_t array) const;
 
  private:
-  struct Entry {
-    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
-    std::uint32_t crc = 0;
-    int method = 0;
-  };
-
   Entry read_entry(std::span<const std::uint8_t> record, std::span<const std::uint8_t> extra) const;
   std::vector<std::uint8_t> bytes_at(std::uint64_t offset, std::uint64_t count) const;
   [[noreturn]] void fail(const std::string& cause) const;
