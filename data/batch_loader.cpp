@@ -3,9 +3,7 @@
 /// Reads samples wherever they are, and puts them into a batch.
 #include "data/batch_loader.hpp"
 
-#include "common/machine.hpp"
 #include "data/augmentation.hpp"
-#include "data/byte_source.hpp"
 #include "data/dataset.hpp"
 #include "data/normalisation.hpp"
 #include "kernels/cpu/ops.hpp"

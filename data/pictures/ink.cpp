@@ -5,7 +5,6 @@
 #include "data/pictures/preparation.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <numeric>

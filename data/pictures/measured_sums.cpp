@@ -18,10 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <numeric>
 #include <optional>
 
 namespace lockstep {

@@ -17,7 +17,6 @@
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <array>

@@ -4,8 +4,10 @@
 /// index leads to them.
 #include "data/sets/hold_out.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
@@ -20,8 +22,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>

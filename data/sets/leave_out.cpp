@@ -15,10 +15,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <span>
-#include <system_error>
 #include <unordered_map>
 
 namespace lockstep {

@@ -5,8 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/printable.hpp"
-#include "common/text_layout.hpp"
 #include "data/sets/made_sets.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"

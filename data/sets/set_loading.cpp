@@ -19,7 +19,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
