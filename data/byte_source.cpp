@@ -147,7 +147,14 @@ std::size_t GzipSource::read(std::span<std::uint8_t> out) {
 }
 
 void GzipSource::inflate_some() {
-  if (stream_.avail_in == 0) refill();
+  if (stream_.avail_in == 0) {
+    input_.resize(std::min<std::uint64_t>(kInputBytes, compressed_.remaining_at_most()));
+    stream_.avail_in = static_cast<uInt>(compressed_.read(input_));
+    stream_.next_in = input_.data();
+    if (stream_.avail_in == 0)
+      throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
+                                  compressed_offset(), fix_for_data()));
+  }
   const int result = inflate(&stream_, Z_NO_FLUSH);
   if (result == Z_STREAM_END) {
     ended_ = true;
@@ -156,16 +163,6 @@ void GzipSource::inflate_some() {
     throw DataError(fmt::format("{}: offset {}: damaged gzip data ({}); {}", name(), compressed_offset(),
                                 stream_.msg != nullptr ? stream_.msg : "no progress", fix_for_data()));
   }
-}
-
-void GzipSource::refill() {
-  input_.resize(std::min<std::uint64_t>(kInputBytes, compressed_.remaining_at_most()));
-  const std::size_t count = compressed_.read(input_);
-  stream_.next_in = input_.data();
-  stream_.avail_in = static_cast<uInt>(count);
-  if (count == 0)
-    throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
-                                compressed_offset(), fix_for_data()));
 }
 
 void GzipSource::check_nothing_follows() {

@@ -142,7 +142,6 @@ class GzipSource final : public ByteSource {
 
  private:
   void inflate_some();
-  void refill();
   void check_nothing_follows();
   std::uint64_t compressed_offset() const { return compressed_.offset() - stream_.avail_in; }
 

@@ -105,6 +105,17 @@ void refuse_unsorted_halves(const fs::path& root, const std::vector<fs::path>& f
                   quoted_text(folders[1].filename().string())));
 }
 
+void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code ignored;
+    if (is_picture(entry)) {
+      pictures.push_back(entry);
+    } else if (is_folder(entry) && !fs::is_symlink(entry, ignored)) {
+      collect_pictures(entry, pictures);
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<HalfFolders> halves_in(const fs::path& root) {
@@ -131,21 +142,6 @@ std::optional<HalfFolders> halves_in(const fs::path& root) {
 }
 
 // All pictures in a folder, with any folders in it.
-
-namespace {
-
-void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
-  for (const fs::path& entry : entries_of(folder)) {
-    std::error_code ignored;
-    if (is_picture(entry)) {
-      pictures.push_back(entry);
-    } else if (is_folder(entry) && !fs::is_symlink(entry, ignored)) {
-      collect_pictures(entry, pictures);
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<fs::path> find_pictures(const fs::path& folder) {
   std::vector<fs::path> pictures;

@@ -170,28 +170,7 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
           .remarks = remarks_on(found)};
 }
 
-}  // namespace
-
-SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
-                                  const DatasetOptions& options) {
-  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
-}
-
-TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
-  return open_pictures(set.name, find_in_folders(files.directory, options), options);
-}
-
-std::string first_picture_read_anew(const DatasetOptions& options) {
-  const TrainTestData data = load_dataset(options);
-  for (const Dataset* half : {&data.train, &data.test, &data.validation})
-    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
-      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
-  return "";
-}
-
 // WebDataset's archives.
-
-namespace {
 
 PictureHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
   PictureHalf found;
@@ -323,6 +302,23 @@ PictureHalves find_in_archives(const SetFiles& files, const DatasetOptions& opti
 }
 
 }  // namespace
+
+SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
+                                  const DatasetOptions& options) {
+  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
+}
+
+TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  return open_pictures(set.name, find_in_folders(files.directory, options), options);
+}
+
+std::string first_picture_read_anew(const DatasetOptions& options) {
+  const TrainTestData data = load_dataset(options);
+  for (const Dataset* half : {&data.train, &data.test, &data.validation})
+    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
+      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
+  return "";
+}
 
 SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
   return outline_of_pictures(find_in_archives(files, options), options.pictures);

@@ -47,29 +47,6 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
 
 constexpr const char* kNoDirectory = "no such directory";
 
-}  // namespace
-
-std::string user_cache() {
-  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
-  return home.empty() ? "" : home + "/.cache/lockstep";
-}
-
-fs::path find_one_of(const fs::path& directory, const FileNames& names) {
-  fs::path found;
-  for (const std::string& name : names) {
-    const fs::path here = find_file(directory, name);
-    if (here.empty()) continue;
-    if (!found.empty())
-      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
-                                  directory.string(), found.filename().string(), here.filename().string()));
-    found = here;
-  }
-  return found;
-}
-
-namespace {
-
 /// The reason why a directory is unusable, for a message. Empty if it holds all files, which are then in `files`.
 /// @throws IoError  it may hold them
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
@@ -115,6 +92,25 @@ std::string what_to_do(const SetEntry& set) {
 }
 
 }  // namespace
+
+std::string user_cache() {
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
+  return home.empty() ? "" : home + "/.cache/lockstep";
+}
+
+fs::path find_one_of(const fs::path& directory, const FileNames& names) {
+  fs::path found;
+  for (const std::string& name : names) {
+    const fs::path here = find_file(directory, name);
+    if (here.empty()) continue;
+    if (!found.empty())
+      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
+                                  directory.string(), found.filename().string(), here.filename().string()));
+    found = here;
+  }
+  return found;
+}
 
 std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
   if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};
