@@ -18,11 +18,9 @@ namespace {
 
 constexpr double kMostPixels = 1024;
 
-AugmentOption chance(std::string_view name, double usual = 0) {
+/// A probability, or a share of the image's side.
+AugmentOption fraction(std::string_view name, double usual = 0) {
   return {.name = name, .low = 0, .high = 1, .usual = {usual, usual}};
-}
-AugmentOption share(std::string_view name) {
-  return {.name = name, .low = 0, .high = 1};
 }
 AugmentOption pixels(std::string_view name) {
   return {.name = name, .low = 1, .high = kMostPixels, .is_whole = true, .is_required = true};
@@ -52,7 +50,7 @@ std::span<const AugmentKindRow> augment_kinds() {
       {AugmentKind::kFlip,
        "flip",
        {"hflip", "vflip", "mirror", "RandomHorizontalFlip", "RandomVerticalFlip"},
-       {chance("horizontal"), chance("vertical")},
+       {fraction("horizontal"), fraction("vertical")},
        true},
       {AugmentKind::kRotate,
        "rotate",
@@ -61,7 +59,7 @@ std::span<const AugmentKindRow> augment_kinds() {
       {AugmentKind::kShift,
        "shift",
        {"translate", "translation", "RandomAffine"},
-       {share("horizontal"), share("vertical")},
+       {fraction("horizontal"), fraction("vertical")},
        true},
       {AugmentKind::kScale,
        "scale",
@@ -75,17 +73,17 @@ std::span<const AugmentKindRow> augment_kinds() {
       {AugmentKind::kErase,
        "erase",
        {"random_erasing", "RandomErasing"},
-       {chance("probability", 0.5), range("scale", 0.001, 1, {0.02, 0.33}),
+       {fraction("probability", 0.5), range("scale", 0.001, 1, {0.02, 0.33}),
         range("ratio", 0.1, 10, {0.3, 3.3})}},
       {AugmentKind::kCutout, "cutout", {"Cutout", "cut_out"}, {pixels("size")}},
       {AugmentKind::kMixup,
        "mixup",
        {"MixUp", "Mixup", "mix_up", "RandomMixup"},
-       {beta(), chance("probability", 1)}},
+       {beta(), fraction("probability", 1)}},
       {AugmentKind::kCutmix,
        "cutmix",
        {"CutMix", "Cutmix", "cut_mix", "RandomCutmix"},
-       {beta(), chance("probability", 1)}},
+       {beta(), fraction("probability", 1)}},
   };
   return rows;
 }
@@ -134,13 +132,8 @@ std::int32_t log_of(double value) {
   return log;
 }
 
-/// Writes the bounds of a factor around 1: never below 0.
-void put_spread(double spread, std::int32_t* to) {
-  to[0] = fixed(std::max(0.0, 1 - spread), kFactorBits);
-  to[1] = fixed(1 + spread, kFactorBits);
-}
-
-AugmentStep step_of(const Augmentation& entry, const ImageShape& shape) {
+/// AugmentStep::numbers
+std::array<std::int32_t, kAugmentNumbers> numbers_of(const Augmentation& entry, const ImageShape& shape) {
   const auto& v = entry.values;
   const auto place = [&](int option, int end) { return fixed(v[option][end], kPlaceBits); };
   const auto log2_of = [&](int option, int end) { return log_of(v[option][end]); };
@@ -148,41 +141,32 @@ AugmentStep step_of(const Augmentation& entry, const ImageShape& shape) {
   const auto pixels = [&](int option, double all) {
     return static_cast<std::int32_t>(std::lround(v[option][0] * all));
   };
-  AugmentStep step = {.kind = entry.kind};
-  const auto put = [&](const std::array<std::int32_t, kAugmentNumbers>& numbers) {
-    std::ranges::copy(numbers, step.numbers);
-  };
+  // The bounds of a factor around 1: never below 0.
+  const auto least = [&](int option) { return fixed(std::max(0.0, 1 - v[option][0]), kFactorBits); };
+  const auto most = [&](int option) { return fixed(1 + v[option][0], kFactorBits); };
   switch (entry.kind) {
     case AugmentKind::kCrop:
     case AugmentKind::kCutout:
-      put({pixels(0, 1)});
-      break;
+      return {pixels(0, 1)};
     case AugmentKind::kResizedCrop:
-      put({place(0, 0), place(0, 1), log2_of(1, 0), log2_of(1, 1)});
-      break;
+      return {place(0, 0), place(0, 1), log2_of(1, 0), log2_of(1, 1)};
     case AugmentKind::kFlip:
-      put({chance(0), chance(1)});
-      break;
+      return {chance(0), chance(1)};
     case AugmentKind::kRotate:
-      put({fixed(v[0][0] / 360, 30)});
-      break;
+      return {fixed(v[0][0] / 360, 30)};
     case AugmentKind::kShift:
-      put({pixels(0, shape.width), pixels(1, shape.height)});
-      break;
+      return {pixels(0, shape.width), pixels(1, shape.height)};
     case AugmentKind::kScale:
-      put({place(0, 0), place(0, 1)});
-      break;
+      return {place(0, 0), place(0, 1)};
     case AugmentKind::kJitter:
-      for (int i = 0; i < 3; ++i) put_spread(v[i][0], step.numbers + 2 * i);
-      break;
+      return {least(0), most(0), least(1), most(1), least(2), most(2)};
     case AugmentKind::kErase:
-      put({chance(0), place(1, 0), place(1, 1), log2_of(2, 0), log2_of(2, 1)});
-      break;
+      return {chance(0), place(1, 0), place(1, 1), log2_of(2, 0), log2_of(2, 1)};
     case AugmentKind::kMixup:
     case AugmentKind::kCutmix:
       break;
   }
-  return step;
+  return {};
 }
 
 [[noreturn]] void refuse(const std::string& cause) {
@@ -218,7 +202,9 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
   for (const Augmentation& entry : list) {
     check_shape(entry, shape);
     if (mixes_images(entry.kind)) continue;
-    plan.steps[plan.count++] = step_of(entry, shape);
+    AugmentStep& step = plan.steps[plan.count++];
+    step.kind = entry.kind;
+    std::ranges::copy(numbers_of(entry, shape), step.numbers);
     if (entry.kind == AugmentKind::kJitter && entry.values[2][0] > 0) plan.mixes_channels = 1;
   }
   return plan;

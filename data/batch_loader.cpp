@@ -3,9 +3,7 @@
 /// Reads samples wherever they are, and puts them into a batch.
 #include "data/batch_loader.hpp"
 
-#include "common/machine.hpp"
 #include "data/augmentation.hpp"
-#include "data/byte_source.hpp"
 #include "data/dataset.hpp"
 #include "data/normalisation.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -26,6 +24,14 @@ std::vector<std::int64_t> places_of(const Dataset& set, std::span<const std::int
   return places;
 }
 
+std::vector<std::int32_t> partners_of(std::span<const SampleMix> mixes,
+                                      std::span<const std::int32_t> indices) {
+  std::vector<std::int32_t> partners(mixes.size());
+  for (std::size_t i = 0; i < mixes.size(); ++i)
+    partners[i] = mixes[i].is_mixed() ? mixes[i].partner : indices[i];
+  return partners;
+}
+
 }  // namespace
 
 void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std::span<std::uint8_t> to) {
@@ -36,8 +42,7 @@ void read_samples(const Dataset& set, std::span<const std::int32_t> samples, std
     std::ranges::copy(std::as_bytes(rows.read()), std::as_writable_bytes(to).begin());
     return;
   }
-  const auto all = set.has_images() ? std::as_bytes(std::span(set.images.data(), set.images.size()))
-                                    : std::as_bytes(std::span(set.features.data(), set.features.size()));
+  const auto all = set.samples_in_memory();
   if (samples.empty()) return;
   const std::size_t bytes = all.size() / set.labels.size();
   LOCKSTEP_CHECK(to.size() == samples.size() * bytes);
@@ -75,18 +80,6 @@ FeatureRows::FeatureRows(const Dataset& set, std::span<const std::int32_t> sampl
   data_ = read_.data();
   indices_ = order_;
 }
-
-namespace {
-
-std::vector<std::int32_t> partners_of(std::span<const SampleMix> mixes,
-                                      std::span<const std::int32_t> indices) {
-  std::vector<std::int32_t> partners(mixes.size());
-  for (std::size_t i = 0; i < mixes.size(); ++i)
-    partners[i] = mixes[i].is_mixed() ? mixes[i].partner : indices[i];
-  return partners;
-}
-
-}  // namespace
 
 void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
                        std::int32_t* labels, std::int64_t epoch, std::span<const SampleMix> mixes) const {

@@ -3,9 +3,11 @@
 /// From data set indices to the input of a network: normalised, batch innermost.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -68,6 +70,17 @@ class FeatureRows {
 
 /// Rows of a set with `rows`, as the file has them. @param to  [samples][features], overwritten
 void read_rows(const Dataset& set, std::span<const std::int32_t> samples, std::span<float> to);
+
+/// Calls take(indices) with all samples in their order, at most so many at a time, but one at least.
+template <typename Take>
+void for_each_batch(std::int64_t samples, std::size_t most, const Take& take) {
+  std::vector<std::int32_t> indices;
+  for (std::int64_t first = 0; first < samples; first += std::ssize(indices)) {
+    indices.resize(std::min(std::max<std::size_t>(most, 1), static_cast<std::size_t>(samples - first)));
+    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+    take(indices);
+  }
+}
 
 /// Gathers samples of a data set straight into the layout that the kernels read. Holds no state: one loader
 /// serves all threads of a rank.

@@ -25,16 +25,21 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-/// Not blocking, so that a FIFO of that name is refused and not waited for.
-int open_for_reading(const std::string& name) {
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor >= 0) return descriptor;
-  if (errno == ENOENT || errno == ENOTDIR)
-    throw MissingDataError(fmt::format("{}: no such file; check the path", name));
-  throw IoError(fmt::format("{}: cannot be opened: {}; check its permissions", name, reason(errno)));
-}
-
 }  // namespace
+
+Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
+                        std::uint64_t& size) {
+  Descriptor descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
+    throw MissingDataError(fmt::format("{}: no such file; {}", name, if_missing));
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
+    throw IoError(fmt::format("{}: cannot be opened: {}; {}", name, reason(errno), if_refused));
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name));
+  size = static_cast<std::uint64_t>(status.st_size);
+  return descriptor;
+}
 
 std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   const std::size_t count = std::min(out.size(), bytes_.size() - offset_);
@@ -43,32 +48,51 @@ std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   return count;
 }
 
-FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
-    : name_(path.string()), descriptor_(open_for_reading(name_)), offset_(offset) {
-  struct stat status {};
-  int failed = ::fstat(descriptor_, &status);
-  if (failed == 0 && offset > 0)
-    failed = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0 ? -1 : 0;
-  if (failed == 0 && S_ISREG(status.st_mode)) {
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    return;
-  }
-  if (failed != 0) throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(errno)));
-  throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
+bool MemorySource::is_gzip() const {
+  return as_text(bytes_.subspan(offset_)).starts_with(as_text(kGzipMagic));
 }
 
+FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
+    : name_(path.string()),
+      descriptor_(open_regular(name_, "check the path", "check its permissions", size_)),
+      offset_(offset) {}
+
 std::size_t FileSource::read(std::span<std::uint8_t> out) {
+  const std::size_t count = read_at(offset_, out);
+  offset_ += count;
+  return count;
+}
+
+bool FileSource::is_gzip() const {
+  std::array<std::uint8_t, kGzipMagic.size()> begin{};
+  read_at(offset_, begin);
+  return begin == kGzipMagic;
+}
+
+std::size_t FileSource::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t count = ::read(descriptor_, out.data() + done, out.size() - done);
+    const ssize_t count =
+        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0)
-      throw IoError(fmt::format("{}: offset {}: reading failed: {}", name_, offset_, reason(errno)));
+      throw IoError(fmt::format("{}: offset {}: reading failed: {}", name_, offset + done, reason(errno)));
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
-    offset_ += static_cast<std::uint64_t>(count);
   }
   return done;
+}
+
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,
+                                    const char* complaint) {
+  FileSource file(path);
+  const std::uint64_t size = file.remaining_at_most();
+  if (size > most)
+    throw DataError(
+        fmt::format("{}: {} bytes{}", file.name(), size, fmt::format(fmt::runtime(complaint), most)));
+  std::vector<std::uint8_t> bytes(size);
+  bytes.resize(file.read(bytes));
+  return bytes;
 }
 
 std::string fix_for_data() {
@@ -92,10 +116,7 @@ constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header
 
 }  // namespace
 
-GzipSource::GzipSource(ByteSource& compressed, std::span<const std::uint8_t> already_read)
-    : compressed_(compressed), input_(already_read.begin(), already_read.end()) {
-  stream_.next_in = input_.data();
-  stream_.avail_in = static_cast<uInt>(input_.size());
+GzipSource::GzipSource(ByteSource& compressed) : compressed_(compressed) {
   if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
 }
 
@@ -126,7 +147,14 @@ std::size_t GzipSource::read(std::span<std::uint8_t> out) {
 }
 
 void GzipSource::inflate_some() {
-  if (stream_.avail_in == 0) refill();
+  if (stream_.avail_in == 0) {
+    input_.resize(std::min<std::uint64_t>(kInputBytes, compressed_.remaining_at_most()));
+    stream_.avail_in = static_cast<uInt>(compressed_.read(input_));
+    stream_.next_in = input_.data();
+    if (stream_.avail_in == 0)
+      throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
+                                  compressed_offset(), fix_for_data()));
+  }
   const int result = inflate(&stream_, Z_NO_FLUSH);
   if (result == Z_STREAM_END) {
     ended_ = true;
@@ -137,17 +165,6 @@ void GzipSource::inflate_some() {
   }
 }
 
-void GzipSource::refill() {
-  input_.resize(std::min<std::uint64_t>(kInputBytes, compressed_.remaining_at_most()));
-  const std::size_t count = compressed_.read(input_);
-  stream_.next_in = input_.data();
-  stream_.avail_in = static_cast<uInt>(count);
-  if (count == 0) {
-    throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
-                                compressed_offset(), fix_for_data()));
-  }
-}
-
 void GzipSource::check_nothing_follows() {
   const std::uint64_t end = compressed_offset();
   std::array<std::uint8_t, 2> next{};
@@ -155,33 +172,19 @@ void GzipSource::check_nothing_follows() {
   std::copy_n(stream_.next_in, count, next.begin());
   count += compressed_.read(std::span(next).subspan(count));
   if (count == 0) return;
-  const char* what = next == kMagic ? "a second gzip member" : "trailing bytes";
+  const char* what = next == kGzipMagic ? "a second gzip member" : "trailing bytes";
   throw DataError(
       fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, fix_for_data()));
 }
 
-// Rearranges image by image, there and back.
-
-void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels) {
-  const auto count = static_cast<std::size_t>(channels);
-  if (count <= 1) return;
-  std::vector<std::uint8_t> image(pixels * count);
-  for (std::size_t at = 0; at < images.size(); at += image.size()) {
-    std::copy_n(images.data() + at, image.size(), image.data());
-    std::uint8_t* out = images.data() + at;
-    for (std::size_t c = 0; c < count; ++c) {
-      for (std::size_t p = 0; p < pixels; ++p) *out++ = image[p * count + c];
-    }
-  }
-}
+// From pixels side by side to those of a channel together, and back.
 
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,
                          std::span<std::uint8_t> to) {
   const auto count = static_cast<std::size_t>(channels);
   std::size_t at = 0;
-  for (std::size_t p = 0; p < pixels; ++p) {
+  for (std::size_t p = 0; p < pixels; ++p)
     for (std::size_t c = 0; c < count; ++c) to[at++] = from[c * pixels + p];
-  }
 }
 
 }  // namespace lockstep

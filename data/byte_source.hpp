@@ -7,15 +7,32 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+/// Bytes of a file as text. Borrowed.
+inline std::string_view as_text(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A whole number of `count` bytes from `at` on, which are there, the least significant first.
+inline std::uint64_t little_endian(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t count) {
+  std::uint64_t number = 0;
+  for (std::size_t i = count; i-- > 0;) number = number << 8 | bytes[at + i];
+  return number;
+}
+
+/// The first bytes of a gzip file.
+inline constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1F, 0x8B};
 
 /// Advice about a damaged file of a data set, for messages: "fetch it again with launch/get-data, or ...".
 std::string fix_for_data();
@@ -31,6 +48,8 @@ class ByteSource {
 
   /// Reads up to out.size() bytes; fewer only at the end, so 0 for a non-empty `out` means the end.
   virtual std::size_t read(std::span<std::uint8_t> out) = 0;
+  /// True if the bytes to come begin as a gzip file does, where that is known before they are read.
+  virtual bool is_gzip() const { return false; }
   /// A bound of the bytes that are still to come. It bounds what may be allocated because a header
   /// says so.
   virtual std::uint64_t remaining_at_most() const = 0;
@@ -49,6 +68,7 @@ class MemorySource final : public ByteSource {
       : bytes_(bytes), name_(std::move(name)) {}
 
   std::size_t read(std::span<std::uint8_t> out) override;
+  bool is_gzip() const override;
   std::uint64_t remaining_at_most() const override { return bytes_.size() - offset_; }
   std::uint64_t offset() const override { return offset_; }
   const std::string& name() const override { return name_; }
@@ -69,16 +89,30 @@ class FileSource final : public ByteSource {
   explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0);
 
   std::size_t read(std::span<std::uint8_t> out) override;
+  bool is_gzip() const override;
   std::uint64_t remaining_at_most() const override { return size_ > offset_ ? size_ - offset_ : 0; }
   std::uint64_t offset() const override { return offset_; }
   const std::string& name() const override { return name_; }
 
  private:
+  std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
+
   std::string name_;
-  Descriptor descriptor_;
   std::uint64_t size_ = 0;
+  Descriptor descriptor_;
   std::uint64_t offset_ = 0;
 };
+
+/// Opens a regular file. Does not wait for the writer of a FIFO of that name. @param size  becomes the file's
+/// @param if_missing, if_refused  advice
+/// @throws MissingDataError  there is no such file; DataError  it is not a regular file; IoError  it cannot be opened
+Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
+                        std::uint64_t& size);
+
+/// All of a file. @param complaint  after "FILE: 12 bytes" where it has more than `most`, which goes into its {}
+/// @throws DataError  it has; as FileSource
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,
+                                    const char* complaint);
 
 /// @throws DataError  always: the file, the offset of what is wrong there, the cause, and what to do
 [[noreturn]] void fail_at(const ByteSource& source, std::uint64_t offset, const std::string& cause);
@@ -90,12 +124,10 @@ class FileSource final : public ByteSource {
 /// published as one.
 class GzipSource final : public ByteSource {
  public:
-  static constexpr std::array<std::uint8_t, 2> kMagic = {0x1F, 0x8B};
   static constexpr std::uint64_t kLargestExpansion = 1032;  ///< zlib's technical notes: 258 bytes from 2 bits
 
-  /// @param compressed    borrowed; everything from its present position on
-  /// @param already_read  the first bytes of the gzip file, where the caller took them to look at the magic
-  GzipSource(ByteSource& compressed, std::span<const std::uint8_t> already_read);
+  /// @param compressed  borrowed; everything from its present position on
+  explicit GzipSource(ByteSource& compressed);
   ~GzipSource() override;
 
   /// @throws DataError naming the offset in the compressed file: damaged, truncated, or followed by something
@@ -110,7 +142,6 @@ class GzipSource final : public ByteSource {
 
  private:
   void inflate_some();
-  void refill();
   void check_nothing_follows();
   std::uint64_t compressed_offset() const { return compressed_.offset() - stream_.avail_in; }
 
@@ -121,11 +152,32 @@ class GzipSource final : public ByteSource {
   bool ended_ = false;
 };
 
+/// Calls parse(source) with the bytes of a file, inflated if it is a gzip file.
+/// @throws DataError  it is empty
+template <typename Parse>
+auto parse_inflated(ByteSource& file, const Parse& parse) {
+  if (file.remaining_at_most() == 0) fail_at(file, 0, "the file is empty");
+  if (!file.is_gzip()) return parse(file);
+  GzipSource inflated(file);
+  return parse(static_cast<ByteSource&>(inflated));
+}
+
 // Pictures are stored pixel by pixel, kernels want channel by channel.
 
 /// Each image from [pixel][channel] to [channel][pixel], in place. Nothing to do for one channel.
 /// @param images  [sample][pixels * channels]
-void separate_channels(std::span<std::uint8_t> images, std::size_t pixels, int channels);
+template <typename Value>
+void separate_channels(std::span<Value> images, std::size_t pixels, int channels) {
+  const auto count = static_cast<std::size_t>(channels);
+  if (count <= 1) return;
+  std::vector<Value> image(pixels * count);
+  for (std::size_t at = 0; at < images.size(); at += image.size()) {
+    std::copy_n(images.data() + at, image.size(), image.data());
+    Value* out = images.data() + at;
+    for (std::size_t c = 0; c < count; ++c)
+      for (std::size_t p = 0; p < pixels; ++p) *out++ = image[p * count + c];
+  }
+}
 
 /// The way back, for one image. @param from, to  of the same size, not overlapping
 void interleave_channels(std::span<const std::uint8_t> from, std::size_t pixels, int channels,

@@ -25,11 +25,6 @@ std::string channels_rows_columns(const ImageShape& shape) {
 
 namespace {
 
-/// Images or features in memory, whichever the set has.
-std::span<const std::byte> samples_of(const Dataset& set) {
-  return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
-}
-
 /// A half as its file has it: what was held out of it is in its place again.
 struct WholeHalf {
   const Dataset& kept;
@@ -64,7 +59,7 @@ std::string sha256_of_samples(const WholeHalf& half) {
   hash.update(idx_file_head(has_images ? kIdxUint8 : kIdxFp32, dims));
   std::vector<std::uint8_t> image(features);
   in_file_order(half, [&](const Dataset& set, std::size_t first, std::size_t count) {
-    const auto bytes = samples_of(set);
+    const auto bytes = set.samples_in_memory();
     const std::size_t each = bytes.size() / static_cast<std::size_t>(std::max<std::int64_t>(set.size(), 1));
     if (!has_images || shape.channels == 1) return hash.update(bytes.subspan(first * each, count * each));
     for (std::size_t i = first; i < first + count; ++i) {
@@ -109,7 +104,7 @@ Fingerprint quick_fingerprint_of(const Dataset& set) {
   if (set.has_label_sets()) labels += quick_digest(std::as_bytes(std::span(set.label_sets)));
   std::string samples = set.file_fingerprint ? quick_digest(std::as_bytes(std::span(set.places))) +
                                                    set.file_fingerprint->samples
-                                             : quick_digest(samples_of(set));
+                                             : quick_digest(set.samples_in_memory());
   return {.samples = std::move(samples), .labels = std::move(labels)};
 }
 

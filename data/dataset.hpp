@@ -11,6 +11,7 @@
 #include "data/set_fingerprints.hpp"
 #include "kernels/shapes.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,10 @@ struct Dataset {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
   bool has_images() const { return images.size() > 0 || store != nullptr; }
+  /// Images or features in memory, whichever the set has.
+  std::span<const std::byte> samples_in_memory() const {
+    return images.size() > 0 ? std::as_bytes(images.span()) : std::as_bytes(features.span());
+  }
   bool has_label_sets() const { return !label_sets.empty(); }
   /// The row of a sample. has_label_sets().
   std::span<const std::uint8_t> label_set_of(std::int64_t sample) const {
@@ -68,6 +73,12 @@ enum class EvaluatedPart { kTest, kValidation };
 enum class SetHalf : std::uint8_t { kTrain, kTest, kValidation };
 inline const char* name_of(SetHalf half) {
   return half == SetHalf::kTrain ? "train" : half == SetHalf::kTest ? "test" : "validation";
+}
+
+/// The member of a struct that has one for each half: `train`, `test` or `validation`.
+template <typename Halves>
+auto& select_half(Halves& halves, SetHalf half) {
+  return half == SetHalf::kTrain ? halves.train : half == SetHalf::kTest ? halves.test : halves.validation;
 }
 
 /// Halves of which samples were left out, as their files have them.
@@ -91,9 +102,7 @@ struct TrainTestData {
   std::string columns;  ///< how a table's rows are read (data/sets/table_columns.hpp); empty: as numbers
   std::vector<std::string> remarks{};  ///< to be said at the start, a sentence each: "left out: ..."
 
-  Dataset& half(SetHalf which) {
-    return which == SetHalf::kTrain ? train : which == SetHalf::kTest ? test : validation;
-  }
+  Dataset& half(SetHalf which) { return select_half(*this, which); }
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
   /// True if `validation` has separate files.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }

@@ -18,26 +18,21 @@ namespace lockstep {
 namespace {
 
 using Word = std::array<std::uint8_t, 4>;
-constexpr std::uint8_t kTypeUint8 = 0x08;
 
-void read_word(ByteSource& source, Word word, std::size_t have, const char* what, Word& out) {
-  const std::size_t count = have + source.read(std::span(word).subspan(have));
-  if (count < word.size())
+Word read_word(ByteSource& source, const char* what) {
+  Word word{};
+  if (source.read(word) < word.size())
     fail_at(source, source.offset(), fmt::format("the file ends inside {}: truncated", what));
-  out = word;
-}
-
-std::string first_bytes(const Word& word) {
-  return fmt::format("{:02x}", fmt::join(word, " "));
+  return word;
 }
 
 /// Checks the magic and returns the number of dimensions.
 int dimensions_of(const ByteSource& source, const Word& magic) {
   if (magic[0] != 0 || magic[1] != 0) {
     const char* hint = magic[0] == '<' ? " (it looks like a web page)" : "";
-    fail_at(source, 0, fmt::format("not an IDX file: it begins with {}{}", first_bytes(magic), hint));
+    fail_at(source, 0, fmt::format("not an IDX file: it begins with {:02x}{}", fmt::join(magic, " "), hint));
   }
-  if (magic[2] != kTypeUint8)
+  if (magic[2] != kIdxUint8)
     fail_at(source, 2,
             fmt::format("element type 0x{:02x} is not supported, only 0x08 (unsigned bytes)", magic[2]));
   if (magic[3] < 1 || magic[3] > kMaxIdxDims)
@@ -48,8 +43,7 @@ int dimensions_of(const ByteSource& source, const Word& magic) {
 std::vector<std::int64_t> read_dims(ByteSource& source, int count) {
   std::vector<std::int64_t> dims;
   for (int i = 0; i < count; ++i) {
-    Word word{};
-    read_word(source, word, 0, "the header", word);
+    const Word word = read_word(source, "the header");
     dims.push_back(std::int64_t{word[0]} << 24 | word[1] << 16 | word[2] << 8 | word[3]);
   }
   return dims;
@@ -67,12 +61,11 @@ std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_
               fmt::format("the header says {}: more than {} bytes", to_string(dims), kMaxIdxBytes));
   }
   const std::uint64_t limit = source.remaining_at_most();
-  if (size > limit) {
+  if (size > limit)
     fail_at(source, source.offset(),
             fmt::format(
                 "the header promises {} = {} bytes, and at most {} can follow: truncated, or a wrong header",
                 to_string(dims), size, limit));
-  }
   return size;
 }
 
@@ -104,25 +97,14 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
 /// The part of a file that is wanted.
 enum class ReadPart { kHeader, kAll };
 
-IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, ReadPart part) {
-  Word magic{};
-  read_word(source, begin, have, "the magic number", magic);
-  IdxArray array;
-  array.dims = read_dims(source, dimensions_of(source, magic));
-  const std::size_t size = plausible_size(source, array.dims);
-  if (part == ReadPart::kAll) array.bytes = read_elements(source, size);
-  return array;
-}
-
-IdxArray read_any(ByteSource& source, ReadPart part = ReadPart::kAll) {
-  Word begin{};
-  const std::size_t have = source.read(begin);
-  if (have == 0) fail_at(source, 0, "the file is empty");
-  if (have < GzipSource::kMagic.size() ||
-      !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
-    return read_plain(source, begin, have, part);
-  GzipSource inflated(source, std::span(begin).first(have));
-  return read_plain(inflated, Word{}, 0, part);
+IdxArray read_any(ByteSource& file, ReadPart part = ReadPart::kAll) {
+  return parse_inflated(file, [part](ByteSource& source) {
+    IdxArray array;
+    array.dims = read_dims(source, dimensions_of(source, read_word(source, "the magic number")));
+    const std::size_t size = plausible_size(source, array.dims);
+    if (part == ReadPart::kAll) array.bytes = read_elements(source, size);
+    return array;
+  });
 }
 
 }  // namespace
@@ -154,9 +136,8 @@ std::string to_string(std::span<const std::int64_t> dims) {
 std::vector<std::byte> idx_file_head(std::uint8_t type, std::span<const std::int64_t> dims) {
   std::vector<std::byte> head = {std::byte{0}, std::byte{0}, std::byte{type},
                                  static_cast<std::byte>(dims.size())};
-  for (const std::int64_t dim : dims) {
+  for (const std::int64_t dim : dims)
     for (int shift = 24; shift >= 0; shift -= 8) head.push_back(static_cast<std::byte>(dim >> shift));
-  }
   return head;
 }
 

@@ -8,6 +8,7 @@
 #include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "data/sample_store.hpp"
+#include "data/sampler.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +17,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -27,8 +29,9 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 constexpr double kWhite = 255;
 
-PixelSums no_sums(std::size_t channels) {
-  return {.values = std::vector<std::uint64_t>(channels), .squares = std::vector<std::uint64_t>(channels)};
+/// Numbers of a channel in a sample.
+std::size_t plane_of(const ImageShape& shape) {
+  return static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width);
 }
 
 /// @param n  pixels of a channel
@@ -47,39 +50,19 @@ Normalisation measured(const PixelSums& sums, std::uint64_t n) {
 /// The places of a file that are not among these, which are ascending.
 std::vector<std::int32_t> other_places(std::span<const std::int32_t> places, std::int64_t samples) {
   std::vector<std::int32_t> others;
-  auto next = places.begin();
-  for (std::int32_t place = 0; place < samples; ++place) {
-    if (next != places.end() && *next == place)
-      ++next;
-    else
-      others.push_back(place);
-  }
+  std::ranges::set_difference(file_order(samples), places, std::back_inserter(others));
   return others;
 }
 
 /// Sums of a part on disk: reads the samples in it or the others, whichever are fewer.
 PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> places,
                        const ImageShape& shape) {
-  const bool reads_others = 2 * std::ssize(places) > store.size();
-  const auto others = reads_others ? other_places(places, store.size()) : std::vector<std::int32_t>();
-  PixelSums read = no_sums(static_cast<std::size_t>(shape.channels));
-  const auto features = static_cast<std::size_t>(shape.features());
-  std::vector<std::uint8_t> images;
-  std::vector<std::int64_t> samples;
-  for (std::span from = reads_others ? std::span(others) : places; !from.empty();
-       from = from.subspan(samples.size())) {
-    constexpr std::size_t kAtOnce = 64;
-    const auto some = from.first(std::min(from.size(), kAtOnce));
-    samples.assign(some.begin(), some.end());
-    images.resize(samples.size() * features);
-    store.read(samples, images);
-    add_pixels(images, features / read.values.size(), read);
-  }
-  if (!reads_others) return read;
+  if (2 * std::ssize(places) <= store.size()) return sums_of_samples(store, shape, places);
+  const PixelSums others = sums_of_samples(store, shape, other_places(places, store.size()));
   PixelSums sums = store.sums();
   for (std::size_t c = 0; c < sums.values.size(); ++c) {
-    sums.values[c] -= read.values[c];
-    sums.squares[c] -= read.squares[c];
+    sums.values[c] -= others.values[c];
+    sums.squares[c] -= others.squares[c];
   }
   return sums;
 }
@@ -89,25 +72,20 @@ template <typename Take>
 void for_each_part(const Dataset& set, const Take& take) {
   if (set.rows == nullptr) return take(set.features.span());
   constexpr std::size_t kPartBytes = std::size_t{4} << 20;
-  const auto features = static_cast<std::size_t>(set.shape.features()),
-             all = static_cast<std::size_t>(set.size()),
-             at_once = std::max<std::size_t>(1, kPartBytes / (features * sizeof(float)));
+  const auto features = static_cast<std::size_t>(set.shape.features());
   std::vector<float> numbers;
-  std::vector<std::int32_t> samples;
-  for (std::size_t first = 0; first < all; first += samples.size()) {
-    samples.resize(std::min(at_once, all - first));
-    std::iota(samples.begin(), samples.end(), static_cast<std::int32_t>(first));
-    numbers.resize(samples.size() * features);
-    read_rows(set, samples, numbers);
-    take(std::span<const float>(numbers));
-  }
+  for_each_batch(set.size(), kPartBytes / (features * sizeof(float)),
+                 [&](std::span<const std::int32_t> samples) {
+                   numbers.resize(samples.size() * features);
+                   read_rows(set, samples, numbers);
+                   take(std::span<const float>(numbers));
+                 });
 }
 
 /// Calls take(channel, value) for each number, in this order.
 template <typename Take>
 void for_each_feature(const Dataset& set, const Take& take) {
-  const auto channels = static_cast<std::size_t>(set.shape.channels),
-             plane = static_cast<std::size_t>(set.shape.features()) / channels;
+  const auto channels = static_cast<std::size_t>(set.shape.channels), plane = plane_of(set.shape);
   for_each_part(set, [&](std::span<const float> features) {
     for (std::size_t at = 0; at < features.size();)
       for (std::size_t c = 0; c < channels; ++c)
@@ -117,22 +95,19 @@ void for_each_feature(const Dataset& set, const Take& take) {
 
 /// The first number of each channel in the first sample.
 std::vector<double> first_numbers(const Dataset& set) {
-  const auto features = static_cast<std::size_t>(set.shape.features()),
-             channels = static_cast<std::size_t>(set.shape.channels);
-  std::vector<float> read(features);
+  std::vector<float> read(static_cast<std::size_t>(set.shape.features()));
   if (set.rows != nullptr) read_rows(set, std::array<std::int32_t, 1>{0}, read);
   const float* row = set.rows != nullptr ? read.data() : set.features.data();
   std::vector<double> first;
-  for (std::size_t c = 0; c < channels; ++c)
-    first.push_back(static_cast<double>(row[c * (features / channels)]));
+  for (std::size_t at = 0; at < read.size(); at += plane_of(set.shape))
+    first.push_back(static_cast<double>(row[at]));
   return first;
 }
 
 /// Sums differences from the channel's first number: the deviation of equal numbers is exactly 0.
 Normalisation measure_features(const Dataset& set) {
   const auto channels = static_cast<std::size_t>(set.shape.channels);
-  const double n = static_cast<double>(static_cast<std::size_t>(set.size()) *
-                                       (static_cast<std::size_t>(set.shape.features()) / channels));
+  const double n = static_cast<double>(static_cast<std::size_t>(set.size()) * plane_of(set.shape));
   std::vector<double> sums(channels), squares(channels);
   const std::vector<double> first = first_numbers(set);
   for_each_feature(set, [&](std::size_t c, double value) { sums[c] += value - first[c]; });
@@ -151,6 +126,11 @@ double number_for(const std::vector<double>& numbers, std::size_t channel) {
 
 }  // namespace
 
+PixelSums no_pixels(int channels) {
+  const std::vector<std::uint64_t> none(static_cast<std::size_t>(channels));
+  return {.values = none, .squares = none};
+}
+
 void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums) {
   const std::size_t channels = sums.values.size();
   for (std::size_t at = 0; at < images.size(); at += plane) {
@@ -164,6 +144,32 @@ void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSu
   }
 }
 
+bool are_possible(const PixelSums& sums, std::uint64_t pixels) {
+  for (std::size_t c = 0; c < sums.values.size(); ++c) {
+    const Wide values = sums.values[c], squares = sums.squares[c];
+    if (values > Wide{255} * pixels || squares > 255 * values || values * values > squares * pixels)
+      return false;
+  }
+  return true;
+}
+
+PixelSums sums_of_samples(const SampleStore& store, const ImageShape& shape,
+                          std::span<const std::int32_t> samples,
+                          const std::function<void(std::int64_t done)>& on_progress) {
+  constexpr std::size_t kAtOnce = 64;
+  PixelSums sums = no_pixels(shape.channels);
+  std::vector<std::uint8_t> images;
+  for (std::size_t done = 0; done < samples.size();) {
+    const auto some = samples.subspan(done, std::min(kAtOnce, samples.size() - done));
+    images.resize(some.size() * static_cast<std::size_t>(shape.features()));
+    store.read(std::vector<std::int64_t>(some.begin(), some.end()), images);
+    add_pixels(images, plane_of(shape), sums);
+    done += some.size();
+    if (on_progress) on_progress(static_cast<std::int64_t>(done));
+  }
+  return sums;
+}
+
 ChannelScales scales_of(const Normalisation& by, int channels) {
   ChannelScales scales;
   for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
@@ -174,29 +180,21 @@ ChannelScales scales_of(const Normalisation& by, int channels) {
   return scales;
 }
 
-Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels) {
-  const auto count = static_cast<std::size_t>(channels);
-  PixelSums sums = no_sums(count);
-  add_pixels(images, features / count, sums);
-  return measured(sums, images.size() / count);
-}
-
 Normalisation measure(const Dataset& set) {
-  const auto features = static_cast<std::size_t>(set.shape.features());
   if (!set.has_images()) return measure_features(set);
-  if (set.store == nullptr) return measure(set.images.span(), features, set.shape.channels);
-  const auto pixels =
-      static_cast<std::uint64_t>(set.size()) * (features / static_cast<std::size_t>(set.shape.channels));
-  return measured(set.places.empty() ? set.store->sums() : sums_of_part(*set.store, set.places, set.shape),
-                  pixels);
+  PixelSums sums = no_pixels(set.shape.channels);
+  if (set.store == nullptr)
+    add_pixels(set.images.span(), plane_of(set.shape), sums);
+  else
+    sums = set.places.empty() ? set.store->sums() : sums_of_part(*set.store, set.places, set.shape);
+  return measured(sums, static_cast<std::uint64_t>(set.size()) * plane_of(set.shape));
 }
 
 void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
                         const std::string& what, std::int64_t first_sample) {
-  const auto each = static_cast<std::size_t>(shape.features()),
-             plane = each / static_cast<std::size_t>(shape.channels);
+  const auto each = static_cast<std::size_t>(shape.features());
   for (std::size_t i = 0; i < features.size(); ++i) {
-    const std::size_t channel = i % each / plane;
+    const std::size_t channel = i % each / plane_of(shape);
     const double mean = number_for(by.mean, channel), std = number_for(by.std, channel);
     const auto value = static_cast<float>((static_cast<double>(features[i]) - mean) / std);
     if (!std::isfinite(value))

@@ -30,12 +30,9 @@ struct ChannelScales {
 ChannelScales scales_of(const Normalisation& by, int channels);
 
 /// Mean and standard deviation of each channel, scaled to [0, 1], the same on every machine. The sums are
-/// exact integers. A channel whose pixels are all equal has the deviation 1.
-/// @param images  [sample][channels][features / channels]
-Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
-/// Measures a set's images. For images on disk the sums are known, except for a chosen part: then the samples in it,
-/// or the others, are read. For fp32 features, which are not scaled to [0, 1], the sums are doubles in the order of
-/// the samples.
+/// exact integers. A channel whose pixels are all equal has the deviation 1. For images on disk the sums are known,
+/// except for a chosen part: then the samples in it, or the others, are read. For fp32 features, which are not scaled
+/// to [0, 1], the sums are doubles in the order of the samples.
 Normalisation measure(const Dataset& set);
 
 /// fp32 features become (value - mean) / std, in double and rounded once: the same bits on every machine.

@@ -7,10 +7,10 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
+#include "data/byte_source.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,10 +25,6 @@
 namespace lockstep {
 namespace {
 
-std::string system_text(int error) {
-  return std::generic_category().message(error);
-}
-
 /// Once. @returns bytes read, 0 at the end
 std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8_t> to,
                       const std::string& name) {
@@ -38,7 +34,7 @@ std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8
     if (errno != EINTR)
       throw IoError(
           fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
-                      offset, system_text(errno)));
+                      offset, std::generic_category().message(errno)));
   }
 }
 
@@ -72,9 +68,10 @@ class Reading {
   decltype(ReadsUnderWay::list)::iterator place_;
 };
 
-int open_waiting(const std::string& path) {
+Descriptor open_stored(const std::string& path, std::uint64_t& size) {
   const Reading reading(path);
-  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return open_regular(path, kFixForStore, "check its permissions, and the limit of open files (ulimit -n)",
+                      size);
 }
 
 }  // namespace
@@ -87,21 +84,8 @@ std::optional<ReadUnderWay> longest_read() {
   return ReadUnderWay{*file, seconds_since(since)};
 }
 
-/// Not blocking, so that a FIFO of that name is refused and not waited for.
 StoredFile::StoredFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(open_waiting(name_)) {
-  if (descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR))
-    throw MissingDataError(fmt::format("{}: no such file; {}", name_, kFixForStore));
-  struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
-    throw IoError(fmt::format(
-        "{}: cannot be opened: {}; check its permissions, and the limit of open files (ulimit -n)", name_,
-        system_text(errno)));
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
-  if (!S_ISREG(status.st_mode))
-    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
-}
+    : name_(path.string()), descriptor_(open_stored(name_, size_)) {}
 
 std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
   const Reading reading(name_);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,8 @@
 #include <vector>
 
 namespace lockstep {
+
+struct ImageShape;  // include/lockstep/shape.hpp
 
 /// Advice about files that are not what they were, for messages.
 inline constexpr const char* kFixForStore = "copy the set again, or make it again";
@@ -43,8 +46,8 @@ class StoredFile {
 
  private:
   std::string name_;
-  Descriptor descriptor_;
   std::uint64_t size_ = 0;
+  Descriptor descriptor_;
 };
 
 /// A file that a thread of this process opens or reads.
@@ -63,8 +66,13 @@ struct PixelSums {
   std::vector<std::uint64_t> values, squares;  ///< [channel]
 };
 
+/// Those of no image.
+PixelSums no_pixels(int channels);
 /// Adds those of these images. @param images  [sample][channel][plane]
 void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSums& sums);
+/// False if so many bytes a channel cannot have these sums. A square is at most 255 times its byte, and no variance is
+/// below 0.
+bool are_possible(const PixelSums& sums, std::uint64_t pixels);
 
 /// The images of a half of a set. Safe to call from several threads at once.
 class SampleStore {
@@ -92,6 +100,11 @@ class SampleStore {
   /// The picture that a sample is, as people call it; empty: not known here.
   virtual std::string_view name_of(std::int64_t /*sample*/) const { return {}; }
 };
+
+/// Reads images, some at a time. @param on_progress  takes how many were read so far; may be null
+PixelSums sums_of_samples(const SampleStore& store, const ImageShape& shape,
+                          std::span<const std::int32_t> samples,
+                          const std::function<void(std::int64_t done)>& on_progress = nullptr);
 
 /// Sample after sample in files that go on one from another. No process holds more than the samples it computes.
 class ShardStore final : public SampleStore {

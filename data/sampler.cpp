@@ -3,6 +3,7 @@
 /// The order of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/random.hpp"
@@ -70,13 +71,6 @@ void shuffle(std::span<std::int32_t> order, ShuffleDraws draws, std::uint32_t fi
   }
 }
 
-std::vector<std::int32_t> file_order(std::int64_t samples) {
-  LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
@@ -135,38 +129,6 @@ void check_work_for_all(const DistributedSampler::Options& o) {
                   o.world_size, fmt::join(ways_to_work_for_all(o, full_batch), ", or ")));
 }
 
-}  // namespace
-
-std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
-  std::vector<std::int32_t> order = file_order(samples);
-  shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
-  return order;
-}
-
-std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t window, std::uint64_t seed,
-                                         std::int64_t epoch) {
-  LOCKSTEP_CHECK(window > 0);
-  if (window >= samples) return epoch_permutation(samples, seed, epoch);
-  const auto draws = ShuffleDraws::of_epoch(seed, epoch, RandomUse::kWindow);
-  // Piece i has the samples from window * i - left on. The cut that is drawn lies `left` before the end of a window.
-  const std::int64_t left = ShuffleDraws(draws).below(static_cast<std::uint32_t>(window), 0);
-  std::vector<std::int32_t> pieces = file_order(divide_up(samples + left, window));
-  shuffle(pieces, draws, 1);
-  std::vector<std::int32_t> order;
-  order.reserve(static_cast<std::size_t>(samples));
-  for (const std::int32_t piece : pieces) {
-    const std::size_t at = order.size();
-    const std::int64_t end = std::min(samples, window * (piece + 1) - left);
-    for (std::int64_t i = std::max<std::int64_t>(0, window * piece - left); i < end; ++i)
-      order.push_back(static_cast<std::int32_t>(i));
-    shuffle(std::span(order).subspan(at), ShuffleDraws::of_epoch(seed, epoch),
-            static_cast<std::uint32_t>(at));
-  }
-  return order;
-}
-
-namespace {
-
 /// A class that has samples.
 struct ClassSamples {
   std::int32_t label = 0;
@@ -198,6 +160,41 @@ void draw_class(const ClassSamples& from, std::uint64_t seed, std::int64_t first
 
 }  // namespace
 
+std::vector<std::int32_t> file_order(std::int64_t samples) {
+  LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::int32_t> order = file_order(samples);
+  shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
+  return order;
+}
+
+std::vector<std::int32_t> windowed_order(std::int64_t samples, std::int64_t window, std::uint64_t seed,
+                                         std::int64_t epoch) {
+  LOCKSTEP_CHECK(window > 0);
+  if (window >= samples) return epoch_permutation(samples, seed, epoch);
+  const auto draws = ShuffleDraws::of_epoch(seed, epoch, RandomUse::kWindow);
+  // Piece i has the samples from window * i - left on. The cut that is drawn lies `left` before the end of a window.
+  const std::int64_t left = ShuffleDraws(draws).below(static_cast<std::uint32_t>(window), 0);
+  std::vector<std::int32_t> pieces = file_order(divide_up(samples + left, window));
+  shuffle(pieces, draws, 1);
+  std::vector<std::int32_t> order;
+  order.reserve(static_cast<std::size_t>(samples));
+  for (const std::int32_t piece : pieces) {
+    const std::size_t at = order.size();
+    const std::int64_t end = std::min(samples, window * (piece + 1) - left);
+    for (std::int64_t i = std::max<std::int64_t>(0, window * piece - left); i < end; ++i)
+      order.push_back(static_cast<std::int32_t>(i));
+    shuffle(std::span(order).subspan(at), ShuffleDraws::of_epoch(seed, epoch),
+            static_cast<std::uint32_t>(at));
+  }
+  return order;
+}
+
 std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, std::uint64_t seed,
                                          std::int64_t epoch) {
   const std::int64_t count = std::ssize(labels);
@@ -206,7 +203,7 @@ std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, s
   const std::int64_t turns = std::ssize(classes), first = epoch * count;
   std::vector<std::int32_t> order(labels.size());
   for (std::int64_t i = 0; i < turns; ++i)  // the draws first + i, first + i + turns, ...
-    draw_class(classes[static_cast<std::size_t>((first + i) % turns)], seed, (first + i) / turns,
+    draw_class(at(classes, (first + i) % turns), seed, (first + i) / turns,
                std::span(order).subspan(static_cast<std::size_t>(i)), static_cast<std::size_t>(turns));
   shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
   return order;

@@ -16,6 +16,9 @@ struct Grain {
   int samples = 0;         ///< the job's grain, or fewer at the end of a batch
 };
 
+/// 0, 1, 2 ... `samples` fits 31 bits.
+std::vector<std::int32_t> file_order(std::int64_t samples);
+
 /// The order of one epoch. It is a permutation of [0, samples) made from (seed, epoch) alone by Fisher-Yates with
 /// Philox: exactly uniform draws, the same on every machine. `samples` fits 31 bits.
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);

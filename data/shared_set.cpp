@@ -135,11 +135,10 @@ class SetFields {
   template <typename T>
   void take(std::vector<T>& values) {
     fields_.length(values);
-    if constexpr (std::is_trivially_copyable_v<T>) {
+    if constexpr (std::is_trivially_copyable_v<T>)
       fields_.numbers(values.data(), values.size());
-    } else {
+    else
       for (T& value : values) take(value);
-    }
   }
   template <typename T>
   void take(std::optional<T>& value) {

@@ -3,6 +3,7 @@
 /// BMP of 8, 24 or 32 bits a pixel, not packed. It has a header, a palette for 8, and rows from the bottom to the
 /// top.
 #include "common/error.hpp"
+#include "data/byte_source.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <fmt/format.h>
@@ -41,9 +42,7 @@ class BmpReader {
   /// A little-endian number.
   std::uint32_t number(std::size_t at, std::size_t bytes) const {
     if (at + bytes > file_.size()) fail(fmt::format("it ends at byte {}", file_.size()));
-    std::uint32_t value = 0;
-    for (std::size_t i = bytes; i-- > 0;) value = value << 8U | file_[at + i];
-    return value;
+    return static_cast<std::uint32_t>(little_endian(file_, at, bytes));
   }
 
   void read_header() {

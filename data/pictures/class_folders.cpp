@@ -7,6 +7,7 @@
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/folders.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
@@ -39,17 +40,15 @@ class FolderReader {
   std::vector<ClassFolder> read(const fs::path& folder) {
     std::vector<ClassFolder> classes;
     for (const fs::path& entry : visible_entries(folder)) {
-      if (is_folder(entry)) {
+      if (is_folder(entry))
         classes.push_back(read_class(entry));
-      } else {
+      else
         leave_out(entry, kind_of(entry));
-      }
     }
-    if (classes.empty()) {
+    if (classes.empty())
       throw MissingDataError(
           fmt::format("{}: holds no folders; sort the pictures into one for each class, named after it",
                       folder.string()));
-    }
     return classes;
   }
 
@@ -118,7 +117,10 @@ class FolderReader {
   const std::set<fs::path>& skipped_;
 };
 
-void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, SortedPictures& found) {
+/// Names the classes, and shares their pictures out.
+void take_classes(const fs::path& where, const SplitChoice& choice, FolderReader& reader,
+                  SortedPictures& found) {
+  const auto folders = reader.read(where);
   if (std::ssize(folders) > kMostShardClasses)
     throw DataError(fmt::format("{}: {} folders; labels distinguish at most {} classes", where.string(),
                                 folders.size(), with_thousands(kMostShardClasses)));
@@ -127,32 +129,25 @@ void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where
         "{}: {} is the only folder of pictures, and one class cannot be distinguished from others; add "
         "a folder for each class",
         where.string(), quoted_text(folders.front().name)));
-  for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
-}
-
-void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<LabelledPicture>& to) {
-  for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint32_t>(label)});
-}
-
-std::vector<LabelledPicture>& half_of(SortedPictures& found, SetHalf half) {
-  return half == SetHalf::kTrain ? found.train : half == SetHalf::kTest ? found.test : found.validation;
-}
-
-void share_out(const ClassFolder& folder, std::size_t label, const SplitChoice& choice,
-               SortedPictures& found) {
-  const auto halves = split_class(std::ssize(folder.pictures), label, folder.name, choice);
-  for (std::size_t i = 0; i < halves.size(); ++i) add({folder.pictures[i]}, label, half_of(found, halves[i]));
+  for (std::uint32_t label = 0; label < folders.size(); ++label) {
+    const ClassFolder& folder = folders[label];
+    found.class_names.push_back(folder.name);
+    const auto halves = split_class(std::ssize(folder.pictures), label, folder.name, choice);
+    for (std::size_t i = 0; i < halves.size(); ++i)
+      select_half(found, halves[i]).push_back({folder.pictures[i], label});
+  }
 }
 
 /// A folder whose classes are those of train/.
 void take_judges(const fs::path& folder, const fs::path& train, FolderReader& reader,
                  const SortedPictures& found, std::vector<LabelledPicture>& to) {
   for (const ClassFolder& half : reader.read(folder)) {
-    const auto name = std::find(found.class_names.begin(), found.class_names.end(), half.name);
+    const auto name = std::ranges::find(found.class_names, half.name);
     if (name == found.class_names.end())
       throw DataError(fmt::format("{}: there is no folder of that name to train on; add {}",
                                   (folder / half.name).string(), (train / half.name).string()));
-    add(half.pictures, static_cast<std::size_t>(name - found.class_names.begin()), to);
+    for (const fs::path& picture : half.pictures)
+      to.push_back({picture, static_cast<std::uint32_t>(name - found.class_names.begin())});
   }
 }
 
@@ -177,9 +172,7 @@ void take_halves(HalfFolders halves, SplitChoice choice, FolderReader& reader, S
   if (choice.validation.is_given() && !halves.validation.empty())
     refuse_choice(root, "validation", "--validation");
   if (has_tests) choice.test = {};
-  const auto train = reader.read(halves.train);
-  name_classes(train, halves.train, found);
-  for (std::size_t i = 0; i < train.size(); ++i) share_out(train[i], i, choice, found);
+  take_classes(halves.train, choice, reader, found);
   if (has_tests) take_judges(halves.test, halves.train, reader, found, found.test);
   found.has_validation_half = !halves.validation.empty();
   if (found.has_validation_half && !choice.leaves_validation)
@@ -211,13 +204,10 @@ SortedPictures find_sorted_pictures(const fs::path& folder, const SplitChoice& c
                                     const std::set<fs::path>& skipped) {
   SortedPictures found;
   FolderReader reader(found, skipped);
-  if (auto halves = halves_in(folder)) {
+  if (auto halves = halves_in(folder))
     take_halves(*std::move(halves), choice, reader, found);
-    return found;
-  }
-  const auto classes = reader.read(folder);
-  name_classes(classes, folder, found);
-  for (std::size_t i = 0; i < classes.size(); ++i) share_out(classes[i], i, choice, found);
+  else
+    take_classes(folder, choice, reader, found);
   return found;
 }
 

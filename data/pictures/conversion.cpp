@@ -3,13 +3,19 @@
 /// Writing images in their order as a set.
 #include "data/pictures/conversion.hpp"
 
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "data/pictures/image_queue.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace lockstep {
@@ -26,6 +32,109 @@ void require_apart(const ConversionOptions& options) {
       fmt::format("{}: lies in {}, where it would be taken for a class; choose a directory elsewhere",
                   options.to, options.from));
 }
+
+// Pictures made images, on whichever thread has time, and handed over in their order.
+
+/// The image made of one picture.
+struct MadeImage {
+  std::vector<std::uint8_t> pixels{};  ///< as the files of the set hold them
+  ImageShape shape{};
+  bool reshaped = false, made_grey = false, had_16_bits = false;
+  std::string damage{};  ///< why there is none
+};
+
+/// @throws DataError, MissingDataError, IoError
+MadeImage make_image(const fs::path& path, const ConversionOptions& options) {
+  Picture picture = read_pictures(path.string(), options.colour)[0];
+  if (picture.from_idx)
+    throw DataError(
+        fmt::format("{}: is an IDX file, whatever its name says; convert pictures only", path.string()));
+  MadeImage made{.made_grey = picture.was_coloured && picture.channels == 1,
+                 .had_16_bits = picture.had_16_bits};
+  if (options.size) {
+    made.reshaped = std::int64_t{picture.width} * options.size->height !=
+                    std::int64_t{picture.height} * options.size->width;
+    picture = fit_picture(picture, *options.size, options.fit);
+  }
+  made.shape = picture.shape();
+  made.pixels = std::move(picture.pixels);
+  return made;
+}
+
+/// A fault of a picture concerns it alone.
+MadeImage try_to_make_image(const fs::path& path, const ConversionOptions& options) {
+  const auto damaged = [](const std::exception& error) { return MadeImage{.damage = error.what()}; };
+  try {
+    return make_image(path, options);
+  } catch (const DataError& error) {
+    return damaged(error);
+  } catch (const MissingDataError& error) {
+    return damaged(error);
+  } catch (const IoError& error) {
+    return damaged(error);
+  }
+}
+
+/// Reads ahead of the image that is wanted, two for each thread.
+class ImageQueue {
+ public:
+  /// Pictures and options must outlive it.
+  ImageQueue(const std::vector<const LabelledPicture*>& pictures, const ConversionOptions& options)
+      : pictures_(pictures), options_(options) {}
+  ~ImageQueue() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wanted_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  ImageQueue(const ImageQueue&) = delete;
+  ImageQueue& operator=(const ImageQueue&) = delete;
+
+  /// The images in their order, one at each call; as many as there are pictures.
+  /// @throws DeviceError  the system gives no more threads
+  MadeImage next() {
+    const auto threads = static_cast<std::size_t>(options_.threads);
+    while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
+    {
+      const std::lock_guard lock(mutex_);
+      for (; begun_ < pictures_.size() && images_.size() < 2 * threads; ++begun_) {
+        const fs::path& path = pictures_[begun_]->path;
+        tasks_.emplace_back([this, &path] { return try_to_make_image(path, options_); });
+        images_.push_back(tasks_.back().get_future());
+      }
+    }
+    wanted_.notify_all();
+    auto image = std::move(images_.front());
+    images_.pop_front();
+    return image.get();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wanted_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+      if (ends_) return;
+      auto make = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      make();
+      lock.lock();
+    }
+  }
+
+  const std::vector<const LabelledPicture*>& pictures_;
+  const ConversionOptions& options_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::deque<std::packaged_task<MadeImage()>> tasks_;  ///< not begun
+  std::deque<std::future<MadeImage>> images_;          ///< not handed over
+  std::size_t begun_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
+};
 
 // All pictures, one after the other.
 
@@ -67,15 +176,16 @@ class ConversionPass {
       result_.shape = {channels_of(options_.colour), options_.size->height, options_.size->width};
       return true;
     }
-    std::vector<DamagedPicture> damaged;
     for (const LabelledPicture* picture : pictures_) {
       const MadeImage image = try_to_make_image(picture->path, options_);
       first_ = picture->path;
       result_.shape = image.shape;
-      if (image.damage.empty()) return true;
-      damaged.push_back({picture->path, image.damage});
+      if (image.damage.empty()) {
+        damaged_.clear();  // run() meets them again
+        return true;
+      }
+      damaged_.push_back({picture->path, image.damage});
     }
-    damaged_ = std::move(damaged);
     return false;
   }
 
@@ -85,13 +195,12 @@ class ConversionPass {
       damaged_.push_back({path, image.damage});
       return false;
     }
-    if (image.shape != result_.shape) {
+    if (image.shape != result_.shape)
       throw DataError(
           fmt::format("{}: {} x {} pixels, but {} has {} x {}; say --size WIDTHxHEIGHT to scale all to "
                       "one size",
                       path.string(), image.shape.width, image.shape.height, first_.string(),
                       result_.shape.width, result_.shape.height));
-    }
     result_.reshaped += image.reshaped ? 1 : 0;
     result_.made_grey += image.made_grey ? 1 : 0;
     result_.had_16_bits += image.had_16_bits ? 1 : 0;

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 namespace lockstep {
@@ -36,9 +35,8 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
   const Pixels stored = without_gamma(file);
   PngImage image;
   const auto read = stored.empty() ? file : std::span<const std::uint8_t>(stored);
-  if (png_image_begin_read_from_memory(&image, read.data(), read.size()) == 0) {
+  if (png_image_begin_read_from_memory(&image, read.data(), read.size()) == 0)
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
-  }
   check_picture_size(name, image.width, image.height);
   const bool coloured = (image.format & PNG_FORMAT_FLAG_COLOR) != 0,
              has_16_bits = (image.format & PNG_FORMAT_FLAG_LINEAR) != 0;
@@ -57,26 +55,21 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
                   .was_coloured = coloured,
                   .had_16_bits = has_16_bits};
   Pixels pixels(PNG_IMAGE_SIZE(image));
-  if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0) {
+  if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0)
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
-  }
   lay_on_paper(picture, std::move(pixels));
   turn_upright(picture, stored_orientation(file));
   return picture;
 }
 
 Pixels write_png(const Picture& picture) {
-  const auto channels = static_cast<std::size_t>(picture.channels);
-  LOCKSTEP_CHECK(channels == 1 || channels == 3);
-  Pixels interleaved;
-  interleaved.reserve(channels * picture.plane_size());
-  for (std::size_t i = 0; i < picture.plane_size(); ++i)
-    for (std::size_t c = 0; c < channels; ++c)
-      interleaved.push_back(picture.pixels[c * picture.plane_size() + i]);
+  LOCKSTEP_CHECK(picture.channels == 1 || picture.channels == 3);
+  Pixels interleaved(picture.pixels.size());
+  interleave_channels(picture.pixels, picture.plane_size(), picture.channels, interleaved);
   PngImage image;
   image.width = static_cast<png_uint_32>(picture.width);
   image.height = static_cast<png_uint_32>(picture.height);
-  image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  image.format = picture.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   Pixels file(size);
   if (png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) == 0)
@@ -92,17 +85,16 @@ namespace {
 /// Reads the header of a PGM: numbers between white space and comments.
 class PgmHeader {
  public:
-  PgmHeader(const std::string& name, std::span<const std::uint8_t> file) : name_(name), file_(file) {}
+  PgmHeader(const std::string& name, std::string_view file) : name_(name), file_(file) {}
 
   int number(const char* what) {
     skip_space();
-    const auto* begin = reinterpret_cast<const char*>(file_.data()) + at_;
+    const char* begin = file_.data() + at_;
     int value = 0;
-    const auto [end, error] = std::from_chars(begin, begin + (file_.size() - at_), value);
-    if (error != std::errc() || value < 1) {
+    const auto [end, error] = std::from_chars(begin, file_.data() + file_.size(), value);
+    if (error != std::errc() || value < 1)
       throw DataError(
           fmt::format("{}: PGM header, offset {}: expected the {}, a positive number", name_, at_, what));
-    }
     at_ += static_cast<std::size_t>(end - begin);
     return value;
   }
@@ -112,19 +104,15 @@ class PgmHeader {
 
  private:
   void skip_space() {
-    while (at_ < file_.size()) {
-      if (file_[at_] == '#') {
-        while (at_ < file_.size() && file_[at_] != '\n') ++at_;
-      } else if (std::strchr(" \t\r\n", file_[at_]) != nullptr && file_[at_] != 0) {
-        ++at_;
-      } else {
-        return;
-      }
+    for (;;) {
+      at_ = std::min(file_.find_first_not_of(" \t\r\n", at_), file_.size());
+      if (at_ == file_.size() || file_[at_] != '#') return;
+      at_ = std::min(file_.find('\n', at_), file_.size());
     }
   }
 
   const std::string& name_;
-  std::span<const std::uint8_t> file_;
+  std::string_view file_;
   std::size_t at_ = 2;
 };
 
@@ -143,7 +131,7 @@ std::vector<std::uint8_t> read_values(std::span<const std::uint8_t> stored, int 
 }  // namespace
 
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
-  PgmHeader header(name, file);
+  PgmHeader header(name, as_text(file));
   const int width = header.number("width"), height = header.number("height"),
             largest = header.number("largest value");
   check_picture_size(name, width, height);
@@ -155,12 +143,11 @@ Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, Pi
   const std::size_t size =
       picture.plane_size() * static_cast<std::size_t>(channels) * (largest > 255 ? 2 : 1);
   const std::size_t begin = std::min(header.pixels(), file.size()), there = file.size() - begin;
-  if (there < size) {
+  if (there < size)
     throw DataError(
         fmt::format("{}: truncated PGM: {} bytes of pixels promised, {} there", name, size, there));
-  }
   picture.pixels = read_values(file.subspan(begin, size), largest);
-  separate_channels(picture.pixels, picture.plane_size(), channels);
+  separate_channels(std::span(picture.pixels), picture.plane_size(), channels);
   recolour(picture, colour);
   return picture;
 }

@@ -8,6 +8,7 @@
 #include "data/dataset.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
@@ -19,17 +20,7 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
-void fail_to_read(const fs::path& path, const std::error_code& error) {
-  throw IoError(fmt::format("{}: cannot be read: {}; check its permissions", path.string(), error.message()));
-}
-
 namespace {
-
-/// Not a person's: what begins with a dot, and what macOS puts into archives.
-bool is_hidden(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name.starts_with('.') || name == "__MACOSX";
-}
 
 /// Looks at what a path leads to; a circle of links leads nowhere.
 fs::file_status status_of(const fs::path& path) {
@@ -41,24 +32,6 @@ fs::file_status status_of(const fs::path& path) {
 }
 
 }  // namespace
-
-std::vector<fs::path> entries_of(const fs::path& folder, std::vector<fs::path>* hidden) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!is_hidden(*it))
-      entries.push_back(it->path());
-    else if (hidden != nullptr)
-      hidden->push_back(it->path());
-  }
-  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
-    throw MissingDataError(
-        fmt::format("{}: no such folder; name one that holds a folder for each class", folder.string()));
-  if (error) fail_to_read(folder, error);
-  std::ranges::sort(entries, {}, &fs::path::native);
-  if (hidden != nullptr) std::ranges::sort(*hidden, {}, &fs::path::native);
-  return entries;
-}
 
 bool is_folder(const fs::path& path) {
   return fs::is_directory(status_of(path));
@@ -108,11 +81,9 @@ HalfFolders folders_in(const fs::path& root) {
     const auto half = half_called(entry.filename().string());
     const bool is_any_folder = is_folder(entry),
                is_half = is_any_folder && half && holds_any(entry, is_folder);
-    fs::path& place = !is_any_folder            ? found.files.emplace_back()
-                      : !is_half                ? found.others.emplace_back()
-                      : half == SetHalf::kTrain ? found.train
-                      : half == SetHalf::kTest  ? found.test
-                                                : found.validation;
+    fs::path& place = !is_any_folder ? found.files.emplace_back()
+                      : !is_half     ? found.others.emplace_back()
+                                     : select_half(found, *half);
     if (!place.empty())
       throw DataError(
           fmt::format("{}: {} and {} would both be the {} half; put their pictures into one, or "
@@ -132,6 +103,17 @@ void refuse_unsorted_halves(const fs::path& root, const std::vector<fs::path>& f
                   "into a folder for each class in each of them, or rename them if they are classes",
                   root.string(), quoted_text(folders[0].filename().string()),
                   quoted_text(folders[1].filename().string())));
+}
+
+void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code ignored;
+    if (is_picture(entry)) {
+      pictures.push_back(entry);
+    } else if (is_folder(entry) && !fs::is_symlink(entry, ignored)) {
+      collect_pictures(entry, pictures);
+    }
+  }
 }
 
 }  // namespace
@@ -160,21 +142,6 @@ std::optional<HalfFolders> halves_in(const fs::path& root) {
 }
 
 // All pictures in a folder, with any folders in it.
-
-namespace {
-
-void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
-  for (const fs::path& entry : entries_of(folder)) {
-    std::error_code ignored;
-    if (is_picture(entry)) {
-      pictures.push_back(entry);
-    } else if (is_folder(entry) && !fs::is_symlink(entry, ignored)) {
-      collect_pictures(entry, pictures);
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<fs::path> find_pictures(const fs::path& folder) {
   std::vector<fs::path> pictures;

@@ -7,20 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace lockstep {
 
 inline constexpr const char* kReadFormats = "png, jpg, jpeg, jpe, jfif, webp, bmp, pgm, ppm";
-
-/// @throws IoError
-[[noreturn]] void fail_to_read(const std::filesystem::path& path, const std::error_code& error);
-
-/// The entries of a folder, sorted by their bytes. @param hidden  takes those that are hidden; null: they are dropped
-/// @throws MissingDataError, IoError
-std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
-                                              std::vector<std::filesystem::path>* hidden = nullptr);
 
 /// Links are followed. @throws IoError  a disk that fails must not look like one that lacks it
 bool is_folder(const std::filesystem::path& path);

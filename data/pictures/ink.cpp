@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Thresholds that come from the picture itself, and connected components.
+#include "common/buffers.hpp"
 #include "data/pictures/preparation.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 
 namespace lockstep {
 namespace {
@@ -15,19 +17,16 @@ using Histogram = std::array<std::int64_t, 256>;
 /// The value that `rank` pixels lie below.
 int quantile(const Histogram& histogram, std::int64_t rank) {
   int value = 0;
-  for (std::int64_t below = histogram[0]; below <= rank && value < 255;
-       below += histogram[static_cast<std::size_t>(value)])
+  for (std::int64_t below = histogram[0]; below <= rank && value < 255; below += at(histogram, value))
     ++value;
   return value;
 }
 
 std::int64_t count(const Histogram& histogram) {
-  std::int64_t sum = 0;
-  for (const std::int64_t bin : histogram) sum += bin;
-  return sum;
+  return std::accumulate(histogram.begin(), histogram.end(), std::int64_t{0});
 }
 
-std::size_t at(const Picture& picture, int x, int y) {
+std::size_t pixel_at(const Picture& picture, int x, int y) {
   return static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) + static_cast<std::size_t>(x);
 }
 
@@ -39,7 +38,7 @@ Histogram border_histogram(const Picture& picture) {
     const bool whole_row = y < ring || y >= picture.height - ring;
     for (int x = 0; x < picture.width; ++x) {
       if (!whole_row && x == ring) x = std::max(ring, picture.width - ring);
-      ++histogram[picture.pixels[at(picture, x, y)]];
+      ++histogram[picture.pixels[pixel_at(picture, x, y)]];
     }
   }
   return histogram;
@@ -47,8 +46,7 @@ Histogram border_histogram(const Picture& picture) {
 
 Histogram deviations(const Histogram& histogram, int level) {
   Histogram result{};
-  for (int value = 0; value < 256; ++value)
-    result[static_cast<std::size_t>(std::abs(value - level))] += histogram[static_cast<std::size_t>(value)];
+  for (int value = 0; value < 256; ++value) at(result, std::abs(value - level)) += at(histogram, value);
   return result;
 }
 
@@ -57,8 +55,7 @@ bool is_darker(const Histogram& histogram, double level) {
   double moment = 0;
   for (int value = 0; value < 256; ++value) {
     const double deviation = value - level;
-    moment +=
-        deviation * deviation * deviation * static_cast<double>(histogram[static_cast<std::size_t>(value)]);
+    moment += deviation * deviation * deviation * static_cast<double>(at(histogram, value));
   }
   return moment < 0;
 }
@@ -81,12 +78,10 @@ class PieceFinder {
 
   std::vector<Piece> all() {
     std::vector<Piece> pieces;
-    for (int y = 0; y < picture_.height; ++y) {
-      for (int x = 0; x < picture_.width; ++x) {
-        if (label_[at(picture_, x, y)] == kUnseen)
+    for (int y = 0; y < picture_.height; ++y)
+      for (int x = 0; x < picture_.width; ++x)
+        if (label_[pixel_at(picture_, x, y)] == kUnseen)
           pieces.push_back(grow(x, y, static_cast<int>(pieces.size())));
-      }
-    }
     return pieces;
   }
 
@@ -99,7 +94,7 @@ class PieceFinder {
   Piece grow(int x, int y, int label) {
     Piece piece{.box = {x, y, x + 1, y + 1}, .pixels = 0};
     todo_.assign(1, {x, y});
-    label_[at(picture_, x, y)] = label;
+    label_[pixel_at(picture_, x, y)] = label;
     while (!todo_.empty()) {
       const auto [px, py] = todo_.back();
       todo_.pop_back();
@@ -112,14 +107,13 @@ class PieceFinder {
   }
 
   void visit_neighbours(int px, int py, int label) {
-    for (int y = std::max(0, py - 1); y <= std::min(picture_.height - 1, py + 1); ++y) {
+    for (int y = std::max(0, py - 1); y <= std::min(picture_.height - 1, py + 1); ++y)
       for (int x = std::max(0, px - 1); x <= std::min(picture_.width - 1, px + 1); ++x) {
-        int& seen = label_[at(picture_, x, y)];
+        int& seen = label_[pixel_at(picture_, x, y)];
         if (seen != kUnseen) continue;
         seen = label;
         todo_.push_back({x, y});
       }
-    }
   }
 
   const Picture& picture_;
@@ -132,24 +126,19 @@ Box around(const Box& a, const Box& b) {
           std::max(a.bottom, b.bottom)};
 }
 
-/// True within `reach` of a pixel that is true: rows first, then columns.
-std::vector<bool> grown(const std::vector<bool>& mask, const Picture& picture, int reach) {
-  std::vector<bool> rows(mask.size(), false), both(mask.size(), false);
-  for (int y = 0; y < picture.height; ++y) {
+/// True within `reach` of a pixel that is true and on the same line.
+/// @param place  index of the i-th pixel of a line: place(line, i)
+template <typename Place>
+std::vector<bool> grown(const std::vector<bool>& mask, int lines, int length, int reach, const Place& place) {
+  std::vector<bool> result(mask.size(), false);
+  for (int line = 0; line < lines; ++line) {
     int last = -reach - 1;  // the last true pixel, seen from `reach` ahead
-    for (int x = -reach; x < picture.width; ++x) {
-      if (x + reach < picture.width && mask[at(picture, x + reach, y)]) last = x + reach;
-      if (x >= 0 && x - last <= reach) rows[at(picture, x, y)] = true;
+    for (int i = -reach; i < length; ++i) {
+      if (i + reach < length && mask[place(line, i + reach)]) last = i + reach;
+      if (i >= 0 && i - last <= reach) result[place(line, i)] = true;
     }
   }
-  for (int x = 0; x < picture.width; ++x) {
-    int last = -reach - 1;
-    for (int y = -reach; y < picture.height; ++y) {
-      if (y + reach < picture.height && rows[at(picture, x, y + reach)]) last = y + reach;
-      if (y >= 0 && y - last <= reach) both[at(picture, x, y)] = true;
-    }
-  }
-  return both;
+  return result;
 }
 
 }  // namespace
@@ -200,15 +189,17 @@ Ink find_ink(const Picture& picture, const Paper& paper) {
     ink.box = ink.empty() ? piece.box : around(ink.box, piece.box);
     ink.pieces.push_back(piece);
   }
-  std::stable_sort(ink.pieces.begin(), ink.pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.pixels > b.pixels; });
+  std::ranges::stable_sort(ink.pieces, std::greater(), &Piece::pixels);
   std::vector<bool> mask(picture.pixels.size(), false);
   for (std::size_t i = 0; i < mask.size(); ++i) {
     const int piece = finder.piece_of(i);
     mask[i] = piece >= 0 && !is_speck(all[static_cast<std::size_t>(piece)]);
   }
   const int reach = std::max(1, std::max(ink.box.width(), ink.box.height()) / 40);
-  ink.mask = grown(mask, picture, reach);
+  mask = grown(mask, picture.height, picture.width, reach,
+               [&](int y, int x) { return pixel_at(picture, x, y); });
+  ink.mask = grown(mask, picture.width, picture.height, reach,
+                   [&](int x, int y) { return pixel_at(picture, x, y); });
   return ink;
 }
 

@@ -11,16 +11,15 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "data/pictures/picture_store.hpp"
+#include "data/sampler.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <numeric>
 #include <optional>
 
 namespace lockstep {
@@ -29,7 +28,6 @@ namespace {
 /// 1: PNGs were changed by gAMA, and JPEGs alone were turned upright.
 constexpr int kVersionOfSums = 2;
 constexpr std::uint64_t kMostBytesOfSums = 4096;
-__extension__ using Wide = unsigned __int128;
 
 std::string to_text(const PixelSums& sums, const std::string& key) {
   const std::string line = json_text_in_ascii(nlohmann::ordered_json{
@@ -39,21 +37,9 @@ std::string to_text(const PixelSums& sums, const std::string& key) {
 
 std::vector<std::uint64_t> numbers_of(const nlohmann::json& list) {
   std::vector<std::uint64_t> numbers;
-  if (!list.is_array()) return numbers;
   for (const auto& number : list)
     if (number.is_number_unsigned()) numbers.push_back(number.get<std::uint64_t>());
   return numbers;
-}
-
-/// That so many bytes a channel may have these sums.
-bool is_possible(const PixelSums& sums, std::size_t channels, std::uint64_t pixels) {
-  if (sums.values.size() != channels || sums.squares.size() != channels) return false;
-  for (std::size_t c = 0; c < channels; ++c) {
-    const Wide values = sums.values[c], squares = sums.squares[c];
-    if (values > Wide{255} * pixels || squares > 255 * values || values * values > squares * pixels)
-      return false;
-  }
-  return true;
 }
 
 /// Nothing: there is no such file, or it is of no use.
@@ -62,18 +48,15 @@ std::optional<PixelSums> read_sums(const std::string& file, const std::string& k
   try {
     if (!Env::posix().exists(file)) return std::nullopt;
     const auto bytes = Env::posix().read_first(file, kMostBytesOfSums);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view text = as_text(bytes);
     const auto json = parse_json_or_discard(text.substr(0, text.find('\n')));
-    if (!json.is_object() || json.value("lockstep_sums", nlohmann::json()) != kVersionOfSums ||
-        json.value("of", nlohmann::json()) != key)
-      return std::nullopt;
-    const PixelSums sums{.values = numbers_of(json.value("values", nlohmann::json())),
-                         .squares = numbers_of(json.value("squares", nlohmann::json()))};
-    if (!is_possible(sums, channels, pixels) || to_text(sums, key) != text) return std::nullopt;
-    return sums;
-  } catch (const Error&) {
-    return std::nullopt;
+    const PixelSums sums{.values = numbers_of(json.at("values")), .squares = numbers_of(json.at("squares"))};
+    const bool fits = sums.values.size() == channels && sums.squares.size() == channels;
+    if (fits && are_possible(sums, pixels) && to_text(sums, key) == text) return sums;
+  } catch (const Error&) {                      // NOLINT(bugprone-empty-catch): it is measured then
+  } catch (const nlohmann::json::exception&) {  // NOLINT(bugprone-empty-catch): likewise
   }
+  return std::nullopt;
 }
 
 /// Says how far it is, after two seconds and then every ten. Waiting processes read it in the claimed file, every
@@ -114,23 +97,9 @@ class MeasuringProgress {
 };
 
 PixelSums measure_all(const SampleStore& store, const ImageShape& shape, FileClaim* claim) {
-  constexpr std::int64_t kAtOnce = 64;
-  const auto channels = static_cast<std::size_t>(shape.channels),
-             features = static_cast<std::size_t>(shape.features());
-  PixelSums sums{.values = std::vector<std::uint64_t>(channels),
-                 .squares = std::vector<std::uint64_t>(channels)};
-  std::vector<std::uint8_t> images;
-  std::vector<std::int64_t> samples;
   MeasuringProgress progress(store.size(), claim);
-  for (std::int64_t first = 0; first < store.size(); first += std::ssize(samples)) {
-    samples.resize(static_cast<std::size_t>(std::min(kAtOnce, store.size() - first)));
-    std::iota(samples.begin(), samples.end(), first);
-    images.resize(samples.size() * features);
-    store.read(samples, images);
-    add_pixels(images, features / channels, sums);
-    progress.at(first + std::ssize(samples));
-  }
-  return sums;
+  return sums_of_samples(store, shape, file_order(store.size()),
+                         [&](std::int64_t done) { progress.at(done); });
 }
 
 /// Mode of the lock, which only this user can open. A lock on a file is free to every reader.
@@ -144,8 +113,7 @@ void make_directory_of(const std::string& file) {
 std::string text_of(const std::string& lock) {
   try {
     const auto bytes = Env::posix().read_first(lock, kMostBytesOfSums);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return printable(text.substr(0, text.find('\n')));
+    return printable(as_text(bytes).substr(0, as_text(bytes).find('\n')));
   } catch (const Error&) {
     return {};
   }

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// Facts beside the pixels of files. Orientation of the camera is followed; the screen for which the values are is
 /// not.
+#include "data/byte_source.hpp"
 #include "data/pictures/picture.hpp"
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -23,13 +23,11 @@ class Tiff {
   explicit Tiff(std::span<const std::uint8_t> bytes)
       : bytes_(bytes), big_endian_(bytes.size() > 1 && bytes[0] == 'M') {}
 
-  std::uint32_t u16(std::size_t at) const {
-    if (at + 2 > bytes_.size()) return 0;
-    return big_endian_ ? bytes_[at] << 8U | bytes_[at + 1] : bytes_[at + 1] << 8U | bytes_[at];
-  }
-  std::uint32_t u32(std::size_t at) const {
-    const std::uint32_t first = u16(at), second = u16(at + 2);
-    return big_endian_ ? first << 16U | second : second << 16U | first;
+  std::uint32_t number(std::size_t at, std::size_t count) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < count && at + count <= bytes_.size(); ++i)
+      value = value << 8U | bytes_[big_endian_ ? at + i : at + count - 1 - i];
+    return value;
   }
 
  private:
@@ -41,27 +39,23 @@ int orientation_in_tiff(std::span<const std::uint8_t> block) {
   constexpr std::size_t kEntryBytes = 12;
   constexpr std::uint32_t kOrientationTag = 0x0112;
   const Tiff tiff(block);
-  const std::size_t directory = tiff.u32(4);
-  const std::uint32_t entries = tiff.u16(directory);
+  const std::size_t directory = tiff.number(4, 4);
+  const std::uint32_t entries = tiff.number(directory, 2);
   for (std::uint32_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + i * kEntryBytes;
-    if (tiff.u16(entry) != kOrientationTag) continue;
-    const std::uint32_t value = tiff.u16(entry + 8);
+    if (tiff.number(entry, 2) != kOrientationTag) continue;
+    const std::uint32_t value = tiff.number(entry + 8, 2);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;
-}
-
-bool begins_with(std::span<const std::uint8_t> bytes, std::string_view text) {
-  return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
 constexpr std::string_view kExifPrefix("Exif\0\0", 6);
 
 /// Reads a chunk, which is a TIFF block. Some programs put the prefix of a JPEG's marker before it.
 int orientation_in_chunk(std::span<const std::uint8_t> chunk) {
-  if (begins_with(chunk, kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
-  const bool is_tiff = begins_with(chunk, {"II*\0", 4}) || begins_with(chunk, {"MM\0*", 4});
+  if (as_text(chunk).starts_with(kExifPrefix)) chunk = chunk.subspan(kExifPrefix.size());
+  const bool is_tiff = as_text(chunk).starts_with({"II*\0", 4}) || as_text(chunk).starts_with({"MM\0*", 4});
   return is_tiff ? orientation_in_tiff(chunk) : 1;
 }
 
@@ -74,25 +68,23 @@ Picture turned(const Picture& picture, int orientation) {
   Picture seen = picture;
   if (swaps) std::swap(seen.width, seen.height);
   std::size_t at = 0;
-  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
-    for (int y = 0; y < seen.height; ++y) {
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size())
+    for (int y = 0; y < seen.height; ++y)
       for (int x = 0; x < seen.width; ++x) {
         int row = swaps ? x : y, column = swaps ? y : x;
         if (from_bottom) row = picture.height - 1 - row;
         if (from_right) column = picture.width - 1 - column;
-        seen.pixels[at++] =
-            picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
-                           static_cast<std::size_t>(column)];
+        const std::int64_t place = std::int64_t{row} * picture.width + column;
+        seen.pixels[at++] = picture.pixels[plane + static_cast<std::size_t>(place)];
       }
-    }
-  }
   return seen;
 }
 
 }  // namespace
 
 int exif_orientation(std::span<const std::uint8_t> marker) {
-  return begins_with(marker, kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size())) : 1;
+  return as_text(marker).starts_with(kExifPrefix) ? orientation_in_tiff(marker.subspan(kExifPrefix.size()))
+                                                  : 1;
 }
 
 void turn_upright(Picture& picture, int orientation) {
@@ -111,7 +103,7 @@ constexpr std::string_view kPngBegin = "\x89PNG\r\n\x1a\n";
 class PngChunks {
  public:
   explicit PngChunks(std::span<const std::uint8_t> file)
-      : file_(file), next_(begins_with(file, kPngBegin) ? kPngBegin.size() : file.size()) {}
+      : file_(file), next_(as_text(file).starts_with(kPngBegin) ? kPngBegin.size() : file.size()) {}
 
   bool next() {
     constexpr std::size_t kAround = 12;  // length, type and check sum
@@ -124,7 +116,7 @@ class PngChunks {
   }
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return next_; }
-  bool is(std::string_view type) const { return begins_with(file_.subspan(begin_ + 4), type); }
+  bool is(std::string_view type) const { return as_text(file_.subspan(begin_ + 4)).starts_with(type); }
   std::span<const std::uint8_t> data() const { return file_.subspan(begin_ + 8, next_ - begin_ - 12); }
   bool has_its_check_sum() const {
     const auto size = static_cast<uInt>(next_ - begin_ - 8);
@@ -152,15 +144,14 @@ int orientation_of_png(std::span<const std::uint8_t> file) {
 int orientation_of_webp(std::span<const std::uint8_t> file) {
   constexpr std::size_t kFirst = 12, kHead = 8;
   constexpr unsigned kHasExif = 8;
-  if (file.size() < kFirst + kHead + 1 || !begins_with(file.subspan(kFirst), "VP8X") ||
+  if (file.size() < kFirst + kHead + 1 || !as_text(file.subspan(kFirst)).starts_with("VP8X") ||
       (file[kFirst + kHead] & kHasExif) == 0)
     return 1;
   for (std::size_t at = kFirst; file.size() - at >= kHead;) {
-    const std::size_t there = file.size() - at - kHead, length = file[at + 4] | file[at + 5] << 8U |
-                                                                 file[at + 6] << 16U |
-                                                                 std::size_t{file[at + 7]} << 24U;
+    const std::size_t there = file.size() - at - kHead, length = little_endian(file, at + 4, 4);
     if (length > there) return 1;
-    if (begins_with(file.subspan(at), "EXIF")) return orientation_in_chunk(file.subspan(at + kHead, length));
+    if (as_text(file.subspan(at)).starts_with("EXIF"))
+      return orientation_in_chunk(file.subspan(at + kHead, length));
     at += kHead + std::min(there, length + length % 2);
   }
   return 1;
@@ -173,9 +164,9 @@ bool changes_values(const PngChunks& chunk) {
 }  // namespace
 
 int stored_orientation(std::span<const std::uint8_t> file) {
-  return begins_with(file, kPngBegin) ? orientation_of_png(file)
-         : begins_with(file, "RIFF")  ? orientation_of_webp(file)
-                                      : 1;
+  return as_text(file).starts_with(kPngBegin) ? orientation_of_png(file)
+         : as_text(file).starts_with("RIFF")  ? orientation_of_webp(file)
+                                              : 1;
 }
 
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {
@@ -197,7 +188,7 @@ std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {
 std::string_view change_of_reading(std::span<const std::uint8_t> file) {
   constexpr std::string_view kUsualGamma("\0\0\xb1\x8f", 4);  // 0.45455, which changed nothing
   for (PngChunks chunks(file); chunks.next();)
-    if (chunks.is("gAMA") && !begins_with(chunks.data(), kUsualGamma))
+    if (chunks.is("gAMA") && !as_text(chunks.data()).starts_with(kUsualGamma))
       return "its values are no longer changed by gAMA";
   return stored_orientation(file) == 1 ? "" : "its EXIF data turn it upright now";
 }

@@ -11,8 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <filesystem>
 
 namespace lockstep {
@@ -21,20 +19,15 @@ void invert(Picture& picture) {
   for (auto& pixel : picture.pixels) pixel = static_cast<std::uint8_t>(255 - pixel);
 }
 
-bool has_light_background(const Picture& picture) {
-  return has_light_border(picture.pixels, picture.shape());
-}
-
 bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape) {
   const auto [channels, height, width] = shape;
   std::int64_t sum = 0, count = 0;
-  const auto add = [&](std::int64_t row, int x) {
-    sum += pixels[static_cast<std::size_t>(row * shape.width + x)];
-    ++count;
-  };
   for (std::int64_t row = 0; row < std::int64_t{channels} * height; ++row) {
     const bool whole_row = row % height == 0 || row % height + 1 == height;
-    for (int x = 0; x < width; x += whole_row || width == 1 ? 1 : width - 1) add(row, x);
+    for (int x = 0; x < width; x += whole_row || width == 1 ? 1 : width - 1) {
+      sum += pixels[static_cast<std::size_t>(row * width + x)];
+      ++count;
+    }
   }
   return count > 0 && sum > 127 * count;
 }
@@ -58,17 +51,15 @@ Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t
                            std::optional<std::int64_t> only) {
   if (!only) check_picture_count(name, parse_idx_dims(file, name).front(), file.size());
   IdxArray array = parse_idx(file, name);
-  if (array.dims.size() < 3) {
+  if (array.dims.size() < 3)
     throw DataError(
         fmt::format("{}: holds {}, not images; expected count x height x width, and channels where "
                     "there are several",
                     name, to_string(array.dims)));
-  }
   check_picture_size(name, array.dims[2], array.dims[1]);
-  if (only && *only >= array.dims[0]) {
+  if (only && *only >= array.dims[0])
     throw DataError(
         fmt::format("{}: there is no image {}; it holds 0 to {}", name, *only, array.dims[0] - 1));
-  }
   const auto all = static_cast<std::size_t>(array.dims[0]);
   return {std::move(array), name, static_cast<std::size_t>(only.value_or(0)), only ? 1 : all};
 }
@@ -83,21 +74,10 @@ PictureName split_index(const std::string& text) {
   const auto open = text.rfind('[');
   if (open == std::string::npos || text.back() != ']' || std::filesystem::exists(text))
     return {text, std::nullopt};
-  std::int64_t index = 0;
-  const char* end = text.data() + text.size() - 1;
-  const auto [stop, error] = std::from_chars(text.data() + open + 1, end, index);
-  if (error != std::errc() || stop != end || index < 0) return {text, std::nullopt};
+  const auto index =
+      parse_whole<std::int64_t>(std::string_view(text).substr(open + 1, text.size() - open - 2));
+  if (!index || *index < 0) return {text, std::nullopt};
   return {text.substr(0, open), index};
-}
-
-std::vector<std::uint8_t> read_file(const std::string& path) {
-  FileSource file(path);
-  const std::uint64_t size = file.remaining_at_most();
-  if (size > kMaxPictureFileBytes)
-    throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxPictureFileBytes));
-  std::vector<std::uint8_t> bytes(size);
-  bytes.resize(file.read(bytes));
-  return bytes;
 }
 
 using PictureReader = Picture (*)(const std::string&, std::span<const std::uint8_t>, PictureColour);
@@ -109,19 +89,14 @@ constexpr std::pair<std::string_view, PictureReader> kReaders[] = {{"\x89PNG\r\n
                                                                    {"P6", read_pgm},
                                                                    {"BM", read_bmp}};
 
-bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
-  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
-}
-
 }  // namespace
 
 void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1 || width > kMaxPictureSide || height > kMaxPictureSide ||
-      width * height > kMaxPicturePixels) {
+      width * height > kMaxPicturePixels)
     throw DataError(
         fmt::format("{}: {} x {} pixels; pictures from 1 x 1 to {} pixels a side and {} in all are read",
                     name, width, height, kMaxPictureSide, kMaxPicturePixels));
-  }
 }
 
 void check_packed_size(const std::string& name, std::int64_t width, std::int64_t height,
@@ -144,7 +119,7 @@ Picture Pictures::operator[](std::size_t index) const {
   const std::size_t size = picture.plane_size() * static_cast<std::size_t>(channels);
   const auto* begin = images_.bytes.data() + (first_ + index) * size;
   picture.pixels.assign(begin, begin + size);
-  separate_channels(picture.pixels, picture.plane_size(), picture.channels);
+  separate_channels(std::span(picture.pixels), picture.plane_size(), picture.channels);
   if (!originals_.empty()) picture.original = originals_[first_ + index];
   return picture;
 }
@@ -158,24 +133,24 @@ std::string Pictures::look_up_originals() {
 
 Pictures read_pictures(const std::string& path, PictureColour colour) {
   const auto [file_name, index] = split_index(path);
-  return parse_pictures(read_file(file_name), file_name, index, colour);
+  return parse_pictures(read_file(file_name, kMaxPictureFileBytes, "; at most {} are read"), file_name, index,
+                        colour);
 }
 
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
                         std::optional<std::int64_t> only, PictureColour colour) {
-  const bool idx = starts_with(file, std::string_view("\0\0\x08", 3)) || starts_with(file, "\x1f\x8b");
-  if (idx) return read_idx_pictures(name, file, only);
-  if (only) {
+  const std::string_view text = as_text(file);
+  if (text.starts_with(std::string_view("\0\0\x08", 3)) || text.starts_with(as_text(kGzipMagic)))
+    return read_idx_pictures(name, file, only);
+  if (only)
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
-  }
   return Pictures(parse_picture(file, name, colour));
 }
 
 Picture parse_picture(std::span<const std::uint8_t> file, const std::string& name, PictureColour colour) {
+  const std::string_view form = as_text(file).substr(0, 12);
   for (const auto& [magic, read] : kReaders)
-    if (starts_with(file, magic)) return read(name, file, colour);
-  const std::string_view form(reinterpret_cast<const char*>(file.data()),
-                              std::min<std::size_t>(file.size(), 12));
+    if (form.starts_with(magic)) return read(name, file, colour);
   if (form.starts_with("RIFF") && form.ends_with("WEBP")) return read_webp(name, file, colour);
   if (form.starts_with("GIF8")) throw DataError(name + ": GIF, which is not read: save it as PNG");
   throw DataError(fmt::format("{}: {}neither PNG, JPEG, WEBP, BMP, binary PGM (P5) or PPM (P6) nor IDX", name,
@@ -201,12 +176,11 @@ struct WithAlpha {
 Pixels laid_on(const WithAlpha& picture, int paper) {
   Pixels opaque;
   opaque.reserve(picture.channels * picture.pixels());
-  for (std::size_t c = 0; c < picture.channels; ++c) {
+  for (std::size_t c = 0; c < picture.channels; ++c)
     for (std::size_t i = 0; i < picture.pixels(); ++i) {
       const int value = picture.value(i, c), alpha = picture.alpha(i);
       opaque.push_back(static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255));
     }
-  }
   return opaque;
 }
 
@@ -216,9 +190,8 @@ int contrast(const Pixels& pixels) {
 }
 
 bool is_opaque(const WithAlpha& picture) {
-  for (std::size_t i = 0; i < picture.pixels(); ++i) {
+  for (std::size_t i = 0; i < picture.pixels(); ++i)
     if (picture.alpha(i) != 255) return false;
-  }
   return true;
 }
 

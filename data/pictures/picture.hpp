@@ -56,23 +56,6 @@ class Pictures {
   /// name these from then on. @returns what is wrong with the list; empty: nothing, or there is none
   std::string look_up_originals();
 
-  class Iterator {
-   public:
-    Iterator(const Pictures& pictures, std::size_t index) : pictures_(&pictures), index_(index) {}
-    Picture operator*() const { return (*pictures_)[index_]; }
-    Iterator& operator++() {
-      ++index_;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return index_ != other.index_; }
-
-   private:
-    const Pictures* pictures_;
-    std::size_t index_;
-  };
-  Iterator begin() const { return {*this, 0}; }
-  Iterator end() const { return {*this, count_}; }
-
  private:
   std::optional<Picture> single_;
   IdxArray images_;
@@ -96,10 +79,11 @@ Picture parse_picture(std::span<const std::uint8_t> file, const std::string& nam
 // Other sizes: whole numbers alone, so the same pixels on every machine.
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
-Picture resize(const Picture& picture, int width, int height);
+/// @param smoothly  sides that become longer are interpolated linearly, so that no steps show
+Picture resize(const Picture& picture, int width, int height, bool smoothly = false);
 
-/// Scales likewise, but sides that become longer are interpolated linearly, so that no steps show.
-Picture resize_smoothly(const Picture& picture, int width, int height);
+/// The part of a picture from column `left` and row `top` on; black where the picture has no pixels.
+Picture take_part(const Picture& picture, int left, int top, int width, int height);
 
 /// Scales by areas to exactly that size. If proportions differ by less than a pixel, that pixel is not missed.
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
@@ -107,9 +91,8 @@ Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit);
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);
 
-/// True if the border is mostly light, as on a scan of ink on paper.
-bool has_light_background(const Picture& picture);
-/// True if the border of an image of this shape is mostly light; all channels count alike.
+/// True if the border of an image of this shape is mostly light, as on a scan.
+/// All channels count alike.
 bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
 
 // The picture formats that are read, a function each.

@@ -9,6 +9,7 @@
 #include "common/text_layout.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
+#include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
@@ -16,10 +17,9 @@
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -38,6 +38,7 @@ struct PictureHalf {
   std::vector<std::int32_t> labels;   ///< classes, or rows of the set's label_sets
   std::string label_digest{};         ///< replaces them in a fingerprint, for samples with several labels
   std::vector<std::uint64_t> states;  ///< the files' states: means measured in others do not count
+  std::vector<std::string> words{};   ///< labels as archives have them, until the classes are known
 };
 
 struct PictureHalves {
@@ -46,6 +47,7 @@ struct PictureHalves {
   bool has_validation_half = false;  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
+  std::optional<LabelSets> sets{};  ///< labels of samples that have several
 };
 
 template <typename Number>
@@ -106,6 +108,7 @@ TrainTestData open_pictures(const std::string& set, PictureHalves halves, const 
   data.has_validation_half = halves.has_validation_half;
   data.class_names = std::move(halves.class_names);
   data.remarks = std::move(halves.remarks);
+  if (halves.sets) halves.sets->give_to(data);
   return data;
 }
 
@@ -167,42 +170,11 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
           .remarks = remarks_on(found)};
 }
 
-}  // namespace
-
-std::vector<FileNames> picture_set_files(const SetEntry& /*set*/) {
-  return {};
-}
-
-SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
-                                  const DatasetOptions& options) {
-  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
-}
-
-TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
-  return open_pictures(set.name, find_in_folders(files.directory, options), options);
-}
-
-std::string first_picture_read_anew(const DatasetOptions& options) {
-  const TrainTestData data = load_dataset(options);
-  for (const Dataset* half : {&data.train, &data.test, &data.validation})
-    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
-      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
-  return "";
-}
-
 // WebDataset's archives.
 
-namespace {
-
-/// A half, and the words of its labels.
-struct TarHalf {
-  PictureHalf half;
-  std::vector<std::string> labels;
-};
-
-TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
-  TarHalf found;
-  PictureList& pictures = found.half.pictures;
+PictureHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
+  PictureHalf found;
+  PictureList& pictures = found.pictures;
   pictures.in_archives = true;
   const Clock::time_point start = Clock::now();
   double next_word = 2;
@@ -214,10 +186,10 @@ TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& 
     }
     const StoredFile archive(path);
     pictures.places.push_back(path);
-    note_file(path, found.half);
-    for (auto& [picture, word] : find_tar_samples(archive, label)) {
+    note_file(path, found);
+    for (auto& [picture, word] : find_tar_samples(TarReader(archive), label)) {
       pictures.add(picture.name, picture.offset, picture.bytes);
-      found.labels.push_back(std::move(word));
+      found.words.push_back(std::move(word));
     }
   }
   return found;
@@ -226,39 +198,25 @@ TarHalf read_archives(const std::vector<fs::path>& archives, const std::string& 
 /// The first entry of an archive, for messages.
 std::string first_entry_of(const fs::path& path) {
   const StoredFile archive(path);
-  TarReader reader([&](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
-                   archive.size(), archive.name());
-  const auto entry = reader.next();
+  const auto entry = TarReader(archive).next();
   return entry ? "the first entry is " + entry->name : "it has no entries";
 }
 
-TarHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
-  TarHalf half = read_archives(archives, label);
-  if (half.half.pictures.size() > 0) return half;
+PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
+  PictureHalf half = read_archives(archives, label);
+  if (half.pictures.size() > 0) return half;
   throw DataError(fmt::format("{}{}: no samples, pictures with a {}, and {}", archives.front().string(),
                               archives.size() > 1 ? " and those after it" : "",
                               label == kLabelInCls ? ".cls each" : ".json each",
                               printable_line(first_entry_of(archives.front()))));
 }
 
-/// Puts the classes of the labels in their place.
-PictureHalves combine(std::vector<TarHalf> halves, TarLabels& labels) {
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    halves[i].half.labels = std::move(labels.halves[i].labels);
-    halves[i].half.label_digest = std::move(labels.halves[i].sha256);
-  }
-  return {.train = std::move(halves[0].half),
-          .test = halves.size() > 1 ? std::move(halves[1].half) : PictureHalf(),
-          .validation = halves.size() > 2 ? std::move(halves[2].half) : PictureHalf(),
-          .class_names = std::move(labels.class_names)};
-}
-
 /// Takes a fifth of each class to test with, as of folders; of lists of labels, a fifth of all.
-void share_out(PictureHalves& halves, const TarLabels& labels) {
+void share_out(PictureHalves& halves) {
   const PictureHalf all = std::exchange(halves.train, {});
-  std::vector<std::vector<std::size_t>> of_class(labels.sets ? 1 : halves.class_names.size());
+  std::vector<std::vector<std::size_t>> of_class(halves.sets ? 1 : halves.class_names.size());
   for (std::size_t i = 0; i < all.labels.size(); ++i)
-    of_class[labels.sets ? 0 : static_cast<std::size_t>(all.labels[i])].push_back(i);
+    of_class[halves.sets ? 0 : static_cast<std::size_t>(all.labels[i])].push_back(i);
   std::vector<SetHalf> half_of_sample(all.labels.size());
   for (std::size_t c = 0; c < of_class.size(); ++c) {
     if (of_class[c].empty()) continue;
@@ -277,25 +235,11 @@ void share_out(PictureHalves& halves, const TarLabels& labels) {
   }
   for (PictureHalf* half : {&halves.train, &halves.test}) {
     half->states = all.states;
-    if (!labels.sets) continue;
+    if (!halves.sets) continue;
     const std::string both = all.label_digest + hex(sha256(std::as_bytes(std::span(half->labels))));
     half->label_digest = hex(sha256(std::as_bytes(std::span(both))));
   }
 }
-
-/// The first ones, sorted as they are.
-std::string names_text(std::span<const std::string> names) {
-  constexpr std::size_t kMostShown = 10;
-  const auto shown = names.first(std::min(kMostShown, names.size()));
-  return printable_line(
-      fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < names.size() ? ", ..." : ""));
-}
-
-/// A set that was found, and its labels where a sample has several.
-struct TarSet {
-  PictureHalves halves;
-  std::optional<LabelSets> sets;
-};
 
 /// The archives of a training half are there. Messages name those left out, or mistaken for something else.
 TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remarks) {
@@ -324,52 +268,64 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
   return files;
 }
 
-TarSet find_in_archives(const SetFiles& files, const DatasetOptions& options) {
+PictureHalves find_in_archives(const SetFiles& files, const DatasetOptions& options) {
   constexpr std::size_t kMostNames = 10'000;
-  TarSet set;
-  std::vector<std::string> remarks;
-  const TarFiles archives = find_halves(files.directory, remarks);
+  PictureHalves set;
+  const TarFiles archives = find_halves(files.directory, set.remarks);
   const bool has_tests = !archives.test.empty(), has_others = !archives.validation.empty();
   require_validation_half(options, has_tests || !has_others, "val*.tar", "test*.tar");
-  std::vector<TarHalf> halves;
-  halves.push_back(read_half(archives.train, options.label));
+  set.train = read_half(archives.train, options.label);
   if (has_tests || has_others)
-    halves.push_back(read_half(has_tests ? archives.test : archives.validation, options.label));
+    set.test = read_half(has_tests ? archives.test : archives.validation, options.label);
   if (has_tests && has_others && options.validation.is_files)
-    halves.push_back(read_half(archives.validation, options.label));
+    set.validation = read_half(archives.validation, options.label);
+  const std::array halves = {&set.train, &set.test, &set.validation};
   std::vector<std::vector<std::string>> words;
-  for (TarHalf& half : halves) words.push_back(std::move(half.labels));
+  for (PictureHalf* half : halves) words.push_back(std::move(half->words));
   TarLabels labels = classes_of_words(
       words, files.names.empty() ? std::vector<std::string>() : read_class_names(files.names, kMostNames),
       (files.names.empty() ? files.directory : files.names).string(), [&](std::size_t half, std::size_t i) {
-        return halves[half].half.pictures.path_of(static_cast<std::int64_t>(i));
+        return halves[half]->pictures.path_of(static_cast<std::int64_t>(i));
       });
   if (labels.are_names && files.names.empty() && options.label == kLabelInCls)
-    remarks.push_back("labels in .cls are names, and classes are in their order: " +
-                      names_text(labels.class_names));
-  set.halves = combine(std::move(halves), labels);
-  set.halves.remarks = std::move(remarks);
-  if (!has_tests && !has_others) share_out(set.halves, labels);
-  set.halves.has_validation_half = has_tests && has_others;
+    set.remarks.push_back("labels in .cls are names, and classes are in their order: " +
+                          printable_line(first_names(labels.class_names)));
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    halves[i]->labels = std::move(labels.halves[i].labels);
+    halves[i]->label_digest = std::move(labels.halves[i].sha256);
+  }
+  set.class_names = std::move(labels.class_names);
   set.sets = std::move(labels.sets);
+  if (!has_tests && !has_others) share_out(set);
+  set.has_validation_half = has_tests && has_others;
   return set;
 }
 
 }  // namespace
 
-std::vector<FileNames> tar_set_files(const SetEntry& /*set*/) {
-  return {};
+SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
+                                  const DatasetOptions& options) {
+  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
+}
+
+TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
+  return open_pictures(set.name, find_in_folders(files.directory, options), options);
+}
+
+std::string first_picture_read_anew(const DatasetOptions& options) {
+  const TrainTestData data = load_dataset(options);
+  for (const Dataset* half : {&data.train, &data.test, &data.validation})
+    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
+      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
+  return "";
 }
 
 SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
-  return outline_of_pictures(find_in_archives(files, options).halves, options.pictures);
+  return outline_of_pictures(find_in_archives(files, options), options.pictures);
 }
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
-  TarSet found = find_in_archives(files, options);
-  TrainTestData data = open_pictures(set.name, std::move(found.halves), options);
-  if (found.sets) found.sets->give_to(data);
-  return data;
+  return open_pictures(set.name, find_in_archives(files, options), options);
 }
 
 }  // namespace lockstep

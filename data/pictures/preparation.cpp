@@ -3,6 +3,7 @@
 /// From a scan to an image of the training set.
 #include "data/pictures/preparation.hpp"
 
+#include "common/buffers.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -18,12 +19,7 @@ namespace {
 constexpr int kWorkingSide = 1024;
 
 Picture cut(const Picture& picture, const Box& box) {
-  Picture part{.name = picture.name, .width = box.width(), .height = box.height()};
-  for (int y = box.top; y < box.bottom; ++y) {
-    const auto row = picture.pixels.begin() + static_cast<std::ptrdiff_t>(y) * picture.width;
-    part.pixels.insert(part.pixels.end(), row + box.left, row + box.right);
-  }
-  return part;
+  return take_part(picture, box.left, box.top, box.width(), box.height());
 }
 
 Picture no_larger_than(const Picture& picture, int side) {
@@ -55,14 +51,12 @@ Picture lift_ink(const Picture& picture, const Paper& paper, const Ink& ink) {
   Picture lifted = cut(picture, coarse ? box : wide);
   const Box& from = coarse ? box : wide;
   std::size_t i = 0;
-  for (int y = from.top; y < from.bottom; ++y) {
+  for (int y = from.top; y < from.bottom; ++y)
     for (int x = from.left; x < from.right; ++x, ++i) {
-      const bool masked = ink.mask[static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
-                                   static_cast<std::size_t>(x)];
+      const bool masked = at(ink.mask, std::int64_t{y} * picture.width + x);
       lifted.pixels[i] =
           masked ? static_cast<std::uint8_t>(std::lround(255 * paper.ink(lifted.pixels[i]))) : 0;
     }
-  }
   return lifted;
 }
 
@@ -80,13 +74,12 @@ struct Centre {
 Centre centre_of_mass(const Picture& picture) {
   double sum = 0, x_sum = 0, y_sum = 0;
   std::size_t i = 0;
-  for (int y = 0; y < picture.height; ++y) {
+  for (int y = 0; y < picture.height; ++y)
     for (int x = 0; x < picture.width; ++x, ++i) {
       sum += picture.pixels[i];
       x_sum += picture.pixels[i] * (x + 0.5);
       y_sum += picture.pixels[i] * (y + 0.5);
     }
-  }
   return sum > 0 ? Centre{x_sum / sum, y_sum / sum} : Centre{picture.width / 2.0, picture.height / 2.0};
 }
 
@@ -94,14 +87,7 @@ Centre centre_of_mass(const Picture& picture) {
 Picture place(const Picture& part, const Centre& centre, int width, int height) {
   const int left = std::clamp(static_cast<int>(std::lround(width / 2.0 - centre.x)), 0, width - part.width);
   const int top = std::clamp(static_cast<int>(std::lround(height / 2.0 - centre.y)), 0, height - part.height);
-  Picture whole{.name = part.name, .width = width, .height = height};
-  whole.pixels.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0);
-  for (int y = 0; y < part.height; ++y) {
-    const auto row = part.pixels.begin() + static_cast<std::ptrdiff_t>(y) * part.width;
-    std::copy(row, row + part.width,
-              whole.pixels.begin() + static_cast<std::ptrdiff_t>(top + y) * width + left);
-  }
-  return whole;
+  return take_part(part, -left, -top, width, height);
 }
 
 /// Scales light ink on black to the frame and centres it.
@@ -110,7 +96,7 @@ Picture fit(const Picture& ink, int width, int height, const PictureFrame& frame
   const auto scaled = [&](int length, int most) {
     return std::clamp(static_cast<int>(std::lround(length * scale)), 1, most);
   };
-  Picture part = resize_smoothly(ink, scaled(ink.width, width), scaled(ink.height, height));
+  Picture part = resize(ink, scaled(ink.width, width), scaled(ink.height, height), true);
   stretch(part);
   const Centre middle{part.width / 2.0, part.height / 2.0};
   return place(part, frame.centre_by_mass ? centre_of_mass(part) : middle, width, height);
@@ -131,6 +117,67 @@ bool is_made_like(const Picture& picture, int width, int height, const PictureFr
          longest > 0.8 && longest < 1.15;
 }
 
+// Rules of thumb about pieces of ink.
+
+/// On one to three sides; ink that reaches all four was trimmed to its box.
+bool looks_cut_off(const Picture& picture, const Box& box) {
+  const int sides =
+      (box.left == 0) + (box.top == 0) + (box.right == picture.width) + (box.bottom == picture.height);
+  return sides > 0 && sides < 4;
+}
+
+std::int64_t area(const Box& box) {
+  return static_cast<std::int64_t>(box.width()) * box.height();
+}
+
+std::int64_t overlap(const Box& a, const Box& b) {
+  const Box both{std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right),
+                 std::min(a.bottom, b.bottom)};
+  return both.width() > 0 && both.height() > 0 ? area(both) : 0;
+}
+
+/// A second piece about as large as the first and beside, above or below it. The bar of a 5 that hangs in the
+/// air is far less high than the rest.
+bool looks_like_two(const std::vector<Piece>& pieces) {
+  constexpr double kSimilarHeight = 0.45, kSimilarPixels = 0.2, kApart = 0.3;
+  const Piece& first = pieces.front();
+  return std::any_of(pieces.begin() + 1, pieces.end(), [&](const Piece& other) {
+    const double smaller = static_cast<double>(std::min(area(first.box), area(other.box)));
+    return other.box.height() >= kSimilarHeight * first.box.height() &&
+           static_cast<double>(other.pixels) >= kSimilarPixels * static_cast<double>(first.pixels) &&
+           static_cast<double>(overlap(first.box, other.box)) <= kApart * smaller;
+  });
+}
+
+/// Phrases, one for each thing that looks unlike one whole written figure: empty if nothing does.
+/// @param ink  ink of this picture, not empty
+std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink, const PictureFrame& frame) {
+  constexpr int kFewestPixels = 7;
+  constexpr std::size_t kManyPieces = 5;
+  constexpr double kWide = 1.2, kSolid = 0.75;
+  const Box& box = ink.box;
+  std::vector<std::string> warnings;
+  if (looks_cut_off(picture, box)) warnings.emplace_back("it touches the edge: is it all there?");
+  if (std::max(box.width(), box.height()) < kFewestPixels)
+    warnings.push_back(fmt::format("it is only {} high", counted(box.height(), "pixel")));
+  if (!frame.one_figure) return warnings;
+  std::int64_t pixels = 0;
+  for (const Piece& piece : ink.pieces) pixels += piece.pixels;
+  if (ink.pieces.size() >= kManyPieces) {
+    warnings.push_back(fmt::format("it is in {} pieces", ink.pieces.size()));
+  } else if (looks_like_two(ink.pieces)) {
+    warnings.emplace_back("two figures? only one is expected");
+  } else if (box.width() > kWide * box.height()) {
+    warnings.emplace_back("it is wider than high: more than one figure?");
+  } else if (static_cast<double>(pixels) > kSolid * static_cast<double>(area(box)) &&
+             box.width() * 2 > box.height()) {
+    warnings.emplace_back("it is a filled shape, not strokes");
+  }
+  return warnings;
+}
+
+// Pictures as a whole.
+
 /// The picture in the size in which its ink is looked at.
 struct View {
   Picture picture;
@@ -148,11 +195,7 @@ View look_at(const Picture& picture, Polarity polarity) {
 /// A large picture's ink in more detail: the same paper, only the part that has ink.
 View look_closer(const View& far, const Picture& whole) {
   const Picture part = cut(whole, in_whole(far.ink.box, far.picture, whole));
-  View view{.picture = no_larger_than(part, kWorkingSide), .paper = {}, .ink = {}};
-  const Polarity polarity = far.paper.light ? Polarity::kDarkInk : Polarity::kLightInk;
-  view.paper = examine_paper(view.picture, polarity);
-  if (view.paper.is_blank()) return far;
-  view.ink = find_ink(view.picture, view.paper);
+  const View view = look_at(part, far.paper.light ? Polarity::kDarkInk : Polarity::kLightInk);
   return view.ink.empty() ? far : view;
 }
 
@@ -161,7 +204,7 @@ View look_closer(const View& far, const Picture& whole) {
 PreparedPicture scale_picture(const Picture& picture, int width, int height, Polarity polarity) {
   PreparedPicture result{.picture = picture, .done = picture.notes, .warnings = {}};
   if (polarity == Polarity::kDarkInk ||
-      (polarity == Polarity::kFromPicture && has_light_background(picture))) {
+      (polarity == Polarity::kFromPicture && has_light_border(picture.pixels, picture.shape()))) {
     invert(result.picture);
     result.done.emplace_back("inverted");
   }
@@ -187,70 +230,6 @@ PreparedPicture prepare_picture(const Picture& picture, int width, int height, c
   if (view.paper.light) result.done.emplace_back("inverted");
   result.done.emplace_back("cut out and centred");
   return result;
-}
-
-// Rules of thumb about pieces of ink.
-
-namespace {
-
-/// On one to three sides; ink that reaches all four was trimmed to its box.
-bool looks_cut_off(const Picture& picture, const Box& box) {
-  const int sides =
-      (box.left == 0) + (box.top == 0) + (box.right == picture.width) + (box.bottom == picture.height);
-  return sides > 0 && sides < 4;
-}
-
-std::int64_t area(const Box& box) {
-  return static_cast<std::int64_t>(box.width()) * box.height();
-}
-
-std::int64_t overlap(const Box& a, const Box& b) {
-  const Box both{std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right),
-                 std::min(a.bottom, b.bottom)};
-  return both.width() > 0 && both.height() > 0 ? area(both) : 0;
-}
-
-/// A second piece about as large as the first and beside, above or below it. The bar of a 5 that hangs in the
-/// air is far less high than the rest.
-bool looks_like_two(const std::vector<Piece>& pieces) {
-  constexpr double kSimilarHeight = 0.45, kSimilarPixels = 0.2, kApart = 0.3;
-  const Piece& first = pieces.front();
-  for (std::size_t i = 1; i < pieces.size(); ++i) {
-    const Piece& other = pieces[i];
-    const double smaller = static_cast<double>(std::min(area(first.box), area(other.box)));
-    if (other.box.height() >= kSimilarHeight * first.box.height() &&
-        static_cast<double>(other.pixels) >= kSimilarPixels * static_cast<double>(first.pixels) &&
-        static_cast<double>(overlap(first.box, other.box)) <= kApart * smaller)
-      return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink, const PictureFrame& frame) {
-  constexpr int kFewestPixels = 7;
-  constexpr std::size_t kManyPieces = 5;
-  constexpr double kWide = 1.2, kSolid = 0.75;
-  const Box& box = ink.box;
-  std::vector<std::string> warnings;
-  if (looks_cut_off(picture, box)) warnings.emplace_back("it touches the edge: is it all there?");
-  if (std::max(box.width(), box.height()) < kFewestPixels)
-    warnings.push_back(fmt::format("it is only {} high", counted(box.height(), "pixel")));
-  if (!frame.one_figure) return warnings;
-  std::int64_t pixels = 0;
-  for (const Piece& piece : ink.pieces) pixels += piece.pixels;
-  if (ink.pieces.size() >= kManyPieces) {
-    warnings.push_back(fmt::format("it is in {} pieces", ink.pieces.size()));
-  } else if (looks_like_two(ink.pieces)) {
-    warnings.emplace_back("two figures? only one is expected");
-  } else if (box.width() > kWide * box.height()) {
-    warnings.emplace_back("it is wider than high: more than one figure?");
-  } else if (static_cast<double>(pixels) > kSolid * static_cast<double>(area(box)) &&
-             box.width() * 2 > box.height()) {
-    warnings.emplace_back("it is a filled shape, not strokes");
-  }
-  return warnings;
 }
 
 }  // namespace lockstep

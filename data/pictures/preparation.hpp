@@ -75,10 +75,4 @@ PreparedPicture prepare_picture(const Picture& picture, int width, int height, c
 /// Only scaled to the size, and inverted where `polarity` says so or the border is light.
 PreparedPicture scale_picture(const Picture& picture, int width, int height, Polarity polarity);
 
-// Features of a picture's ink that make a right answer unlikely.
-
-/// Phrases, one for each thing that looks unlike one whole written figure: empty if nothing does.
-/// @param ink  ink of this picture, not empty
-std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink, const PictureFrame& frame);
-
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include "data/pictures/picture.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace lockstep {
 namespace {
@@ -63,7 +64,20 @@ void sum_rows(const std::uint8_t* plane, const Coverage& rows, std::vector<std::
   }
 }
 
-Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
+/// The length that belongs to `to` as `length` to `from`, at least 1.
+int in_proportion(int length, int to, int from) {
+  return static_cast<int>(std::max<std::int64_t>(1, (std::int64_t{length} * to + from / 2) / from));
+}
+
+/// The middle of a picture, or all of it with black around.
+Picture middle_of(const Picture& picture, int width, int height) {
+  if (width == picture.width && height == picture.height) return picture;
+  return take_part(picture, (picture.width - width) / 2, (picture.height - height) / 2, width, height);
+}
+
+}  // namespace
+
+Picture resize(const Picture& picture, int width, int height, bool smoothly) {
   if (width == picture.width && height == picture.height) return picture;
   Picture result = picture;
   result.width = width;
@@ -74,7 +88,7 @@ Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
                   columns = coverages(width, picture.width, smoothly);
   const std::uint64_t total = std::uint64_t{rows.total} * columns.total;
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(picture.width));
-  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size())
     for (const Coverage& row : rows.targets) {
       sum_rows(picture.pixels.data() + plane, row, sums);
       for (const Coverage& column : columns.targets) {
@@ -84,53 +98,23 @@ Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
         result.pixels.push_back(static_cast<std::uint8_t>(sum / total));
       }
     }
-  }
   return result;
 }
 
-/// The length that belongs to `to` as `length` to `from`, at least 1.
-int in_proportion(int length, int to, int from) {
-  return static_cast<int>(std::max<std::int64_t>(1, (std::int64_t{length} * to + from / 2) / from));
-}
-
-/// Copies a box of one picture into another.
-void copy_box(const Picture& from, int from_x, int from_y, Picture& to, int to_x, int to_y, int width,
-              int height) {
-  for (int c = 0; c < from.channels; ++c) {
-    for (int y = 0; y < height; ++y) {
-      const auto at = [&](const Picture& picture, int x, int row) {
-        return (static_cast<std::ptrdiff_t>(c) * picture.height + row + y) * picture.width + x;
-      };
-      std::copy_n(from.pixels.begin() + at(from, from_x, from_y), width,
-                  to.pixels.begin() + at(to, to_x, to_y));
+Picture take_part(const Picture& picture, int left, int top, int width, int height) {
+  Picture part = picture;
+  part.width = width;
+  part.height = height;
+  part.pixels.assign(part.plane_size() * static_cast<std::size_t>(part.channels), 0);
+  const int begin = std::max(left, 0), end = std::min(left + width, picture.width);
+  for (int c = 0; c < picture.channels; ++c)
+    for (int y = std::max(top, 0); y < std::min(top + height, picture.height); ++y) {
+      const auto from = picture.pixels.begin() + (std::ptrdiff_t{c} * picture.height + y) * picture.width;
+      const auto to = part.pixels.begin() + (std::ptrdiff_t{c} * height + y - top) * width;
+      std::copy(from + begin, from + end, to + begin - left);
     }
-  }
+  return part;
 }
-
-Picture black(const Picture& like, int width, int height) {
-  Picture result = like;
-  result.width = width;
-  result.height = height;
-  result.pixels.assign(result.plane_size() * static_cast<std::size_t>(result.channels), 0);
-  return result;
-}
-
-Picture middle_of(const Picture& picture, int width, int height) {
-  if (width == picture.width && height == picture.height) return picture;
-  Picture result = black(picture, width, height);
-  copy_box(picture, (picture.width - width) / 2, (picture.height - height) / 2, result, 0, 0, width, height);
-  return result;
-}
-
-Picture framed(const Picture& picture, int width, int height) {
-  if (width == picture.width && height == picture.height) return picture;
-  Picture result = black(picture, width, height);
-  copy_box(picture, 0, 0, result, (width - picture.width) / 2, (height - picture.height) / 2, picture.width,
-           picture.height);
-  return result;
-}
-
-}  // namespace
 
 std::optional<PictureSize> parse_picture_size(std::string_view text) {
   constexpr std::int64_t kLargest = 4096;
@@ -142,14 +126,6 @@ std::optional<PictureSize> parse_picture_size(std::string_view text) {
   const PictureSize size{side(text.substr(0, x)), side(x == text.npos ? text : text.substr(x + 1))};
   if (size.width == 0 || size.height == 0) return std::nullopt;
   return size;
-}
-
-Picture resize(const Picture& picture, int width, int height) {
-  return scaled(picture, width, height, false);
-}
-
-Picture resize_smoothly(const Picture& picture, int width, int height) {
-  return scaled(picture, width, height, true);
 }
 
 Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit) {
@@ -165,7 +141,7 @@ Picture fit_picture(const Picture& picture, PictureSize size, PictureFit fit) {
   }
   const int width = too_wide ? size.width : in_proportion(picture.width, size.height, picture.height);
   const int height = too_wide ? in_proportion(picture.height, size.width, picture.width) : size.height;
-  return framed(resize(picture, width, height), size.width, size.height);
+  return middle_of(resize(picture, width, height), size.width, size.height);
 }
 
 }  // namespace lockstep

@@ -128,8 +128,7 @@ bool read_property(const std::string& kind, Line& line, SetEntry& entry) {
 void read_line(Line line, std::vector<SetEntry>& entries) {
   if (line.is_empty() || line.rest().front() == '#') return;
   const std::string kind = line.word("the kind of line"), name = line.word("the set");
-  const auto entry =
-      std::find_if(entries.begin(), entries.end(), [&](const SetEntry& e) { return e.name == name; });
+  const auto entry = std::ranges::find(entries, name, &SetEntry::name);
   if (kind == "set") {
     if (entry != entries.end()) line.fail(fmt::format("set '{}' is there already", name));
     entries.push_back(read_set(line, name));
@@ -164,16 +163,12 @@ std::vector<std::string_view> set_names() {
 }
 
 const SetEntry& own_set() {
-  for (const SetEntry& entry : catalogue()) {
-    if (!entry.is_known_by_name()) return entry;
-  }
-  throw ConfigError("catalogue of data sets: there is no set for people's own data");
+  return *std::ranges::find(catalogue(), false, &SetEntry::is_known_by_name);
 }
 
 const SetEntry& find_set(const std::string& name) {
-  for (const SetEntry& entry : catalogue()) {
-    if (entry.name == name) return entry;
-  }
+  const auto found = std::ranges::find(catalogue(), name, &SetEntry::name);
+  if (found != catalogue().end()) return *found;
   throw ConfigError(fmt::format("unknown data set '{}'; one of {}", name, fmt::join(set_names(), ", ")));
 }
 

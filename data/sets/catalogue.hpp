@@ -20,7 +20,6 @@ struct PictureFrame {
   bool centre_by_mass = true;  ///< the ink's centre of mass lies in the middle, not its box
   bool one_figure = true;      ///< one written character, so that two pieces side by side are suspicious
   bool is_photo = false;       ///< no ink on paper: scaled, and nothing else
-  friend bool operator==(const PictureFrame&, const PictureFrame&) = default;
 };
 
 /// One set. Shape, sizes and names are as published: files put in its place may differ.

@@ -18,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <future>
 #include <utility>
@@ -29,15 +28,13 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Record after record, so that memory grows with what is there, and not with what a file may claim.
-CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
-                          std::span<const std::uint8_t> begin) {
+CifarRecords read_records(ByteSource& source, const CifarLayout& layout) {
   CifarRecords records;
   records.images.reserve(std::min(source.worth_reserving(), kMaxIdxBytes));
   std::vector<std::uint8_t> record(layout.record_bytes());
-  std::copy(begin.begin(), begin.end(), record.begin());
-  for (std::size_t have = begin.size();; have = 0) {
-    const std::uint64_t at = source.offset() - have;
-    const std::size_t count = have + source.read(std::span(record).subspan(have));
+  for (;;) {
+    const std::uint64_t at = source.offset();
+    const std::size_t count = source.read(record);
     if (count == 0) break;
     if (count < record.size())
       fail_at(source, at,
@@ -57,15 +54,9 @@ CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
   return records;
 }
 
-CifarRecords read_any(ByteSource& source, const CifarLayout& layout) {
-  std::array<std::uint8_t, GzipSource::kMagic.size()> begin{};
-  const std::size_t have = std::min(source.read(begin), layout.record_bytes());
-  if (have == 0) fail_at(source, 0, "the file is empty");
-  // No set has so many classes that its first byte would be taken for that of a compressed file.
-  if (have < begin.size() || begin != GzipSource::kMagic)
-    return read_records(source, layout, std::span(begin).first(have));
-  GzipSource inflated(source, begin);
-  return read_records(inflated, layout, {});
+/// No set has so many classes that its first byte would be taken for that of a compressed file.
+CifarRecords read_any(ByteSource& file, const CifarLayout& layout) {
+  return parse_inflated(file, [&](ByteSource& source) { return read_records(source, layout); });
 }
 
 // The version for Python: a dictionary with the array "data" of [sample][features] and a list of labels.
@@ -93,7 +84,7 @@ std::vector<std::uint8_t> read_all(ByteSource& source) {
 std::vector<std::uint8_t> read_pickled_file(const fs::path& path) {
   FileSource source(path);
   if (path.extension() != ".gz") return read_all(source);
-  GzipSource inflated(source, {});
+  GzipSource inflated(source);
   return read_all(inflated);
 }
 
@@ -121,10 +112,6 @@ std::future<CifarRecords> start_reading(const fs::path& path, const CifarLayout&
   });
 }
 
-bool is_for_testing(const fs::path& path) {
-  return path.filename().string().starts_with("test");
-}
-
 /// One after another.
 Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std::vector<CifarRecords> parts) {
   Dataset half;
@@ -144,23 +131,6 @@ Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std:
     part = {};
   }
   return half;
-}
-
-TrainTestData load(const SetEntry& set, const SetFiles& files, std::size_t label_bytes) {
-  TrainTestData data;
-  data.class_names = pickled_class_names(set, files, label_bytes > 1);
-  if (data.class_names.empty())
-    data.class_names = files.names.empty() ? set.class_names : read_class_names(files.names);
-  const std::size_t classes = data.class_names.size();
-  const CifarLayout layout{label_bytes, static_cast<std::size_t>(set.shape.features()), classes};
-  std::vector<std::future<CifarRecords>> readings;
-  for (const fs::path& file : files.files) readings.push_back(start_reading(file, layout));
-  std::vector<CifarRecords> train, test;
-  for (std::size_t i = 0; i < readings.size(); ++i)
-    (is_for_testing(files.files[i]) ? test : train).push_back(readings[i].get());
-  data.train = combine(set.name + " train", set, classes, std::move(train));
-  data.test = combine(set.name + " test", set, classes, std::move(test));
-  return data;
 }
 
 }  // namespace
@@ -202,12 +172,23 @@ std::vector<FileNames> cifar_set_files(const SetEntry& set) {
 }
 
 TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& /*options*/) {
-  return load(set, files, 1);
-}
-
-TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files,
-                                  const DatasetOptions& /*options*/) {
-  return load(set, files, 2);
+  const bool is_fine = set.format == "cifar-fine";
+  TrainTestData data;
+  data.class_names = pickled_class_names(set, files, is_fine);
+  if (data.class_names.empty())
+    data.class_names = files.names.empty() ? set.class_names : read_class_names(files.names);
+  const std::size_t classes = data.class_names.size();
+  const CifarLayout layout{is_fine ? 2U : 1U, static_cast<std::size_t>(set.shape.features()), classes};
+  std::vector<std::future<CifarRecords>> readings;
+  for (const fs::path& file : files.files) readings.push_back(start_reading(file, layout));
+  std::vector<CifarRecords> train, test;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const bool is_for_testing = files.files[i].filename().string().starts_with("test");
+    (is_for_testing ? test : train).push_back(readings[i].get());
+  }
+  data.train = combine(set.name + " train", set, classes, std::move(train));
+  data.test = combine(set.name + " test", set, classes, std::move(test));
+  return data;
 }
 
 }  // namespace lockstep

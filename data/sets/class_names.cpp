@@ -66,11 +66,10 @@ void renumber_classes(TrainTestData& data, const std::vector<std::string>& known
   for (Dataset* half : {&data.train, &data.test, &data.validation}) {
     half->classes = static_cast<int>(known.size());
     half->file_fingerprint.reset();  // its labels are no longer those of the file
-    if (half->has_label_sets()) {
+    if (half->has_label_sets())
       half->label_sets = renumbered_sets(half->label_sets, match, known.size());
-    } else {
+    else
       for (std::int32_t& label : half->labels) label = match.places[static_cast<std::size_t>(label)];
-    }
     half->quick = quick_fingerprint_of(*half);
   }
   data.class_names = known;

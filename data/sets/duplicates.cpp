@@ -17,7 +17,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -68,28 +68,21 @@ class DuplicateFinder {
     const Dataset& set = *parts_[part];
     const std::size_t number = set.has_images() ? sizeof(std::uint8_t) : sizeof(float);
     const std::size_t bytes = checked_product(set.shape.features(), number);
-    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
-    const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(kAtOnce / bytes, 1, 4096));
+    constexpr std::size_t kAtOnce = std::size_t{4} << 20, kMost = 4096;
     std::vector<std::uint8_t> rows;
-    std::vector<std::int32_t> indices;
-    for (std::int64_t first = 0; first < set.size(); first += most) {
-      indices.resize(static_cast<std::size_t>(std::min(most, set.size() - first)));
-      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+    for_each_batch(set.size(), std::min(kAtOnce / bytes, kMost), [&](std::span<const std::int32_t> indices) {
       rows.resize(indices.size() * bytes);
       read_samples(set, indices, rows);
-      for (const std::int32_t index : indices) {
-        const auto row = std::span(rows).subspan(static_cast<std::size_t>(index - first) * bytes, bytes);
-        add(part, index, sha256(std::as_bytes(row)));
-      }
-    }
+      for (std::size_t i = 0; i < indices.size(); ++i)
+        add(part, indices[i], sha256(std::as_bytes(std::span(rows).subspan(i * bytes, bytes))));
+    });
   }
 
   void add(std::uint32_t part, std::int32_t index, const Sha256Digest& digest) {
     DigestedSample& sample = samples_.emplace_back();
     std::memcpy(sample.digest.data(), digest.data(), sizeof(sample.digest));
     sample.part = part;
-    sample.label =
-        static_cast<std::uint32_t>(parts_[part]->labels[static_cast<std::size_t>(index)]) & 0x3fffffffU;
+    sample.label = static_cast<std::uint32_t>(at(parts_[part]->labels, index)) & 0x3fffffffU;
     sample.index = index;
   }
 
@@ -146,20 +139,18 @@ class DuplicateFinder {
   /// Reads it of a set that lists the pictures it was made of.
   std::string listed_name(SetHalf half, std::int64_t place) {
     if (data_.directory.empty()) return "";
-    auto& [is_read, list] = names_[static_cast<std::size_t>(half)];
+    std::optional<std::vector<std::string>>& list = names_[static_cast<std::size_t>(half)];
     const std::int64_t samples = half == SetHalf::kTrain  ? data_.train_in_file()
                                  : half == SetHalf::kTest ? data_.test_in_file()
                                                           : data_.validation.size();
-    if (!is_read)
-      list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
-    is_read = true;
-    return list.empty() ? "" : list[static_cast<std::size_t>(place)];
+    if (!list) list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
+    return list->empty() ? "" : at(*list, place);
   }
 
   const TrainTestData& data_;
   std::array<const Dataset*, 3> parts_;
   std::vector<DigestedSample> samples_;
-  std::array<std::pair<bool, std::vector<std::string>>, 3> names_{};  ///< [half]
+  std::array<std::optional<std::vector<std::string>>, 3> names_;  ///< [half], once they are read
   Duplicates found_;
 };
 

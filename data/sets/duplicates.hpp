@@ -21,8 +21,6 @@ struct Duplicates {
   std::int64_t under_two_labels = 0;  ///< different samples that have two labels or more, in any part
   /// The first ones of each, such as "test[3] (cat/7.jpg) is train[12] (cat/1.jpg)".
   std::vector<std::string> of_parts, of_labels;
-
-  bool are_there() const { return test + validation + under_two_labels > 0; }
 };
 
 /// Compares all samples, by 128 bits of the SHA-256 of their bytes. Reads each once, in 24 bytes of memory for each.

@@ -4,8 +4,10 @@
 /// index leads to them.
 #include "data/sets/hold_out.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/dataset.hpp"
@@ -20,8 +22,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,9 +44,8 @@ std::string name_of_validation(std::string train) {
 /// The first `count` places of a Fisher-Yates shuffle of [0, samples): a larger count begins with them.
 std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                    DataStream stream) {
-  LOCKSTEP_CHECK(count >= 0 && count <= samples && samples <= std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
+  LOCKSTEP_CHECK(count >= 0 && count <= samples);
+  std::vector<std::int32_t> order = file_order(samples);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto left = static_cast<std::uint32_t>(samples) - i;
     std::swap(order[i], order[i + SampleDraws(seed, stream, i).below(left)]);
@@ -82,21 +81,22 @@ AlignedBuffer<T> picked(const AlignedBuffer<T>& all, std::size_t size, std::span
   return result;
 }
 
-/// Picks those samples alone from a half that is whole.
-void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) {
+/// Those samples alone, of a half that is whole.
+Dataset pick(const Dataset& half, std::vector<std::int32_t> places) {
   const auto size = static_cast<std::size_t>(half.shape.features());
-  AlignedBuffer<std::uint8_t> images = picked(half.images, size, places);
-  AlignedBuffer<float> features = picked(half.features, size, places);
-  std::vector<std::int32_t> labels;
-  labels.reserve(places.size());
-  for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
-  part.images = std::move(images);
+  Dataset part;
+  part.name = half.name;
+  part.shape = half.shape;
+  part.classes = half.classes;
+  part.label_sets = half.label_sets;
+  part.images = picked(half.images, size, places);
   part.store = half.store;
+  part.features = picked(half.features, size, places);
   part.rows = half.rows;
   part.file_fingerprint = half.file_fingerprint;
-  part.features = std::move(features);
-  part.labels = std::move(labels);
+  for (const std::int32_t place : places) part.labels.push_back(at(half.labels, place));
   part.places = std::move(places);
+  return part;
 }
 
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
@@ -191,8 +191,7 @@ std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const 
   const auto order = epoch_permutation(samples, choice.seed, static_cast<std::int64_t>(label));
   std::vector<SetHalf> halves(order.size(), SetHalf::kTrain);
   for (std::int64_t i = 0; i < tests + validations; ++i)
-    halves[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] =
-        i < tests ? SetHalf::kTest : SetHalf::kValidation;
+    at(halves, at(order, i)) = i < tests ? SetHalf::kTest : SetHalf::kValidation;
   return halves;
 }
 
@@ -209,16 +208,13 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options) {
   if (sizes.train + std::ssize(held_out) < all || sizes.test < all_tests)
     data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
   if (!held_out.empty()) {
+    validation = pick(train, held_out);
     validation.name = name_of_validation(train.name);
-    validation.shape = train.shape;
-    validation.classes = train.classes;
-    validation.label_sets = train.label_sets;
-    pick(train, held_out, validation);
   }
   others.insert(others.end(), held_out.begin(), held_out.end());
   if (sizes.train < all)
-    pick(train, training_subset(all, sizes.train, options.seed, ascending(std::move(others))), train);
-  if (sizes.test < all_tests) pick(test, test_subset(all_tests, sizes.test, options.seed), test);
+    train = pick(train, training_subset(all, sizes.train, options.seed, ascending(std::move(others))));
+  if (sizes.test < all_tests) test = pick(test, test_subset(all_tests, sizes.test, options.seed));
 }
 
 }  // namespace lockstep

@@ -65,26 +65,22 @@ std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
 
 void check_labels(const LoadedFile& file, std::size_t classes, const std::string& fix) {
   const auto bytes = file.array.bytes.span();
-  const auto bad =
-      std::find_if(bytes.begin(), bytes.end(), [&](std::uint8_t label) { return label >= classes; });
+  const auto bad = std::ranges::find_if(bytes, [&](std::uint8_t label) { return label >= classes; });
   if (bad == bytes.end()) return;
   const auto offset = file.array.data_offset() + static_cast<std::uint64_t>(bad - bytes.begin());
   throw DataError(fmt::format("{}: offset {}: label {} is not in 0..{}; {}", file.path.string(), offset, *bad,
                               classes - 1, fix));
 }
 
-std::size_t largest_label(const LoadedFile& file) {
-  const auto bytes = file.array.bytes.span();
-  return *std::max_element(bytes.begin(), bytes.end());
-}
-
+/// @param read  files of the set, with all that hold labels
 std::vector<std::string> names_of(const SetEntry& set, const SetFiles& files,
-                                  std::span<const LoadedFile> labels) {
+                                  std::span<const LoadedFile> read) {
   if (!files.names.empty()) return read_class_names(files.names);
   if (!set.class_names.empty()) return set.class_names;
-  std::size_t largest = 0;
-  for (const LoadedFile& file : labels) largest = std::max(largest, largest_label(file));
-  return numbered_classes(static_cast<int>(largest) + 1);
+  std::uint8_t largest = 0;
+  for (const LoadedFile& file : read)
+    if (file.array.dims.size() == 1) largest = std::max(largest, std::ranges::max(file.array.bytes.span()));
+  return numbered_classes(largest + 1);
 }
 
 ImageShape shape_of(const std::vector<std::int64_t>& dims) {
@@ -95,14 +91,13 @@ ImageShape shape_of(const std::vector<std::int64_t>& dims) {
 Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, std::size_t classes,
                 const SetEntry& set) {
   const auto& dims = images.array.dims;
-  if (dims[0] != labels.array.dims[0]) {
+  if (dims[0] != labels.array.dims[0])
     throw DataError(fmt::format("{}: offset 4: {}, but {} has {}; the two are not of one set, {}",
                                 images.path.string(), counted(dims[0], "image"), labels.path.string(),
                                 counted(labels.array.dims[0], "label"), fix_for(set)));
-  }
   Dataset half;
   half.name = std::move(name);
-  half.shape = shape_of(images.array.dims);
+  half.shape = shape_of(dims);
   half.classes = static_cast<int>(classes);
   const auto bytes = labels.array.bytes.span();
   half.labels.assign(bytes.begin(), bytes.end());
@@ -192,18 +187,14 @@ SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const 
 
 TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   const auto halves = halves_of(set, files, options);
-  std::vector<std::future<LoadedFile>> reading_images, reading_labels;
+  std::vector<std::future<LoadedFile>> reading;  // images, labels, images, labels ...
   for (const HalfFiles& half : halves) {
-    reading_images.push_back(start_reading(half.images, images_of(set)));
-    reading_labels.push_back(start_reading(half.labels, kLabels));
+    reading.push_back(start_reading(half.images, images_of(set)));
+    reading.push_back(start_reading(half.labels, kLabels));
   }
-  std::vector<LoadedFile> images, labels;
-  for (std::size_t i = 0; i < halves.size(); ++i) {
-    images.push_back(reading_images[i].get());
-    labels.push_back(reading_labels[i].get());
-  }
+  auto read = taken(reading);
   TrainTestData data;
-  data.class_names = names_of(set, files, labels);
+  data.class_names = names_of(set, files, read);
   data.has_validation_half = !validation_files_in(files.directory, set).images.empty();
   const std::size_t classes = data.class_names.size();
   const std::string fix = files.names.empty() ? fix_for(set)
@@ -211,9 +202,10 @@ TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const Dat
                                                             files.names.string(), fix_for(set));
   for (std::size_t i = 0; i < halves.size(); ++i) {
     Dataset& half = data.half(halves[i].half);
-    half = combine(fmt::format("{} {}", set.name, name_of(halves[i].half)), std::move(images[i]), labels[i],
+    const LoadedFile& labels = read[2 * i + 1];
+    half = combine(fmt::format("{} {}", set.name, name_of(halves[i].half)), std::move(read[2 * i]), labels,
                    classes, set);
-    check_labels(labels[i], classes, fix);
+    check_labels(labels, classes, fix);
     check_shape(half, halves[i], data.train, halves.front(), set);
   }
   return data;

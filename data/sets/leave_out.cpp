@@ -3,6 +3,7 @@
 /// Reads lists of samples to leave out, and finds the samples in the training half.
 #include "data/sets/leave_out.hpp"
 
+#include "common/buffers.hpp"
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
@@ -14,10 +15,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <span>
-#include <system_error>
 #include <unordered_map>
 
 namespace lockstep {
@@ -52,9 +51,8 @@ struct FoundPlace {
 };
 
 FoundPlace place_at(const std::string& text, std::int64_t all) {
-  std::int64_t place = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), place);
-  if (error == std::errc() && place < all) return {static_cast<std::int32_t>(place), ""};
+  const auto place = parse_whole<std::int64_t>(text);
+  if (place && *place < all) return {static_cast<std::int32_t>(*place), ""};
   return {0, fmt::format("is not a place in the training half, which has 0 to {}", all - 1)};
 }
 
@@ -91,8 +89,7 @@ class PlacesByName {
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {
-      const auto name =
-          knows ? std::string(train.store->name_of(i)) : listed.names[static_cast<std::size_t>(i)];
+      const auto name = knows ? std::string(train.store->name_of(i)) : at(listed.names, i);
       if (i == 0) first_ = quoted_text(name);
       const auto wanted = found_.find(name);
       if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;
@@ -132,13 +129,8 @@ LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
 }
 
 LeaveOutList read_leave_out(const std::string& file) {
-  FileSource source(file);
-  if (source.remaining_at_most() > kMostListBytes)
-    throw DataError(fmt::format("{}: {} bytes are too many for a list of samples; at most {}", file,
-                                source.remaining_at_most(), kMostListBytes));
-  std::vector<std::uint8_t> bytes(source.remaining_at_most());
-  bytes.resize(source.read(bytes));
-  return parse_leave_out({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  return parse_leave_out(
+      as_text(read_file(file, kMostListBytes, " are too many for a list of samples; at most {}")), file);
 }
 
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data) {

@@ -8,61 +8,70 @@
 #include "common/machine.hpp"
 #include "kernels/numerics/portable_math.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 namespace lockstep {
 
-// Making the set `random`.
-
 namespace {
 
-constexpr ImageShape kShape = {kRandomSetFeatures, 1, 1};
-
-/// The class whose row of `map` has the largest product with the features.
-std::int32_t label_of(const float* features, const float* map) {
-  float products[kRandomSetClasses] = {};
-  std::int32_t best = 0;
-  for (std::int32_t c = 0; c < kRandomSetClasses; ++c) {
-    for (int f = 0; f < kRandomSetFeatures; ++f) products[c] += map[c * kRandomSetFeatures + f] * features[f];
-    if (products[c] > products[best]) best = c;
+/// A set as its entry has it, of as many samples as are asked for.
+/// @param samples  Dataset's images or features
+/// @param streams  of the training half and the test half
+/// @param draw     writes the numbers of a sample, and returns its label
+template <typename Number, typename Draw>
+TrainTestData make_set(const SetEntry& entry, const DatasetOptions& options,
+                       AlignedBuffer<Number> Dataset::*samples, const std::array<DataStream, 2>& streams,
+                       const Draw& draw) {
+  const auto features = static_cast<std::size_t>(entry.shape.features());
+  const std::array counts = {options.train_samples != 0 ? options.train_samples : entry.train_samples,
+                             options.test_samples != 0 ? options.test_samples : entry.test_samples};
+  require_memory(
+      checked_product(checked_sum(counts[0], counts[1]), features * sizeof(Number) + sizeof(std::int32_t)),
+      "the data set " + entry.name, advice("lower {sample_counts}"));
+  TrainTestData data;
+  for (const SetHalf which : {SetHalf::kTrain, SetHalf::kTest}) {
+    const auto h = static_cast<std::size_t>(which), count = static_cast<std::size_t>(counts[h]);
+    Dataset& half = data.half(which);
+    half.name = fmt::format("{} {}", entry.name, name_of(which));
+    half.shape = entry.shape;
+    half.classes = static_cast<int>(entry.class_names.size());
+    half.*samples = AlignedBuffer<Number>(count * features);
+    for (std::size_t i = 0; i < count; ++i) {
+      const SampleDraws draws(options.seed, streams[h], static_cast<std::uint32_t>(i));
+      half.labels.push_back(draw(draws, (half.*samples).span().subspan(i * features, features)));
+    }
   }
-  return best;
+  return data;
 }
 
-Dataset make_half(const DatasetOptions& options, DataStream stream, const char* name, std::int64_t samples) {
-  float map[kRandomSetClasses * kRandomSetFeatures];
-  SampleDraws of_map(options.seed, DataStream::kRandomMap, 0);
-  for (float& weight : map) weight = static_cast<float>(of_map.normal());
+// Making the set `random`.
 
-  Dataset set;
-  set.name = name;
-  set.shape = kShape;
-  set.classes = kRandomSetClasses;
-  set.features = AlignedBuffer<float>(static_cast<std::size_t>(samples) * kRandomSetFeatures);
-  for (std::int64_t i = 0; i < samples; ++i) {
-    SampleDraws draws(options.seed, stream, static_cast<std::uint32_t>(i));
-    float* features = set.features.data() + i * kRandomSetFeatures;
-    for (int f = 0; f < kRandomSetFeatures; ++f) features[f] = static_cast<float>(draws.normal());
-    set.labels.push_back(label_of(features, map));
-  }
-  return set;
+/// The class whose row of `map` has the largest product with the features.
+std::int32_t label_of(std::span<const float> features, std::span<const float> map) {
+  std::vector<float> products(map.size() / features.size());
+  for (std::size_t c = 0; c < products.size(); ++c)
+    for (std::size_t f = 0; f < features.size(); ++f)
+      products[c] += map[c * features.size() + f] * features[f];
+  return static_cast<std::int32_t>(std::ranges::max_element(products) - products.begin());
 }
 
 }  // namespace
 
-TrainTestData make_random_set(const DatasetOptions& options) {
-  const auto train = options.train_samples != 0 ? options.train_samples : kRandomSetTrainSamples;
-  const auto test = options.test_samples != 0 ? options.test_samples : kRandomSetTestSamples;
-  require_memory(
-      checked_product(checked_sum(train, test), kRandomSetFeatures * sizeof(float) + sizeof(std::int32_t)),
-      "the data set random", advice("lower {sample_counts}"));
-  TrainTestData data;
-  data.train = make_half(options, DataStream::kRandomTrain, "random train", train);
-  data.test = make_half(options, DataStream::kRandomTest, "random test", test);
-  return data;
+TrainTestData make_random_set(const SetEntry& set, const DatasetOptions& options) {
+  std::vector<float> map(set.class_names.size() * static_cast<std::size_t>(set.shape.features()));
+  SampleDraws of_map(options.seed, DataStream::kRandomMap, 0);
+  for (float& weight : map) weight = static_cast<float>(of_map.normal());
+  return make_set(set, options, &Dataset::features, {DataStream::kRandomTrain, DataStream::kRandomTest},
+                  [&](SampleDraws draws, std::span<float> features) {
+                    for (float& feature : features) feature = static_cast<float>(draws.normal());
+                    return label_of(features, map);
+                  });
 }
 
 // Normal numbers.
@@ -75,7 +84,9 @@ double SampleDraws::normal() {
 
 namespace {
 
-constexpr std::size_t kPixels = std::size_t{kSyntheticSetSide} * kSyntheticSetSide;
+constexpr int kSide = 28;
+constexpr std::uint32_t kDigits = 10;
+constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
 using Image = std::span<std::uint8_t, kPixels>;
 
 /// From the unit box of a glyph (y down) to pixels.
@@ -89,7 +100,7 @@ struct Placement {
 };
 
 Placement random_placement(SampleDraws& draws) {
-  constexpr float kMiddle = 0.5F * static_cast<float>(kSyntheticSetSide - 1);
+  constexpr float kMiddle = 0.5F * static_cast<float>(kSide - 1);
   return {.centre_x = kMiddle + draws.uniform(-2.5F, 2.5F),
           .centre_y = kMiddle + draws.uniform(-2.5F, 2.5F),
           .width = draws.uniform(9.0F, 13.5F),
@@ -123,40 +134,22 @@ void develop(const Pen& pen, float ink, SampleDraws& draws, Image image) {
 
 /// Draws one image and returns its label.
 std::int32_t draw_sample(SampleDraws draws, Image image) {
-  const auto digit = static_cast<std::int32_t>(draws.below(kSyntheticSetClasses));
+  const auto digit = static_cast<std::int32_t>(draws.below(kDigits));
   const Placement place = random_placement(draws);
-  Pen pen(kSyntheticSetSide, draws.uniform(0.9F, 1.7F));
+  Pen pen(kSide, draws.uniform(0.9F, 1.7F));
   const float ink = draws.uniform(200.0F, 270.0F);
   draw_strokes(strokes_of_digit(digit), place, draws, pen);
   develop(pen, ink, draws, image);
   return digit;
 }
 
-Dataset make_half(std::uint64_t seed, DataStream stream, const char* name, std::int64_t samples) {
-  Dataset set;
-  set.name = name;
-  set.shape = {1, kSyntheticSetSide, kSyntheticSetSide};
-  set.classes = kSyntheticSetClasses;
-  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(samples) * kPixels);
-  set.labels.reserve(static_cast<std::size_t>(samples));
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const Image image(set.images.data() + static_cast<std::size_t>(i) * kPixels, kPixels);
-    set.labels.push_back(draw_sample(SampleDraws(seed, stream, static_cast<std::uint32_t>(i)), image));
-  }
-  return set;
-}
-
 }  // namespace
 
-TrainTestData make_synthetic_set(const DatasetOptions& options) {
-  const auto train = options.train_samples != 0 ? options.train_samples : kSyntheticSetTrainSamples;
-  const auto test = options.test_samples != 0 ? options.test_samples : kSyntheticSetTestSamples;
-  require_memory(checked_product(checked_sum(train, test), kPixels + sizeof(std::int32_t)),
-                 "the data set synthetic", advice("lower {sample_counts}"));
-  TrainTestData data;
-  data.train = make_half(options.seed, DataStream::kSyntheticTrain, "synthetic train", train);
-  data.test = make_half(options.seed, DataStream::kSyntheticTest, "synthetic test", test);
-  return data;
+TrainTestData make_synthetic_set(const SetEntry& set, const DatasetOptions& options) {
+  return make_set(set, options, &Dataset::images, {DataStream::kSyntheticTrain, DataStream::kSyntheticTest},
+                  [](const SampleDraws& draws, std::span<std::uint8_t> image) {
+                    return draw_sample(draws, image.first<kPixels>());
+                  });
 }
 
 // The shapes of the ten digits.
@@ -201,10 +194,10 @@ constexpr Stroke kNine[] = {{{0.9F, 0.3F}, {0.85F, -0.05F}, {0.45F, 0}},
 }  // namespace
 
 std::span<const Stroke> strokes_of_digit(std::int32_t digit) {
-  static constexpr std::array<std::span<const Stroke>, 10> kDigits = {kZero, kOne, kTwo,   kThree, kFour,
-                                                                      kFive, kSix, kSeven, kEight, kNine};
-  LOCKSTEP_CHECK(digit >= 0 && digit < static_cast<std::int32_t>(kDigits.size()));
-  return kDigits[static_cast<std::size_t>(digit)];
+  static constexpr std::array<std::span<const Stroke>, kDigits> kStrokes = {
+      kZero, kOne, kTwo, kThree, kFour, kFive, kSix, kSeven, kEight, kNine};
+  LOCKSTEP_CHECK(digit >= 0 && digit < static_cast<std::int32_t>(kStrokes.size()));
+  return at(kStrokes, digit);
 }
 
 // Drawing by distance.

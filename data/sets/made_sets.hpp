@@ -4,6 +4,7 @@
 #pragma once
 
 #include "data/dataset.hpp"
+#include "data/sets/catalogue.hpp"
 #include "data/sets/set_loading.hpp"
 #include "kernels/numerics/random.hpp"
 
@@ -15,15 +16,10 @@ namespace lockstep {
 
 // The set `random`: features from N(0, 1), as in PyTorch's DataParallel tutorial, with labels to learn.
 
-inline constexpr int kRandomSetFeatures = 5;
-inline constexpr int kRandomSetClasses = 2;
-inline constexpr std::int64_t kRandomSetTrainSamples = 1000;
-inline constexpr std::int64_t kRandomSetTestSamples = 200;
-
 /// Makes the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
 /// and its index only. The label is the larger of two fixed random linear functions of the features. Bits
 /// are the same on every machine: no function of libm but the square root takes part.
-TrainTestData make_random_set(const DatasetOptions& options);
+TrainTestData make_random_set(const SetEntry& set, const DatasetOptions& options);
 
 // A sequence of random numbers for one made-up sample: Philox, read one word after another.
 
@@ -72,14 +68,9 @@ class SampleDraws {
 
 // The set `synthetic`: 28x28 digits drawn in memory, for tests and for machines without a network.
 
-inline constexpr int kSyntheticSetSide = 28;
-inline constexpr int kSyntheticSetClasses = 10;
-inline constexpr std::int64_t kSyntheticSetTrainSamples = 6000;
-inline constexpr std::int64_t kSyntheticSetTestSamples = 1000;
-
 /// Draws the set from options.seed and the numbers of samples. A sample depends on seed, half (train or test)
 /// and its index only, so a larger set begins with the smaller one. Every machine draws the same bytes.
-TrainTestData make_synthetic_set(const DatasetOptions& options);
+TrainTestData make_synthetic_set(const SetEntry& set, const DatasetOptions& options);
 
 // A round pen that draws curves on a small square picture.
 

@@ -37,8 +37,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 const char* trouble_with_class_name(std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.size() > kLongestClassName) return "is longer than 200 bytes";
-  const bool one_line = name.find_first_of("\n\r\t") == name.npos;
-  return one_line && printable_line(name) == name ? nullptr : "is not printable UTF-8";
+  return printable_line(name) == name ? nullptr : "is not printable UTF-8";
 }
 
 std::vector<std::string> parse_class_names(std::string_view text, const std::string& file, std::size_t most) {
@@ -60,16 +59,9 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& file, std::size_t most) {
-  const std::uint64_t most_bytes = 2 * most * kLongestClassName;
-  FileSource source(file);
-  const std::uint64_t size = source.remaining_at_most();
-  if (size > most_bytes) {
-    throw DataError(fmt::format("{}: {} bytes are too many for a list of class names; at most {}",
-                                file.string(), size, most_bytes));
-  }
-  std::vector<std::uint8_t> bytes(size);
-  bytes.resize(source.read(bytes));
-  return parse_class_names({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string(), most);
+  const auto bytes =
+      read_file(file, 2 * most * kLongestClassName, " are too many for a list of class names; at most {}");
+  return parse_class_names(as_text(bytes), file.string(), most);
 }
 
 std::optional<SetHalf> half_called(const std::string& name) {
@@ -100,7 +92,7 @@ constexpr std::size_t kMostBytesOfLine = std::size_t{32} << 10;
 /// The line without its end, taken off the front of `text`.
 std::string_view take_line(std::string_view& text) {
   const auto end = text.find('\n');
-  if (end == text.npos) throw DataError(fmt::format("its last line has no end"));
+  if (end == text.npos) throw DataError("its last line has no end");
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end + 1);
   return line;
@@ -158,7 +150,7 @@ PictureFit read_fit(Env& env, const std::filesystem::path& directory) {
   const std::string file = (directory / kConversionFile).string();
   if (!env.exists(file)) return PictureFit::kSqueeze;
   const auto bytes = env.read_first(file, kMostBytesOfConversion);
-  const auto json = parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto json = parse_json_or_discard(as_text(bytes));
   const auto version =
       json.is_object() ? json.value("lockstep_conversion", nlohmann::json()) : nlohmann::json();
   if (version.is_number_unsigned() && version > kVersionOfConversion)
@@ -174,8 +166,7 @@ SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::
   try {
     const auto bytes = env.read_first(list.string(), kMostBytes + 1);
     if (bytes.size() > kMostBytes) throw DataError(fmt::format("it has more than {} bytes", kMostBytes));
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return {.names = parse_list(text, samples), .warning = ""};
+    return {.names = parse_list(as_text(bytes), samples), .warning = ""};
   } catch (const Error& error) {
     return {.names = {},
             .warning = fmt::format(

@@ -3,13 +3,13 @@
 /// A machine with a stack, as Python's, that knows the opcodes of plain data and five names.
 #include "data/sets/pickle.hpp"
 
+#include "common/env.hpp"
 #include "common/printable.hpp"
 #include "data/byte_source.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
@@ -43,22 +43,13 @@ constexpr std::pair<std::string_view, const char*> kNames[] = {
     {"_codecs", kEncode},
 };
 
-/// Little-endian, of the lowest `bytes` bytes of `bits`.
-std::int64_t signed_number(std::uint64_t bits, std::size_t bytes) {
-  const std::size_t unused = 64 - 8 * bytes;
-  return bytes == 0 ? 0 : static_cast<std::int64_t>(bits << unused) >> unused;
-}
-
 }  // namespace
 
 /// Reads one pickle into the values of another object.
 class Pickle::Reader {
  public:
   Reader(Pickle& pickle, std::span<const std::uint8_t> file)
-      : pickle_(pickle),
-        source_(file, pickle.name_),
-        file_(reinterpret_cast<const char*>(file.data()), file.size()),
-        left_to_decode_(file.size()) {}
+      : pickle_(pickle), source_(file, pickle.name_), file_(as_text(file)), left_to_decode_(file.size()) {}
 
   const PickledValue& read() {
     for (std::size_t count = 0; count < kMostOpcodes; ++count) {
@@ -99,11 +90,9 @@ class Pickle::Reader {
   std::int64_t number_on_line() {
     std::string_view digits = line();
     if (digits.ends_with('L')) digits.remove_suffix(1);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size())
-      fail(fmt::format("{} is not a whole number", quoted_text(digits)));
-    return value;
+    const auto value = parse_whole<std::int64_t>(digits);
+    if (!value) fail(fmt::format("{} is not a whole number", quoted_text(digits)));
+    return *value;
   }
 
   // The stack. Nothing below the last mark is taken.

@@ -42,7 +42,6 @@ class Pickle {
   /// @throws DataError  naming offset and cause: an opcode or a name that is not read here, a damaged file
   Pickle(std::span<const std::uint8_t> file, std::string name);
 
-  const PickledValue& value() const { return *value_; }
   /// The value under this key of the dictionary that the pickle is. @throws DataError  there is none
   const PickledValue& at(std::string_view key) const;
   /// The numbers in a list or a one-dimensional array under a key. @throws DataError  there are none
@@ -60,6 +59,9 @@ class Pickle {
   std::deque<std::string> texts_;  ///< that are not in the file as they are
   const PickledValue* value_ = nullptr;
 };
+
+/// The number in the lowest `bytes` bytes of `bits`.
+std::int64_t signed_number(std::uint64_t bits, std::size_t bytes);
 
 // Texts of pickles. Nothing: it has an escape or a character that is not read.
 

@@ -12,32 +12,20 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <type_traits>
 
 namespace lockstep {
 namespace {
 
 using Kind = PickledValue::Kind;
 
-template <typename Element>
-void append_elements(const PickledValue& array, std::vector<std::int64_t>& numbers) {
-  static_assert(std::endian::native == std::endian::little);
-  for (std::size_t i = 0; i < array.text.size(); i += sizeof(Element)) {
-    Element element;
-    std::memcpy(&element, array.text.data() + i, sizeof element);
-    numbers.push_back(static_cast<std::int64_t>(element));
-  }
-}
-
-/// Elements of any size, of two kinds.
-template <typename... Elements>
 std::vector<std::int64_t> elements_of(const PickledValue& array) {
+  static_assert(std::endian::native == std::endian::little);
   std::vector<std::int64_t> numbers;
-  const auto append_if = [&]<typename Element>(Element) {
-    if (array.item == sizeof(Element) && array.is_signed == std::is_signed_v<Element>)
-      append_elements<Element>(array, numbers);
-  };
-  (append_if(Elements{}), ...);
+  for (std::size_t at = 0; at < array.text.size(); at += array.item) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, array.text.data() + at, array.item);
+    numbers.push_back(array.is_signed ? signed_number(bits, array.item) : static_cast<std::int64_t>(bits));
+  }
   return numbers;
 }
 
@@ -66,9 +54,7 @@ const PickledValue& Pickle::at(std::string_view key) const {
 std::vector<std::int64_t> Pickle::numbers_at(std::string_view key) const {
   const PickledValue& value = at(key);
   const auto is_number = [](const PickledValue* item) { return item->kind == Kind::kNumber; };
-  if (value.kind == Kind::kArray && value.dims.size() == 1)
-    return elements_of<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-                       std::uint32_t, std::uint64_t>(value);
+  if (value.kind == Kind::kArray && value.dims.size() == 1) return elements_of(value);
   if (value.kind != Kind::kList || !std::ranges::all_of(value.items, is_number))
     fail(fmt::format("holds no list of whole numbers under {}", quoted_text(key)));
   std::vector<std::int64_t> numbers;
@@ -84,6 +70,11 @@ std::vector<std::string> Pickle::texts_at(std::string_view key) const {
   std::vector<std::string> texts;
   for (const PickledValue* item : value.items) texts.emplace_back(item->text);
   return texts;
+}
+
+std::int64_t signed_number(std::uint64_t bits, std::size_t bytes) {
+  const std::size_t unused = 64 - 8 * bytes;
+  return bytes == 0 ? 0 : static_cast<std::int64_t>(bits << unused) >> unused;
 }
 
 std::optional<std::string> bytes_of_repr(std::string_view text) {

@@ -34,12 +34,8 @@ std::vector<std::string> idx_names() {
                                     sample_names_file(name_of(SetHalf::kValidation))};
   auto files = idx_set_files(own);
   for (const FileNames& of_validation : idx_validation_files()) files.push_back(of_validation);
-  for (const FileNames& of_file : files) {
-    for (const std::string& name : of_file) {
-      names.push_back(name);
-      names.push_back(name + ".gz");
-    }
-  }
+  for (const FileNames& of_file : files)
+    for (const std::string& name : of_file) names.insert(names.end(), {name, name + ".gz"});
   return names;
 }
 
@@ -82,7 +78,11 @@ SetDirectory::SetDirectory(Env& env, std::string path, bool replace)
 }
 
 SetDirectory::~SetDirectory() {
-  remove_partial_files();
+  try {
+    for (const std::string& name : added_) env_.remove_file(in_directory(name + kPartial));
+    env_.remove_file(in_directory(kLock));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the next conversion removes them
+  }
 }
 
 std::string SetDirectory::in_directory(const std::string& name) const {
@@ -111,14 +111,6 @@ void SetDirectory::publish() {
   for (const std::string& name : added_) env_.rename(in_directory(name + kPartial), in_directory(name));
   added_.clear();
   env_.sync_directory(path_);
-}
-
-void SetDirectory::remove_partial_files() noexcept {
-  try {
-    for (const std::string& name : added_) env_.remove_file(in_directory(name + kPartial));
-    env_.remove_file(in_directory(kLock));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the next conversion removes them
-  }
 }
 
 }  // namespace lockstep

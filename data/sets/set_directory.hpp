@@ -33,7 +33,6 @@ class SetDirectory {
  private:
   std::string in_directory(const std::string& name) const;
   void require_free_names() const;
-  void remove_partial_files() noexcept;
 
   Env& env_;
   std::string path_;

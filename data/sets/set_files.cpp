@@ -45,30 +45,6 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
   return is_file(packed) ? packed : fs::path();
 }
 
-}  // namespace
-
-std::string user_cache() {
-  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
-  return home.empty() ? "" : home + "/.cache/lockstep";
-}
-
-fs::path find_one_of(const fs::path& directory, const FileNames& names) {
-  fs::path found;
-  for (const std::string& name : names) {
-    const fs::path here = find_file(directory, name);
-    if (here.empty()) continue;
-    if (!found.empty()) {
-      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
-                                  directory.string(), found.filename().string(), here.filename().string()));
-    }
-    found = here;
-  }
-  return found;
-}
-
-namespace {
-
 constexpr const char* kNoDirectory = "no such directory";
 
 /// The reason why a directory is unusable, for a message. Empty if it holds all files, which are then in `files`.
@@ -117,6 +93,25 @@ std::string what_to_do(const SetEntry& set) {
 
 }  // namespace
 
+std::string user_cache() {
+  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
+  return home.empty() ? "" : home + "/.cache/lockstep";
+}
+
+fs::path find_one_of(const fs::path& directory, const FileNames& names) {
+  fs::path found;
+  for (const std::string& name : names) {
+    const fs::path here = find_file(directory, name);
+    if (here.empty()) continue;
+    if (!found.empty())
+      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
+                                  directory.string(), found.filename().string(), here.filename().string()));
+    found = here;
+  }
+  return found;
+}
+
 std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
   if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};
   std::vector<fs::path> places;
@@ -140,14 +135,13 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
       is_all_known = false;
       trouble = error.what();
     }
-    if (!trouble.empty()) {
-      if (trouble == kNoDirectory && is_folder_of(set, place)) continue;
-      std::error_code ignored;
-      looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
-      continue;
+    if (trouble.empty()) {
+      if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
+      return files;
     }
-    if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
-    return files;
+    if (trouble == kNoDirectory && is_folder_of(set, place)) continue;
+    std::error_code ignored;
+    looked.push_back(fmt::format("{} ({})", fs::absolute(place, ignored).string(), trouble));
   }
   if (!is_all_known)
     throw IoError(
@@ -156,6 +150,35 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
                     set.name, fmt::join(looked, ", ")));
   throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
                                      fmt::join(looked, ", "), what_to_do(set)));
+}
+
+// Folders of people's own.
+
+void fail_to_read(const fs::path& path, const std::error_code& error) {
+  throw IoError(fmt::format("{}: cannot be read: {}; check its permissions", path.string(), error.message()));
+}
+
+bool is_hidden(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with('.') || name == "__MACOSX";
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder, std::vector<fs::path>* hidden) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!is_hidden(*it))
+      entries.push_back(it->path());
+    else if (hidden != nullptr)
+      hidden->push_back(it->path());
+  }
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+    throw MissingDataError(
+        fmt::format("{}: no such folder; name one that holds a folder for each class", folder.string()));
+  if (error) fail_to_read(folder, error);
+  std::ranges::sort(entries, {}, &fs::path::native);
+  if (hidden != nullptr) std::ranges::sort(*hidden, {}, &fs::path::native);
+  return entries;
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace lockstep {
@@ -38,5 +39,18 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
 /// The file in a directory under any of these names, plain or with .gz; empty: it is not there.
 /// @throws DataError  it is there under two of them
 std::filesystem::path find_one_of(const std::filesystem::path& directory, const FileNames& names);
+
+// Folders of people's own, in which files have any names.
+
+/// @throws IoError
+[[noreturn]] void fail_to_read(const std::filesystem::path& path, const std::error_code& error);
+
+/// True of what is not a person's: it begins with a dot, or macOS puts it into archives.
+bool is_hidden(const std::filesystem::path& path);
+
+/// The entries of a folder, sorted by their bytes. @param hidden  takes those that are hidden; null: they are dropped
+/// @throws MissingDataError, IoError
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
+                                              std::vector<std::filesystem::path>* hidden = nullptr);
 
 }  // namespace lockstep

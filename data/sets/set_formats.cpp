@@ -5,15 +5,15 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "common/printable.hpp"
-#include "common/text_layout.hpp"
 #include "data/sets/made_sets.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
+#include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace lockstep {
 
@@ -23,20 +23,18 @@ namespace {
 
 constexpr SetFormat kFormats[] = {
     {.name = "cifar", .files = cifar_set_files, .load = load_cifar_set},
-    {.name = "cifar-fine", .files = cifar_set_files, .load = load_cifar_fine_set},
+    {.name = "cifar-fine", .files = cifar_set_files, .load = load_cifar_set},
     {.name = "shards",
-     .files = shard_set_files,
+     .files = [](const SetEntry& /*set*/) { return std::vector<FileNames>{{kShardIndexFile}}; },
      .load = load_shard_set,
      .outline = outline_of_shard_set,
      .may_stay_on_disk = true},
     {.name = "pictures",
-     .files = picture_set_files,
      .load = load_picture_set,
      .outline = outline_of_picture_set,
      .has_pictures = true,
      .may_stay_on_disk = true},
     {.name = "webdataset",
-     .files = tar_set_files,
      .load = load_tar_set,
      .outline = outline_of_tar_set,
      .has_pictures = true,
@@ -47,9 +45,8 @@ constexpr SetFormat kFormats[] = {
 
 const SetFormat& format_of(const SetEntry& set) {
   if (const SetFormat* basic = find_basic_format(set.format)) return *basic;
-  for (const SetFormat& format : kFormats) {
-    if (format.name == set.format) return format;
-  }
+  const auto found = std::ranges::find(kFormats, set.format, &SetFormat::name);
+  if (found != std::end(kFormats)) return *found;
   throw ConfigError(
       fmt::format("catalogue of data sets: '{}' has the unknown format '{}'", set.name, set.format));
 }
@@ -58,16 +55,15 @@ const SetFormat& format_of(const SetEntry& set) {
 
 SetOutline outline_of(const DatasetOptions& options) {
   const SetEntry& entry = find_set(options.set);
-  if (entry.is_known_by_name()) {
+  if (entry.is_known_by_name())
     return {.shape = entry.shape,
             .classes = static_cast<int>(entry.class_names.size()),
             .train_samples = entry.train_samples,
             .test_samples = entry.test_samples,
             .is_fp32 = entry.is_fp32};
-  }
   const SetFormat& format = format_of(entry);
   const std::string directory = resolve_data_root(options.set, options.root);
-  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}), options);
+  return format.outline(entry, format.find(entry, {directory}), options);
 }
 
 // Answers that follow from the format of a set.
@@ -81,7 +77,7 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
   if (places.empty())
     throw DatasetOptionError(
         "root", fmt::format("set {} needs the directory that holds its files, such as my-data", set));
-  return find_set_files(entry, format.files(entry), places).directory.string();
+  return format.find(entry, places).directory.string();
 }
 
 bool has_pictures(const std::string& set) {
@@ -100,7 +96,7 @@ bool loads_into_memory(const DatasetOptions& options) {
   const SetFormat& format = format_of(set);
   if (options.in_memory || !format.may_stay_on_disk) return true;
   if (format.has_pictures) return false;
-  return !format.outline(set, find_set_files(set, format.files(set), {options.directory}), options).on_disk;
+  return !format.outline(set, format.find(set, {options.directory}), options).on_disk;
 }
 
 TrainTestData load_dataset(const DatasetOptions& options) {

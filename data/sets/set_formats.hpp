@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,7 +72,7 @@ SetOutline outline_of(const DatasetOptions& options);
 struct SetFormat {
   std::string_view name;  ///< in data/sets/catalogue.txt
 
-  /// Files that a directory must hold to be taken for a set of this format. Null: it is made in memory.
+  /// Files that a directory must hold to be taken for a set of this format. Null: none, or it is made in memory.
   std::vector<FileNames> (*files)(const SetEntry& set) = nullptr;
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
@@ -79,12 +80,16 @@ struct SetFormat {
   /// Reads the files' headers, for sets of which nothing else is known; null: there are none in this format.
   SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// Without files.
-  TrainTestData (*make)(const DatasetOptions& options) = nullptr;
+  TrainTestData (*make)(const SetEntry& set, const DatasetOptions& options) = nullptr;
 
   bool has_pictures = false;      ///< its samples are decoded, in the form that is asked for
   bool may_stay_on_disk = false;  ///< its samples; otherwise `load` always brings them into memory
 
   bool is_made() const { return make != nullptr; }
+  /// find_set_files() with these.
+  SetFiles find(const SetEntry& set, const std::vector<std::filesystem::path>& places) const {
+    return find_set_files(set, files != nullptr ? files(set) : std::vector<FileNames>(), places);
+  }
 };
 
 /// IDX files, and sets that are made: what programs have that link no library of pictures (trainer/library). Null: it is
@@ -121,7 +126,6 @@ TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const Dat
 
 // Sets in shards, which stay on disk (data/sets/shards.hpp).
 
-std::vector<FileNames> shard_set_files(const SetEntry& set);
 SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 /// Reads index, labels and digests, and no image. @throws DataError, MissingDataError  a file that is not what it must be
 TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
@@ -129,7 +133,6 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
 // Folders of pictures, a folder for each class, as `lockstep convert` reads them. The pictures are decoded when they are
 // needed (data/pictures/picture_store.hpp).
 
-std::vector<FileNames> picture_set_files(const SetEntry& set);
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
@@ -140,7 +143,6 @@ std::string first_picture_read_anew(const DatasetOptions& options);
 
 // WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.
 
-std::vector<FileNames> tar_set_files(const SetEntry& set);
 /// @throws MissingDataError  as find_tar_files; DataError  as find_tar_samples, or a picture that is damaged
 SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
@@ -151,12 +153,9 @@ TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const Dat
 /// that begin with "test" hold the test images.
 std::vector<FileNames> cifar_set_files(const SetEntry& set);
 
-/// One label byte a record. Reads all files at the same time; of several damaged ones the first is named.
+/// One label byte a record; in "cifar-fine" two, coarse and fine, as CIFAR-100 has them: the fine one is taken. Reads
+/// all files at the same time; of several damaged ones the first is named.
 /// @throws DataError
 TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
-
-/// Two label bytes a record, coarse and fine, as CIFAR-100 has them: the fine one is taken.
-/// @throws DataError
-TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 }  // namespace lockstep

@@ -19,7 +19,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,14 +98,11 @@ void take_into_memory(Dataset& set) {
   require_memory(checked_product(samples, size), "the images of " + set.name + " in memory",
                  "leave them on disk: data.in_memory=false");
   AlignedBuffer<std::uint8_t> images(samples * size);
-  std::vector<std::int32_t> indices;
-  for (std::size_t first = 0; first < samples; first += indices.size()) {
-    constexpr std::size_t kAtOnce = 1024;
-    indices.resize(std::min(kAtOnce, samples - first));
-    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
-    const ImageRows rows(set, indices);
-    std::copy_n(rows.data()[0], indices.size() * size, images.data() + first * size);
-  }
+  constexpr std::size_t kAtOnce = 1024;
+  for_each_batch(set.size(), kAtOnce, [&](std::span<const std::int32_t> indices) {
+    const auto first = static_cast<std::size_t>(indices.front());
+    read_samples(set, indices, images.span().subspan(first * size, indices.size() * size));
+  });
   set.images = std::move(images);
   set.store.reset();
 }
@@ -114,7 +110,7 @@ void take_into_memory(Dataset& set) {
 TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
   const auto places = options.directory.empty() ? candidate_places(set, options.root)
                                                 : std::vector<std::filesystem::path>{options.directory};
-  const SetFiles files = find_set_files(set, format.files(set), places);
+  const SetFiles files = format.find(set, places);
   TrainTestData data = format.load(set, files, options);
   data.directory = files.directory.string();
   data.origin = data.directory;
@@ -123,7 +119,7 @@ TrainTestData load_files(const SetEntry& set, const SetFormat& format, const Dat
 }
 
 TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  TrainTestData data = format.make(options);
+  TrainTestData data = format.make(set, options);
   data.origin = "made in memory";
   data.class_names = set.class_names;
   return data;

@@ -96,27 +96,16 @@ void check_sizes(const ShardSizes& sizes, const HeadReader& head) {
   if (sizes.shard_bytes % sizes.block_bytes != 0) head.fail("shard_bytes", "is not a number of whole blocks");
 }
 
-/// A pixel is 255 at most, so its square is at most 255 times itself. No variance is below 0.
-void check_sums(const ShardHalf& half, const ImageShape& shape, const HeadReader& head) {
-  __extension__ using Exact = unsigned __int128;
-  const auto pixels = static_cast<std::uint64_t>(half.samples) * static_cast<std::uint64_t>(shape.height) *
-                      static_cast<std::uint64_t>(shape.width);
-  for (std::size_t c = 0; c < half.values.size(); ++c) {
-    const Exact values = half.values[c], squares = half.squares[c];
-    if (values > Exact{255} * pixels || squares > 255 * values || values * values > squares * pixels)
-      head.fail("squares", "and values are not sums of such pixels");
-  }
-}
-
 ShardHalf read_half(const HeadReader& head, const ShardIndex& index) {
   ShardHalf half{.samples = head.number("samples", 1, kMostSamples),
                  .label_count = index.has_label_sets ? head.number("label_count", 0, kMostLabels) : 0,
                  .labels = head.digest("labels_sha256"),
                  .blocks = head.digest("blocks_sha256")};
   if (!index.is_fp32) {
-    half.values = head.sums("values", index.shape.channels);
-    half.squares = head.sums("squares", index.shape.channels);
-    check_sums(half, index.shape, head);
+    half.sums = {.values = head.sums("values", index.shape.channels),
+                 .squares = head.sums("squares", index.shape.channels)};
+    if (!are_possible(half.sums, checked_product(half.samples, index.shape.height, index.shape.width)))
+      head.fail("squares", "and values are not sums of such pixels");
   }
   if (index.bytes_of(half) / index.sizes.shard_bytes >= kMostShards)
     head.fail("samples", fmt::format("is so many that there are more than {} files", kMostShards));
@@ -160,7 +149,7 @@ nlohmann::ordered_json json_of(const ShardHalf& half, bool has_label_sets) {
   nlohmann::ordered_json json = {{"samples", half.samples}};
   if (has_label_sets) json["label_count"] = half.label_count;
   json.update({{"labels_sha256", hex(half.labels)}, {"blocks_sha256", hex(half.blocks)}});
-  if (!half.values.empty()) json.update({{"values", half.values}, {"squares", half.squares}});
+  if (!half.sums.values.empty()) json.update({{"values", half.sums.values}, {"squares", half.sums.squares}});
   return json;
 }
 

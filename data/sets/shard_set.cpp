@@ -35,8 +35,7 @@ ShardIndex read_index(const fs::path& path, const SetEntry& set) {
   FileSource source(path);
   std::vector<std::uint8_t> text(std::min(source.remaining_at_most(), kMostShardIndexBytes + 1));
   text.resize(source.read(text));
-  ShardIndex index =
-      parse_shard_index({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
+  ShardIndex index = parse_shard_index(as_text(text), path.string());
   if (index.is_fp32 == set.is_fp32) return index;
   throw DataError(
       index.is_fp32
@@ -171,7 +170,7 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
       .file_bytes = index.sizes.shard_bytes,
       .blocks = read_numbers<Sha256Digest>(directory / shard_blocks_file(name),
                                            parts_of(index.sizes.block_bytes), half.blocks),
-      .sums = {.values = half.values, .squares = half.squares}};
+      .sums = half.sums};
   for (std::uint64_t i = 0; i < parts_of(index.sizes.shard_bytes); ++i)
     contents.files.push_back(directory / shard_file(name, i));
   Dataset set;
@@ -191,10 +190,6 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
 }
 
 }  // namespace
-
-std::vector<FileNames> shard_set_files(const SetEntry& /*set*/) {
-  return {{kShardIndexFile}};
-}
 
 SetOutline outline_of_shard_set(const SetEntry& set, const SetFiles& files,
                                 const DatasetOptions& /*options*/) {

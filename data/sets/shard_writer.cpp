@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -51,42 +51,42 @@ class ShardWriter::HashedFile {
   Sha256 hash_;
 };
 
+namespace {
+
+/// With a sum of 0 for each channel of images.
+ShardHalf empty_half(const ShardIndex& index) {
+  return {.sums = no_pixels(index.is_fp32 ? 0 : std::max(0, index.shape.channels))};
+}
+
+}  // namespace
+
 class ShardWriter::Half {
  public:
+  /// @param index  of the set; must outlive this
   Half(Env& env, SetDirectory& directory, std::string name, const ShardIndex& index)
       : env_(env),
         directory_(directory),
         name_(std::move(name)),
-        sample_bytes_(index.sample_bytes()),
-        sizes_(index.sizes),
-        has_label_sets_(index.has_label_sets),
+        index_(index),
         labels_(env, directory.add(shard_labels_file(name_))),
         blocks_(env, directory.add(shard_blocks_file(name_))),
         found_(empty_half(index)) {
-    block_.reserve(sizes_.block_bytes);
-  }
-
-  /// With a sum of 0 for each channel of images.
-  static ShardHalf empty_half(const ShardIndex& index) {
-    ShardHalf half;
-    half.values.resize(index.is_fp32 ? 0 : static_cast<std::size_t>(std::max(0, index.shape.channels)));
-    half.squares = half.values;
-    return half;
+    block_.reserve(index.sizes.block_bytes);
   }
 
   void add(std::span<const std::uint8_t> sample, std::span<const std::uint32_t> labels,
            const std::filesystem::path& original) {
-    LOCKSTEP_CHECK(sample.size() == sample_bytes_ && (has_label_sets_ || labels.size() == 1));
+    LOCKSTEP_CHECK(sample.size() == index_.sample_bytes() && (index_.has_label_sets || labels.size() == 1));
     add_name(original);
-    if (!found_.values.empty()) add_sums(sample);
-    if (has_label_sets_) write_label(static_cast<std::uint32_t>(labels.size()));
+    if (!index_.is_fp32) add_pixels(sample, sample.size() / found_.sums.values.size(), found_.sums);
+    if (index_.has_label_sets) write_label(static_cast<std::uint32_t>(labels.size()));
     for (const std::uint32_t label : labels) write_label(label);
-    if (has_label_sets_) found_.label_count += std::ssize(labels);
+    if (index_.has_label_sets) found_.label_count += std::ssize(labels);
     for (auto rest = std::as_bytes(sample); !rest.empty();) {
-      const std::size_t count = std::min(rest.size(), sizes_.block_bytes - block_.size());
+      const std::size_t count = std::min(rest.size(), index_.sizes.block_bytes - block_.size());
       block_.insert(block_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
       rest = rest.subspan(count);
-      if (block_.size() == sizes_.block_bytes) write_block();
+      if (block_.size() == index_.sizes.block_bytes) write_block();
     }
     ++found_.samples;
   }
@@ -105,10 +105,8 @@ class ShardWriter::Half {
 
  private:
   void write_label(std::uint32_t number) {
-    std::array<std::byte, sizeof number> little_endian;
-    for (std::size_t i = 0; i < sizeof number; ++i)
-      little_endian[i] = static_cast<std::byte>(number >> (8 * i));
-    labels_.write(little_endian);
+    static_assert(std::endian::native == std::endian::little);
+    labels_.write(std::as_bytes(std::span(&number, 1)));
   }
 
   void add_name(const std::filesystem::path& original) {
@@ -121,22 +119,13 @@ class ShardWriter::Half {
     }
   }
 
-  void add_sums(std::span<const std::uint8_t> image) {
-    const std::size_t plane = image.size() / found_.values.size();
-    for (std::size_t c = 0; c < found_.values.size(); ++c)
-      for (const std::uint8_t pixel : image.subspan(c * plane, plane)) {
-        found_.values[c] += pixel;
-        found_.squares[c] += std::uint64_t{pixel} * pixel;
-      }
-  }
-
   void write_block() {
     if (shard_ == nullptr) shard_ = env_.create(directory_.add(shard_file(name_, shards_++)));
     shard_->write(block_);
     in_shard_ += block_.size();
     blocks_.write(sha256(block_));
     block_.clear();
-    if (in_shard_ == sizes_.shard_bytes) end_shard();
+    if (in_shard_ == index_.sizes.shard_bytes) end_shard();
   }
 
   void end_shard() {
@@ -150,9 +139,7 @@ class ShardWriter::Half {
   Env& env_;
   SetDirectory& directory_;
   std::string name_;
-  std::uint64_t sample_bytes_;
-  ShardSizes sizes_;
-  bool has_label_sets_;
+  const ShardIndex& index_;
   HashedFile labels_, blocks_;
   std::unique_ptr<HashedFile> names_;
   std::unique_ptr<WritableFile> shard_;
@@ -173,7 +160,7 @@ ShardWriter::ShardWriter(Env& env, const std::string& directory, const ImageShap
   index_.sizes = options.sizes;
   ShardIndex tried = index_;  // an index that cannot be read is refused before anything is written
   for (ShardHalf* half : {&tried.train, &tried.test}) {
-    *half = Half::empty_half(index_);
+    *half = empty_half(index_);
     half->samples = 1;
   }
   parse_shard_index(to_text(tried), directory);
@@ -216,13 +203,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void require_convertible(const DatasetOptions& options, const TrainTestData& data) {
-  const auto refuse = [&](const char* cause) {
-    throw UsageError(fmt::format("{}: {}; train on it as it is", options.set, cause));
-  };
-  if (!data.train.has_images()) refuse("has features, and shards hold images");
-}
-
 void add_half(const Dataset& half, SetHalf to, const SampleNames& names, ShardWriter& writer) {
   for (std::int32_t i = 0; i < half.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -264,7 +244,8 @@ std::optional<DatasetOptions> find_whole_set(const std::string& name_or_director
 ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::string& directory,
                            ShardWriter::Options options) {
   TrainTestData data = load_whole(set);
-  require_convertible(set, data);
+  if (!data.train.has_images())
+    throw UsageError(fmt::format("{}: has features, and shards hold images; train on it as it is", set.set));
   options.has_label_sets = data.train.has_label_sets();
   options.fit = data.fit;
   ShardWriter writer(env, directory, data.train.shape, data.class_names, options);

@@ -38,15 +38,13 @@ inline constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{32} << 20;
 struct ShardSizes {
   std::uint64_t block_bytes = std::uint64_t{256} << 10;  ///< that have a SHA-256; a power of two from 512 on
   std::uint64_t shard_bytes = std::uint64_t{1} << 30;    ///< in each file but the last: whole blocks
-  friend bool operator==(const ShardSizes&, const ShardSizes&) = default;
 };
 
 struct ShardHalf {
   std::int64_t samples = 0;
   std::int64_t label_count = 0;     ///< over all samples, where they have any number of labels
   Sha256Digest labels{}, blocks{};  ///< digests of those two files
-  std::vector<std::uint64_t> values = {},
-                             squares = {};  ///< [channel] sums over all pixels; of fp32 features empty
+  PixelSums sums = {};              ///< over all pixels; of fp32 features empty
 };
 
 /// Contents of shards.index.

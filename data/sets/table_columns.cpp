@@ -13,16 +13,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 namespace lockstep {
 
 std::size_t TableColumns::numbers() const {
-  return std::accumulate(all.begin(), all.end(), std::size_t{0},
-                         [](std::size_t sum, const TableColumn& column) {
-                           return sum + (column.is_one_hot ? column.values.size() : 1);
-                         });
+  std::size_t sum = 0;
+  for (const TableColumn& column : all) sum += column.numbers();
+  return sum;
 }
 
 std::vector<std::string> names_of_numbers(const TableColumns& columns) {
@@ -48,10 +46,6 @@ std::string to_text(const TableColumns& columns) {
 
 namespace {
 
-bool is_printable(const std::string& text) {
-  return printable_line(text) == text;
-}
-
 bool may_be_values(const std::vector<std::string>& values) {
   return !values.empty() && values.size() <= TableColumn::kMostValues &&
          std::ranges::is_sorted(values, std::less_equal()) &&
@@ -63,7 +57,7 @@ bool may_be_values(const std::vector<std::string>& values) {
 std::optional<TableColumn> read_column(const nlohmann::json& json) {
   if (!json.is_object() || !json.value("name", nlohmann::json()).is_string()) return std::nullopt;
   TableColumn column{.name = json["name"].get<std::string>()};
-  if (!is_printable(column.name)) return std::nullopt;
+  if (printable_line(column.name) != column.name) return std::nullopt;
   if (json.contains("values")) {
     const nlohmann::json& values = json["values"];
     column.is_one_hot = true;
@@ -84,20 +78,19 @@ std::optional<TableColumn> read_column(const nlohmann::json& json) {
 TableColumns parse_table_columns(std::string_view text, const std::string& file) {
   const auto json = parse_json_or_discard(text);
   TableColumns columns;
-  bool is_good = json.is_array() && !json.empty();
-  if (is_good)
+  if (json.is_array())
     for (const nlohmann::json& entry : json)
       if (auto column = read_column(entry)) columns.all.push_back(*std::move(column));
-  is_good = is_good && columns.all.size() == json.size() &&
-            std::ranges::all_of(columns.all, [&](const TableColumn& column) {
-              return column.name.empty() != columns.have_names();
-            });
-  if (!is_good)
-    throw DataError(
-        fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
-                    "convert the table again",
-                    file));
-  return columns;
+  const auto is_like_first = [&](const TableColumn& column) {
+    return column.name.empty() != columns.have_names();
+  };
+  if (!columns.all.empty() && columns.all.size() == json.size() &&
+      std::ranges::all_of(columns.all, is_like_first))
+    return columns;
+  throw DataError(
+      fmt::format("{}: its columns are not a list of names, values and numbers for empty cells; "
+                  "convert the table again",
+                  file));
 }
 
 }  // namespace lockstep

@@ -21,6 +21,9 @@ struct TableColumn {
   bool is_one_hot = false;
   std::vector<std::string> values = {};  ///< in a one-hot column, sorted: the set has a column for each
   std::optional<float> filler = {};      ///< put in for an empty cell, in each of its columns
+
+  /// Numbers of a sample that its cell becomes.
+  std::size_t numbers() const { return is_one_hot ? values.size() : 1; }
   friend bool operator==(const TableColumn&, const TableColumn&) = default;
 };
 

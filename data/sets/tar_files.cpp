@@ -4,11 +4,11 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/tar_samples.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -38,68 +38,36 @@ std::optional<SetHalf> half_by_name(std::string_view name, const fs::path& path)
   return found;
 }
 
-/// The entries of a directory, sorted.
-std::vector<fs::path> sorted_entries(const fs::path& directory) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
-    entries.push_back(it->path());
-  if (error)
-    throw IoError(
-        fmt::format("{}: cannot be read: {}; check its permissions", directory.string(), error.message()));
-  std::ranges::sort(entries);
-  return entries;
-}
-
 /// Takes archives, and notes files that are compressed ones.
-class ArchiveFinder {
- public:
-  void look_into(const fs::path& directory, std::optional<SetHalf> half_of_folder) {
-    for (const fs::path& path : sorted_entries(directory)) {
-      const std::string name = in_small_letters(path.filename().string());
-      std::error_code ignored;
-      if (name.starts_with('.')) continue;  // macOS puts some beside archives
-      if (fs::is_directory(path, ignored)) {
-        const auto half = half_of_folder ? std::nullopt : half_called(name);
-        if (half) look_into(path, half);
-      } else if (name.ends_with(kArchive)) {
-        add(path, half_of_folder ? half_of_folder : half_by_name(name, path));
-      } else if (name.ends_with(".tgz") || name.find(".tar.") != name.npos) {
-        found_.compressed.push_back(path);
-      }
+void look_into(const fs::path& directory, std::optional<SetHalf> half_of_folder, TarFiles& found) {
+  for (const fs::path& path : entries_of(directory)) {
+    const std::string name = in_small_letters(path.filename().string());
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) {
+      const auto half = half_of_folder ? std::nullopt : half_called(name);
+      if (half) look_into(path, half, found);
+    } else if (name.ends_with(kArchive)) {
+      const auto half = half_of_folder ? half_of_folder : half_by_name(name, path);
+      (half ? select_half(found, *half) : found.others).push_back(path);
+    } else if (name.ends_with(".tgz") || name.find(".tar.") != name.npos) {
+      found.compressed.push_back(path);
     }
   }
-
-  TarFiles take(const fs::path& directory) {
-    if (is_found_) return std::move(found_);
-    if (!found_.compressed.empty())
-      throw DataError(fmt::format(
-          "{}: is compressed, and archives are read where they lie; unpack it to a .tar, as gunzip does",
-          found_.compressed.front().string()));
-    throw MissingDataError(fmt::format(
-        "{}: holds no archives (*.tar); name the directory of WebDataset's tars", directory.string()));
-  }
-
- private:
-  void add(const fs::path& path, std::optional<SetHalf> half) {
-    is_found_ = true;
-    if (!half) return found_.others.push_back(path);
-    (half == SetHalf::kTrain  ? found_.train
-     : half == SetHalf::kTest ? found_.test
-                              : found_.validation)
-        .push_back(path);
-  }
-
-  TarFiles found_;
-  bool is_found_ = false;
-};
+}
 
 }  // namespace
 
 TarFiles find_tar_files(const fs::path& directory) {
-  ArchiveFinder finder;
-  finder.look_into(directory, std::nullopt);
-  return finder.take(directory);
+  TarFiles found;
+  look_into(directory, std::nullopt, found);
+  for (const auto* archives : {&found.train, &found.test, &found.validation, &found.others})
+    if (!archives->empty()) return found;
+  if (!found.compressed.empty())
+    throw DataError(fmt::format(
+        "{}: is compressed, and archives are read where they lie; unpack it to a .tar, as gunzip does",
+        found.compressed.front().string()));
+  throw MissingDataError(fmt::format("{}: holds no archives (*.tar); name the directory of WebDataset's tars",
+                                     directory.string()));
 }
 
 }  // namespace lockstep

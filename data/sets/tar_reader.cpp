@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <numeric>
 #include <utility>
 
@@ -47,12 +48,9 @@ std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   std::string_view digits = text_of(field);
   digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
   digits = digits.substr(0, digits.find(' '));
-  if (digits.empty() || digits.size() > 20) return std::nullopt;
-  for (const char digit : digits) {
-    if (digit < '0' || digit > '7') return std::nullopt;
-    number = number * 8 + static_cast<std::uint64_t>(digit - '0');
-  }
-  return number < kMostNumber ? std::optional(number) : std::nullopt;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 8);
+  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
+  return is_number && number < kMostNumber ? std::optional(number) : std::nullopt;
 }
 
 /// The sum of all bytes, with its field as if that were spaces.
@@ -73,20 +71,10 @@ std::string short_name(const Block& block) {
 
 /// Names an entry that is no file; null: it is unknown.
 const char* kind_of_tar_entry(char type) {
-  switch (type) {
-    case '1':
-      return "a hard link";
-    case '2':
-      return "a symbolic link";
-    case '3':
-    case '4':
-    case '6':
-      return "a device or FIFO";
-    case 'S':
-      return "a sparse file";
-    default:
-      return nullptr;
-  }
+  if (type == '1') return "a hard link";
+  if (type == '2') return "a symbolic link";
+  if (type == 'S') return "a sparse file";
+  return type == '3' || type == '4' || type == '6' ? "a device or FIFO" : nullptr;
 }
 
 }  // namespace

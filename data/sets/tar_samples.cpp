@@ -30,8 +30,7 @@ TarName divided(const std::string& name) {
 /// Puts the entries of an archive together.
 class TarGrouping {
  public:
-  TarGrouping(const TarReader::ReadAt& read, const TarReader& reader, const std::string& label)
-      : read_(read), reader_(reader), key_of_label_(label) {}
+  TarGrouping(const TarReader& reader, const std::string& label) : reader_(reader), key_of_label_(label) {}
 
   void add(TarEntry entry) {
     const TarName name = divided(entry.name);
@@ -103,8 +102,7 @@ class TarGrouping {
   std::string read_label(const TarEntry& entry) const {
     const bool is_cls = key_of_label_ == kLabelInCls;
     const std::uint64_t most = is_cls ? kMostBytesOfCls : kMostBytesOfJson;
-    std::string text(std::min(entry.bytes, most), '\0');
-    text.resize(read_(entry.offset, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()}));
+    const std::string text = reader_.read_text(entry.offset, std::min(entry.bytes, most));
     const auto label = is_cls ? label_of_cls(text) : label_of_json(text, key_of_label_);
     if (label && entry.bytes <= most) return *label;
     reader_.fail(entry.offset,
@@ -116,7 +114,6 @@ class TarGrouping {
                                    entry.name, quoted_text(key_of_label_), kMostShardClasses - 1));
   }
 
-  const TarReader::ReadAt& read_;
   const TarReader& reader_;
   std::vector<TarSample> samples_;
   std::string key_of_sample_;
@@ -128,18 +125,10 @@ class TarGrouping {
 
 }  // namespace
 
-std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint64_t bytes,
-                                        const std::string& archive, const std::string& label) {
-  TarReader reader(read, bytes, archive);
-  TarGrouping samples(read, reader, label);
-  while (auto entry = reader.next()) samples.add(*std::move(entry));
+std::vector<TarSample> find_tar_samples(TarReader archive, const std::string& label) {
+  TarGrouping samples(archive, label);
+  while (auto entry = archive.next()) samples.add(*std::move(entry));
   return samples.take();
-}
-
-std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label) {
-  return find_tar_samples(
-      [&](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
-      archive.size(), archive.name(), label);
 }
 
 }  // namespace lockstep

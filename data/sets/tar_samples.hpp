@@ -37,11 +37,18 @@ class TarReader {
   /// @param name   for messages
   TarReader(ReadAt read, std::uint64_t bytes, std::string name)
       : read_(std::move(read)), bytes_(bytes), name_(std::move(name)) {}
+  /// Borrows the archive.
+  explicit TarReader(const StoredFile& archive)
+      : TarReader(
+            [&archive](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
+            archive.size(), archive.name()) {}
 
   /// The next file, directories left out; nothing: the mark at the end was reached.
   /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as
   /// none is, links, devices; IoError
   std::optional<TarEntry> next();
+  /// @throws DataError  the archive ends before; IoError
+  std::string read_text(std::uint64_t offset, std::uint64_t bytes) const;
   [[noreturn]] void fail(std::uint64_t offset, const std::string& cause) const;
 
  private:
@@ -52,7 +59,6 @@ class TarReader {
   };
 
   void read(std::uint64_t offset, std::span<std::uint8_t> to) const;
-  std::string read_text(std::uint64_t offset, std::uint64_t bytes) const;
   void take_pax(std::uint64_t offset, std::string_view text, Extended& of_next) const;
   void skip(std::uint64_t bytes);
 
@@ -116,10 +122,7 @@ struct TarSample {
 /// @param label  kLabelInCls, or a key
 /// @throws DataError  as TarReader; a sample that lacks one of the two, or has it twice, or comes twice; a label that
 ///                    is none; a picture and a label with a dot in what people mean as their name
-std::vector<TarSample> find_tar_samples(const TarReader::ReadAt& read, std::uint64_t bytes,
-                                        const std::string& archive, const std::string& label);
-
-std::vector<TarSample> find_tar_samples(const StoredFile& archive, const std::string& label);
+std::vector<TarSample> find_tar_samples(TarReader archive, const std::string& label);
 
 // The archives of a directory. They are *.tar in it, and in its folders that are called after a half, in letters of
 // any case.

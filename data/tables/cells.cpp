@@ -71,7 +71,7 @@ void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& 
   const TableColumn& column = columns_.all[i];
   row.lacks_cells = row.lacks_cells || !column.filler;
   if (!column.filler && missing_ == MissingCells::kRefused) complain(i, cell, "is missing", row);
-  row.features.insert(row.features.end(), column.is_one_hot ? column.values.size() : 1,
+  row.features.insert(row.features.end(), column.numbers(),
                       column.filler.value_or(std::numeric_limits<float>::quiet_NaN()));
 }
 
@@ -116,79 +116,65 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
 
 namespace {
 
-/// The second reading of three, where empty cells are filled: what with.
-class FillerMeter {
- public:
-  FillerMeter(const TableOptions& options, TableColumns columns)
-      : options_(options), columns_(std::move(columns)), of_(columns_.all.size()) {}
-
-  /// @param halves  halves of the rows that can be used: numbers of the training half alone count
-  TableColumns measure(const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
-    if (options_.missing == MissingCells::kMedian)
-      require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), of_.size(), sizeof(float)),
-                     "the medians of " + options_.from, "take --missing mean, which needs none");
-    const auto table = open_table(options_);
-    auto half = halves.begin();
-    for (TableRow row; table->next(row);) {
-      if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
-      if (half == halves.end()) break;  // another file by now, as the last reading says
-      take(row.features, *half++ == SetHalf::kTrain);
-    }
-    for (std::size_t c = 0; c < of_.size(); ++c) {
-      columns_.all[c].filler = filler_of(c);
-      filled.push_back(of_[c].empty);
-    }
-    return std::move(columns_);
-  }
-
- private:
-  struct Column {
-    std::int64_t empty = 0, numbers = 0;  ///< cells of all rows; and of the training half
-    double sum = 0;
-    std::vector<float> values = {};  ///< for a median
-  };
-
-  void take(std::span<const float> features, bool is_trained_on) {
-    for (std::size_t c = 0, next = 0; c < of_.size(); ++c) {
-      const TableColumn& column = columns_.all[c];
-      const float value = features[next];
-      next += column.is_one_hot ? column.values.size() : 1;
-      if (std::isnan(value)) ++of_[c].empty;
-      if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
-      ++of_[c].numbers;
-      of_[c].sum += value;
-      if (options_.missing == MissingCells::kMedian) of_[c].values.push_back(value);
-    }
-  }
-
-  /// An empty cell has none of a one-hot column's values.
-  float filler_of(std::size_t c) {
-    Column& found = of_[c];
-    if (columns_.all[c].is_one_hot) return 0;
-    if (found.numbers == 0)
-      throw DataError(
-          fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
-                      "nothing to fill others with; leave it out with --drop",
-                      options_.from, columns_.all[c].name));
-    if (options_.missing == MissingCells::kMean)
-      return static_cast<float>(found.sum / static_cast<double>(found.numbers));
-    const auto middle = found.values.begin() + std::ssize(found.values) / 2;
-    std::ranges::nth_element(found.values, middle);
-    const double upper = *middle;
-    if (found.values.size() % 2 == 1) return *middle;
-    return static_cast<float>((upper + *std::max_element(found.values.begin(), middle)) / 2);
-  }
-
-  TableOptions options_;
-  TableColumns columns_;
-  std::vector<Column> of_;
+/// Cells of a column.
+struct ColumnCells {
+  std::int64_t empty = 0, numbers = 0;  ///< in all rows; and in the training half
+  double sum = 0;
+  std::vector<float> values = {};  ///< for a median
 };
+
+void count_cells(const TableColumns& columns, std::span<const float> features, bool is_trained_on,
+                 bool keeps_values, std::vector<ColumnCells>& cells) {
+  for (std::size_t c = 0, next = 0; c < cells.size(); ++c) {
+    const TableColumn& column = columns.all[c];
+    const float value = features[next];
+    next += column.numbers();
+    if (std::isnan(value)) ++cells[c].empty;
+    if (std::isnan(value) || !is_trained_on || column.is_one_hot) continue;
+    ++cells[c].numbers;
+    cells[c].sum += value;
+    if (keeps_values) cells[c].values.push_back(value);
+  }
+}
+
+/// An empty cell has none of a one-hot column's values.
+float filler_of(const TableColumn& column, ColumnCells& cells, const TableOptions& options) {
+  if (column.is_one_hot) return 0;
+  if (cells.numbers == 0)
+    throw DataError(
+        fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
+                    "nothing to fill others with; leave it out with --drop",
+                    options.from, column.name));
+  if (options.missing == MissingCells::kMean)
+    return static_cast<float>(cells.sum / static_cast<double>(cells.numbers));
+  const auto middle = cells.values.begin() + std::ssize(cells.values) / 2;
+  std::ranges::nth_element(cells.values, middle);
+  const double upper = *middle;
+  if (cells.values.size() % 2 == 1) return *middle;
+  return static_cast<float>((upper + *std::max_element(cells.values.begin(), middle)) / 2);
+}
 
 }  // namespace
 
 TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
                              const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
-  return FillerMeter(options, std::move(columns)).measure(halves, filled);
+  const bool wants_medians = options.missing == MissingCells::kMedian;
+  std::vector<ColumnCells> cells(columns.all.size());
+  if (wants_medians)
+    require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), cells.size(), sizeof(float)),
+                   "the medians of " + options.from, "take --missing mean, which needs none");
+  const auto table = open_table(options);
+  auto half = halves.begin();
+  for (TableRow row; table->next(row);) {
+    if (!row.trouble.empty() || trouble_with_class_name(row.label) != nullptr) continue;
+    if (half == halves.end()) break;  // another file by now, as the last reading says
+    count_cells(columns, row.features, *half++ == SetHalf::kTrain, wants_medians, cells);
+  }
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    columns.all[c].filler = filler_of(columns.all[c], cells[c], options);
+    filled.push_back(cells[c].empty);
+  }
+  return columns;
 }
 
 }  // namespace lockstep

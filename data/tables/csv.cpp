@@ -17,10 +17,6 @@ namespace lockstep {
 
 // CsvReader.
 
-namespace {
-constexpr std::array<std::uint8_t, 3> kMark = {0xEF, 0xBB, 0xBF};
-}  // namespace
-
 int CsvReader::peek() {
   if (at_ == filled_) {
     constexpr std::size_t kPiece = std::size_t{256} << 10;
@@ -46,12 +42,13 @@ void CsvReader::fail(const char* cause) const {
                               first_line_, cause));
 }
 
-void CsvReader::begin_field() {
+std::string& CsvReader::begin_field() {
   if (count_ == kMostColumns)
     throw DataError(fmt::format("{}: line {}: more than {} columns; is the separator another one?",
                                 source_.name(), first_line_, kMostColumns));
   if (count_ == fields_.size()) fields_.emplace_back();
-  fields_[count_++].clear();
+  fields_[count_].clear();
+  return fields_[count_++];
 }
 
 /// Reads what follows the opening quote. @returns the character after the field
@@ -70,14 +67,10 @@ int CsvReader::read_quoted(std::string& field) {
   }
 }
 
-int CsvReader::read_plain(int c, std::string& field) {
-  for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
-  return c;
-}
-
 bool CsvReader::next() {
-  if (!std::exchange(is_begun_, true) && peek() >= 0 && filled_ >= kMark.size() &&
-      std::equal(kMark.begin(), kMark.end(), buffer_.begin()))
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (!std::exchange(is_begun_, true) && peek() >= 0 &&
+      as_text(std::span(buffer_).first(filled_)).starts_with(kMark))
     at_ = kMark.size();
   for (;;) {
     first_line_ = line_;
@@ -86,14 +79,13 @@ bool CsvReader::next() {
     if (peek() < 0) return false;
     bool is_quoted = false;
     for (int c = separator_; c == separator_;) {
-      begin_field();
-      std::string& field = fields_[count_ - 1];
+      std::string& field = begin_field();
       c = get();
       if (c == '"') {
         is_quoted = true;
         c = read_quoted(field);
       }
-      c = read_plain(c, field);
+      for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
       if (c == '\r' && peek() == '\n') get();
     }
     if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;

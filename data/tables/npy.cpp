@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Headers and elements of numpy's arrays, and tables of them.
 #include "common/buffers.hpp"
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -115,17 +116,15 @@ void read_element_type(std::string_view descr, const ByteSource& source, NpyHead
                     "bits, bool and text, little-endian: array.astype(\"<f4\")",
                     printable_line(descr)));
   };
-  if (descr.size() < 3) fail();
-  std::size_t item = 0;
-  const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), item);
-  if (error != std::errc() || end != descr.data() + descr.size()) fail();
+  const auto number = parse_whole<std::size_t>(descr.substr(std::min<std::size_t>(2, descr.size())));
+  if (!number) fail();
+  const std::size_t item = *number;
   header.kind = descr[1];
-  const bool is_text = header.kind == 'S' || header.kind == 'U';
   header.item = header.kind == 'U' ? 4 * std::min(item, kLongestText) : item;
   const bool is_number =
       (header.kind == 'f' && (item == 4 || item == 8)) || (header.kind == 'b' && item == 1) ||
       ((header.kind == 'i' || header.kind == 'u') && std::has_single_bit(item) && item <= 8);
-  if (!(is_number || (is_text && item >= 1 && item <= kLongestText))) fail();
+  if (!(is_number || (header.is_text() && item >= 1 && item <= kLongestText))) fail();
   if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=') && header.item > 1) fail();
 }
 
@@ -142,26 +141,20 @@ void check_dims(const NpyHeader& header, const ByteSource& source) {
                                source.remaining_at_most()));
 }
 
-}  // namespace
-
-std::uint64_t NpyHeader::row_elements() const {
-  std::uint64_t product = 1;
-  for (std::size_t i = 1; i < dims.size(); ++i) product = checked_product(product, dims[i]);
-  return product;
-}
-
+/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
+/// many bytes as the source has are promised.
+/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes
+///                    that the file cannot hold
 NpyHeader read_npy_header(ByteSource& source) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   const auto head = read_exactly(source, 8);
-  if (!std::equal(kMagic.begin(), kMagic.end(), reinterpret_cast<const char*>(head.data())) || head[6] < 1 ||
-      head[6] > 3)
+  if (!as_text(head).starts_with(kMagic) || head[6] < 1 || head[6] > 3)
     refuse(source, "is not a NumPy array");
-  std::uint64_t length = 0;
   const auto size = read_exactly(source, head[6] == 1 ? 2 : 4);
-  for (std::size_t i = 0; i < size.size(); ++i) length |= std::uint64_t{size[i]} << (8 * i);
+  const std::uint64_t length = little_endian(size, 0, size.size());
   if (length > kMostNpyHeaderBytes) refuse(source, fmt::format("a header of {} bytes", length));
   const auto text = read_exactly(source, length);
-  HeaderText dictionary({reinterpret_cast<const char*>(text.data()), text.size()}, source);
+  HeaderText dictionary(as_text(text), source);
   NpyHeader header;
   bool has_type = false;
   dictionary.expect('{');
@@ -186,9 +179,7 @@ NpyHeader read_npy_header(ByteSource& source) {
   return header;
 }
 
-// Rows.
-
-namespace {
+// Elements.
 
 template <typename T>
 T element_at(const std::uint8_t* bytes) {
@@ -223,18 +214,10 @@ Result with_element(const NpyHeader& header, const std::uint8_t* bytes, const Ta
 void append_utf8(std::string& text, std::uint32_t c) {
   const auto add = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (c < 0x80) return add(c);
-  if (c < 0x800) {
-    add(0xC0 | c >> 6);
-  } else {
-    if (c < 0x10000) {
-      add(0xE0 | c >> 12);
-    } else {
-      add(0xF0 | (c >> 18 & 7));
-      add(0x80 | (c >> 12 & 0x3F));
-    }
-    add(0x80 | (c >> 6 & 0x3F));
-  }
-  add(0x80 | (c & 0x3F));
+  // Bytes after the first, in which a bit stands for each.
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  add(0xFF80U >> more | (c >> 6 * more & 0x3FU >> more));
+  for (int i = more; i-- > 0;) add(0x80 | (c >> 6 * i & 0x3F));
 }
 
 /// Up to the first NUL.
@@ -252,6 +235,21 @@ std::string text_of(const NpyHeader& header, const std::uint8_t* bytes) {
 }
 
 }  // namespace
+
+std::uint64_t NpyHeader::row_elements() const {
+  std::uint64_t product = 1;
+  for (std::size_t i = 1; i < dims.size(); ++i) product = checked_product(product, dims[i]);
+  return product;
+}
+
+ImageShape NpyHeader::row_shape() const {
+  const auto side = [&](std::size_t i) { return static_cast<int>(dims[i]); };
+  if (dims.size() == 4) return {side(1), side(2), side(3)};
+  if (dims.size() == 3) return {1, side(1), side(2)};
+  return {dims.size() == 2 ? side(1) : 1, 1, 1};
+}
+
+// Rows.
 
 NpyRows::NpyRows(std::unique_ptr<ByteSource> source)
     : source_(std::move(source)), header_(read_npy_header(*source_)), left_(size()) {}
@@ -282,7 +280,7 @@ std::int64_t NpyRows::next(std::span<float> row) {
 bool NpyRows::next_label(std::string& label) {
   const auto bytes = next_bytes();
   label = text_of(header_, bytes.data());
-  if (header_.kind == 'S' || header_.kind == 'U') return !label.empty();
+  if (header_.is_text()) return !label.empty();
   return with_element<bool>(header_, bytes.data(), [&](auto value) {
     constexpr double kMostWhole = 9007199254740992;  // 2^53
     if constexpr (std::is_floating_point_v<decltype(value)>) {
@@ -304,14 +302,8 @@ class ArrayTable final : public Table {
  public:
   ArrayTable(std::unique_ptr<NpyRows> features, std::unique_ptr<NpyRows> labels)
       : features_(std::move(features)), labels_(std::move(labels)) {
-    const NpyHeader& header = features_->header();
-    if (header.kind == 'S' || header.kind == 'U') refuse(features_->source(), "holds text, and no numbers");
-    const std::vector<std::int64_t>& dims = header.dims;
-    const auto side = [&](std::size_t i) { return static_cast<int>(dims[i]); };
-    if (dims.size() == 1) shape_ = {1, 1, 1};
-    if (dims.size() == 2) shape_ = {side(1), 1, 1};
-    if (dims.size() == 3) shape_ = {1, side(1), side(2)};
-    if (dims.size() == 4) shape_ = {side(1), side(2), side(3)};
+    if (features_->header().is_text()) refuse(features_->source(), "holds text, and no numbers");
+    shape_ = features_->header().row_shape();
     left_ = features_->size();
     if (labels_ == nullptr) return;
     if (labels_->header().row_elements() != 1) refuse(labels_->source(), "labels have one dimension");
@@ -326,8 +318,7 @@ class ArrayTable final : public Table {
     row.trouble.clear();
     row.features.resize(static_cast<std::size_t>(shape_.features()));
     if (const std::int64_t bad = features_->next(row.features); bad >= 0)
-      row.trouble = fmt::format("value {} is {}, no number that fp32 has", bad,
-                                row.features[static_cast<std::size_t>(bad)]);
+      row.trouble = fmt::format("value {} is {}, no number that fp32 has", bad, at(row.features, bad));
     if (labels_ != nullptr && !labels_->next_label(row.label) && row.trouble.empty())
       row.trouble = "its label is neither a whole number nor a name";
     return true;

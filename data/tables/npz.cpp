@@ -21,52 +21,42 @@ constexpr std::size_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kRec
 constexpr std::uint64_t kNone32 = 0xFFFFFFFF;
 constexpr int kStored = 0, kDeflated = 8;
 
-/// Little-endian. @param at  with `count` bytes after it
-std::uint64_t number_at(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t count) {
-  std::uint64_t number = 0;
-  for (std::size_t i = 0; i < count; ++i) number |= std::uint64_t{bytes[at + i]} << (8 * i);
-  return number;
-}
-
 /// An entry's bytes as they were before they were packed.
 class EntrySource final : public ByteSource {
  public:
-  EntrySource(std::unique_ptr<ByteSource> packed, std::string name, std::uint64_t packed_bytes,
-              std::uint64_t size, std::uint32_t crc, bool is_deflated)
-      : packed_(std::move(packed)),
-        name_(std::move(name)),
-        packed_left_(packed_bytes),
-        size_(size),
-        crc_(crc),
-        is_deflated_(is_deflated) {
+  EntrySource(const std::filesystem::path& file, std::uint64_t begin, std::string name,
+              const NpzArchive::Entry& entry)
+      : packed_(file, begin), name_(std::move(name)), entry_(entry), packed_left_(entry.packed) {
     constexpr int kRaw = -15;  // the largest window, no header
-    if (is_deflated_ && inflateInit2(&stream_, kRaw) != Z_OK) throw std::bad_alloc();
+    if (is_deflated() && inflateInit2(&stream_, kRaw) != Z_OK) throw std::bad_alloc();
   }
   ~EntrySource() override {
-    if (is_deflated_) inflateEnd(&stream_);
+    if (is_deflated()) inflateEnd(&stream_);
   }
 
   std::size_t read(std::span<std::uint8_t> out) override {
-    out = out.first(std::min<std::uint64_t>(out.size(), size_ - offset_));
-    const std::size_t count = is_deflated_ ? inflate_into(out) : read_packed(out);
+    out = out.first(std::min<std::uint64_t>(out.size(), entry_.size - offset_));
+    const std::size_t count = is_deflated() ? inflate_into(out) : read_packed(out);
     found_crc_ = static_cast<std::uint32_t>(crc32_z(found_crc_, out.data(), count));
     offset_ += count;
     if (count < out.size()) fail("ends too early");
-    if (count > 0 && offset_ == size_ && found_crc_ != crc_) fail("its CRC is not that of the archive");
+    if (count > 0 && offset_ == entry_.size && found_crc_ != entry_.crc)
+      fail("its CRC is not that of the archive");
     return count;
   }
-  std::uint64_t remaining_at_most() const override { return size_ - offset_; }
+  std::uint64_t remaining_at_most() const override { return entry_.size - offset_; }
   std::uint64_t offset() const override { return offset_; }
   const char* offset_unit() const override { return " of the uncompressed data"; }
   const std::string& name() const override { return name_; }
 
  private:
+  bool is_deflated() const { return entry_.method == kDeflated; }
   [[noreturn]] void fail(const char* cause) const {
     throw DataError(
         fmt::format("{}: damaged at byte {}: {}; save it again, or copy it again", name_, offset_, cause));
   }
   std::size_t read_packed(std::span<std::uint8_t> out) {
-    const std::size_t count = packed_->read(out.first(std::min<std::uint64_t>(out.size(), packed_left_)));
+    const std::size_t count = packed_.read(out.first(std::min<std::uint64_t>(out.size(), packed_left_)));
     packed_left_ -= count;
     return count;
   }
@@ -90,73 +80,60 @@ class EntrySource final : public ByteSource {
     return done;
   }
 
-  std::unique_ptr<ByteSource> packed_;
+  FileSource packed_;
   std::string name_;
-  std::uint64_t packed_left_, size_, offset_ = 0;
-  std::uint32_t crc_, found_crc_ = 0;
-  bool is_deflated_;
+  NpzArchive::Entry entry_;
+  std::uint64_t packed_left_, offset_ = 0;
+  std::uint32_t found_crc_ = 0;
   std::vector<std::uint8_t> input_;
   z_stream stream_{};
 };
 
 }  // namespace
 
-NpzArchive::NpzArchive(const std::filesystem::path& file)
-    : open_at_([file](std::uint64_t offset) { return std::make_unique<FileSource>(file, offset); }),
-      name_(file.string()) {
-  read_directory(open_at_(0)->remaining_at_most());
-}
-
-NpzArchive::NpzArchive(std::span<const std::uint8_t> bytes, std::string name)
-    : open_at_([bytes, name](std::uint64_t offset) {
-        return std::make_unique<MemorySource>(bytes.subspan(std::min<std::uint64_t>(offset, bytes.size())),
-                                              name);
-      }),
-      name_(std::move(name)) {
-  read_directory(bytes.size());
-}
-
 void NpzArchive::fail(const std::string& cause) const {
-  throw DataError(fmt::format("{}: no archive of arrays: {}; save it again with numpy.savez", name_, cause));
+  throw DataError(
+      fmt::format("{}: no archive of arrays: {}; save it again with numpy.savez", file_.string(), cause));
 }
 
 std::vector<std::uint8_t> NpzArchive::bytes_at(std::uint64_t offset, std::uint64_t count) const {
   if (offset > size_ || count > size_ - offset) fail("it ends too early");
   std::vector<std::uint8_t> bytes(count);
-  if (open_at_(offset)->read(bytes) != count) fail("it ends too early");
+  if (FileSource(file_, offset).read(bytes) != count) fail("it ends too early");
   return bytes;
 }
 
-void NpzArchive::read_directory(std::uint64_t size) {
+NpzArchive::NpzArchive(std::filesystem::path file)
+    : file_(std::move(file)), size_(FileSource(file_).remaining_at_most()) {
   constexpr std::uint64_t kLongestComment = 65535;
-  size_ = size;
-  const std::uint64_t tail_bytes = std::min<std::uint64_t>(size, kEndBytes + kLongestComment);
-  const auto tail = bytes_at(size - tail_bytes, tail_bytes);
+  const std::uint64_t tail_bytes = std::min<std::uint64_t>(size_, kEndBytes + kLongestComment);
+  const auto tail = bytes_at(size_ - tail_bytes, tail_bytes);
   std::size_t at = tail.size() < kEndBytes ? 0 : tail.size() - kEndBytes + 1;
   const auto is_end = [&] {
-    return number_at(tail, at, 4) == 0x06054B50 &&
-           at + kEndBytes + number_at(tail, at + 20, 2) == tail.size();
+    return little_endian(tail, at, 4) == 0x06054B50 &&
+           at + kEndBytes + little_endian(tail, at + 20, 2) == tail.size();
   };
   do {
     if (at == 0) fail("it has no directory at its end");
     --at;
   } while (!is_end());
-  std::uint64_t bytes = number_at(tail, at + 12, 4), offset = number_at(tail, at + 16, 4);
-  if (at >= kLocatorBytes && number_at(tail, at - kLocatorBytes, 4) == 0x07064B50) {
-    const auto end64 = bytes_at(number_at(tail, at - kLocatorBytes + 8, 8), kEnd64Bytes);
-    if (number_at(end64, 0, 4) != 0x06064B50) fail("its 64-bit end is none");
-    bytes = number_at(end64, 40, 8);
-    offset = number_at(end64, 48, 8);
+  std::uint64_t bytes = little_endian(tail, at + 12, 4), offset = little_endian(tail, at + 16, 4);
+  if (at >= kLocatorBytes && little_endian(tail, at - kLocatorBytes, 4) == 0x07064B50) {
+    const auto end64 = bytes_at(little_endian(tail, at - kLocatorBytes + 8, 8), kEnd64Bytes);
+    if (little_endian(end64, 0, 4) != 0x06064B50) fail("its 64-bit end is none");
+    bytes = little_endian(end64, 40, 8);
+    offset = little_endian(end64, 48, 8);
   }
   if (bytes > kMostDirectoryBytes) fail("its directory is larger than 1 MiB");
   const auto directory = bytes_at(offset, bytes);
   for (std::span<const std::uint8_t> rest = directory; !rest.empty();) {
-    if (rest.size() < kRecordBytes || number_at(rest, 0, 4) != 0x02014B50) fail("its directory is damaged");
-    const std::uint64_t name = number_at(rest, 28, 2), extra = number_at(rest, 30, 2),
-                        comment = number_at(rest, 32, 2);
+    if (rest.size() < kRecordBytes || little_endian(rest, 0, 4) != 0x02014B50)
+      fail("its directory is damaged");
+    const std::uint64_t name = little_endian(rest, 28, 2), extra = little_endian(rest, 30, 2),
+                        comment = little_endian(rest, 32, 2);
     if (rest.size() - kRecordBytes < name + extra + comment) fail("its directory is damaged");
     entries_.push_back(read_entry(rest.first(kRecordBytes), rest.subspan(kRecordBytes + name, extra)));
-    std::string text(reinterpret_cast<const char*>(rest.data()) + kRecordBytes, name);
+    std::string text(as_text(rest.subspan(kRecordBytes, name)));
     if (text.ends_with(".npy")) text.resize(text.size() - 4);
     if (std::ranges::find(names_, text) != names_.end()) fail("two arrays have one name");
     names_.push_back(std::move(text));
@@ -167,20 +144,20 @@ void NpzArchive::read_directory(std::uint64_t size) {
 /// @param extra  has the sizes that 32 bits do not hold, in this order, under the number 1
 NpzArchive::Entry NpzArchive::read_entry(std::span<const std::uint8_t> record,
                                          std::span<const std::uint8_t> extra) const {
-  Entry entry{.header = number_at(record, 42, 4),
-              .packed = number_at(record, 20, 4),
-              .size = number_at(record, 24, 4),
-              .crc = static_cast<std::uint32_t>(number_at(record, 16, 4)),
-              .method = static_cast<int>(number_at(record, 10, 2))};
-  if ((number_at(record, 8, 2) & 1) != 0) fail("it is encrypted");
+  Entry entry{.header = little_endian(record, 42, 4),
+              .packed = little_endian(record, 20, 4),
+              .size = little_endian(record, 24, 4),
+              .crc = static_cast<std::uint32_t>(little_endian(record, 16, 4)),
+              .method = static_cast<int>(little_endian(record, 10, 2))};
+  if ((little_endian(record, 8, 2) & 1) != 0) fail("it is encrypted");
   while (extra.size() >= 4) {
-    const std::size_t length = std::min<std::size_t>(number_at(extra, 2, 2), extra.size() - 4);
+    const std::size_t length = std::min<std::size_t>(little_endian(extra, 2, 2), extra.size() - 4);
     auto field = extra.subspan(4, length);
-    if (number_at(extra, 0, 2) == 1)
+    if (little_endian(extra, 0, 2) == 1)
       for (std::uint64_t* number : {&entry.size, &entry.packed, &entry.header}) {
         if (*number != kNone32) continue;
         if (field.size() < 8) fail("its directory is damaged");
-        *number = number_at(field, 0, 8);
+        *number = little_endian(field, 0, 8);
         field = field.subspan(8);
       }
     extra = extra.subspan(4 + length);
@@ -190,19 +167,18 @@ NpzArchive::Entry NpzArchive::read_entry(std::span<const std::uint8_t> record,
 
 std::unique_ptr<ByteSource> NpzArchive::open(std::size_t array) const {
   const Entry& entry = entries_[array];
-  const std::string name = fmt::format("{}:{}", name_, printable_line(names_[array]));
+  const std::string name = fmt::format("{}:{}", file_.string(), printable_line(names_[array]));
   const auto header = bytes_at(entry.header, kHeaderBytes);
-  if (number_at(header, 0, 4) != 0x04034B50) fail("no entry at the place that its directory gives");
+  if (little_endian(header, 0, 4) != 0x04034B50) fail("no entry at the place that its directory gives");
   const std::uint64_t begin =
-      entry.header + kHeaderBytes + number_at(header, 26, 2) + number_at(header, 28, 2);
+      entry.header + kHeaderBytes + little_endian(header, 26, 2) + little_endian(header, 28, 2);
   if (begin > size_ || entry.packed > size_ - begin) fail("an entry reaches beyond the end");
   const bool is_deflated = entry.method == kDeflated;
   if (!is_deflated && (entry.method != kStored || entry.packed != entry.size))
     fail(fmt::format("{} is packed by method {}, and stored or deflated ones are read", name, entry.method));
   if (is_deflated && entry.size / GzipSource::kLargestExpansion > entry.packed)
     fail("an entry claims more than it can hold");
-  return std::make_unique<EntrySource>(open_at_(begin), name, entry.packed, entry.size, entry.crc,
-                                       is_deflated);
+  return std::make_unique<EntrySource>(file_, begin, name, entry);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 /// Turns Keras' and MedMNIST's archives into shards. Reads the labels of all halves first, and then the samples.
 #include "data/tables/npz_set.hpp"
 
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -84,12 +85,11 @@ struct SampleForm {
 
 SampleForm form_of(const NpyRows& rows) {
   const NpyHeader& header = rows.header();
-  if (header.kind == 'S' || header.kind == 'U') refuse_array(rows, "holds text, and no samples");
+  if (header.is_text()) refuse_array(rows, "holds text, and no samples");
   const auto side = [&](std::size_t i) { return static_cast<int>(header.dims[i]); };
   const std::size_t dims = header.dims.size();
-  SampleForm form{.shape = {1, 1, 1}, .is_image = dims > 2 && header.kind == 'u' && header.item == 1};
-  if (dims == 2) form.shape = {side(1), 1, 1};
-  if (dims == 3) form.shape = {1, side(1), side(2)};
+  SampleForm form{.shape = header.row_shape(),
+                  .is_image = dims > 2 && header.kind == 'u' && header.item == 1};
   if (dims < 4) return form;
   const auto may_be_channels = [](int size) { return size <= 4; };
   form.has_channels_last = may_be_channels(side(3));
@@ -98,8 +98,7 @@ SampleForm form_of(const NpyRows& rows) {
                  fmt::format("samples of {} x {} x {}, and neither the first nor the last number is one of "
                              "channels, 1 to 4",
                              side(1), side(2), side(3)));
-  form.shape =
-      form.has_channels_last ? ImageShape{side(3), side(1), side(2)} : ImageShape{side(1), side(2), side(3)};
+  if (form.has_channels_last) form.shape = {side(3), side(1), side(2)};
   return form;
 }
 
@@ -110,19 +109,15 @@ std::string order_text(const NpyRows& train, const SampleForm& form) {
                                             : "[channel][row][column]");
 }
 
-/// That of all halves, and how many samples each has. @param order  see NpzSetConversion
+/// That of all halves, and how many samples each has.
 std::pair<SampleForm, std::vector<std::int64_t>> read_forms(const NpzArchive& archive,
-                                                            const std::vector<ArrayPair>& halves,
-                                                            std::string& order) {
+                                                            const std::vector<ArrayPair>& halves) {
   SampleForm form;
   std::vector<std::int64_t> sizes;
   for (const ArrayPair& pair : halves) {
     const auto rows = open_rows(archive, pair.samples);
     const SampleForm found = form_of(*rows);
-    if (sizes.empty()) {
-      form = found;
-      order = order_text(*rows, form);
-    }
+    if (sizes.empty()) form = found;
     if (found != form)
       refuse_array(*rows, fmt::format("its samples are of another shape, order or type than those in {}",
                                       halves[0].samples));
@@ -233,25 +228,21 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
 void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
                 ShardWriter& writer) {
   const ImageShape& shape = form.shape;
-  const auto channels = static_cast<std::size_t>(shape.channels);
-  std::vector<float> row(static_cast<std::size_t>(shape.features())), sample(row.size());
+  std::vector<float> row(static_cast<std::size_t>(shape.features()));
   std::vector<std::uint8_t> image(row.size());
   for (std::size_t i = 0; i < labels.ends.size(); ++i) {
     if (const std::int64_t bad = rows.next(row); bad >= 0)
-      refuse_array(rows, fmt::format("value {} of sample {} is {}, no number that fp32 has", bad, i,
-                                     row[static_cast<std::size_t>(bad)]));
-    if (form.has_channels_last) {
-      for (std::size_t p = 0; p < row.size(); ++p)
-        sample[p % channels * (row.size() / channels) + p / channels] = row[p];
-    } else {
-      sample = row;
-    }
+      refuse_array(rows,
+                   fmt::format("value {} of sample {} is {}, no number that fp32 has", bad, i, at(row, bad)));
+    if (form.has_channels_last)
+      separate_channels(std::span(row), row.size() / static_cast<std::size_t>(shape.channels),
+                        shape.channels);
     if (form.is_image) {
-      std::ranges::transform(sample, image.begin(),
+      std::ranges::transform(row, image.begin(),
                              [](float value) { return static_cast<std::uint8_t>(value); });
       writer.add(half, image, labels.of(i));
     } else {
-      writer.add(half, {reinterpret_cast<const std::uint8_t*>(sample.data()), sample.size() * sizeof(float)},
+      writer.add(half, {reinterpret_cast<const std::uint8_t*>(row.data()), row.size() * sizeof(float)},
                  labels.of(i));
     }
   }
@@ -282,7 +273,8 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   const NpzArchive archive(from);
   const auto halves = arrays_of_halves(archive, from);
   NpzSetConversion done;
-  const auto [form, sizes] = read_forms(archive, halves, done.order);
+  const auto [form, sizes] = read_forms(archive, halves);
+  done.order = order_text(*open_rows(archive, halves[0].samples), form);
   const SetLabels labels = read_labels(archive, halves, sizes);
   if (labels.names.size() < 2)
     throw DataError(fmt::format("{}: all labels are {}, and one class cannot be distinguished from others",
@@ -298,9 +290,8 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   writer.publish();
   const ShardIndex& index = writer.index();
   done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
-  done.samples.train = samples_of_half(halves, SetHalf::kTrain, labels);
-  done.samples.test = samples_of_half(halves, SetHalf::kTest, labels);
-  done.samples.validation = samples_of_half(halves, SetHalf::kValidation, labels);
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
+    select_half(done.samples, half) = samples_of_half(halves, half, labels);
   return done;
 }
 

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "data/byte_source.hpp"
+#include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,9 +41,8 @@ class CsvReader {
  private:
   int get();
   int peek();
-  void begin_field();
+  std::string& begin_field();
   int read_quoted(std::string& field);
-  int read_plain(int c, std::string& field);
   [[noreturn]] void fail(const char* cause) const;
   bool ends_row(int c) const { return c == '\n' || c == '\r' || c < 0; }
 
@@ -72,19 +71,17 @@ struct NpyHeader {
   std::size_t item = 4;  ///< bytes of an element
   std::vector<std::int64_t> dims;
 
+  bool is_text() const { return kind == 'S' || kind == 'U'; }
   /// Elements of one entry of the first dimension.
   std::uint64_t row_elements() const;
+  /// Shape of such an entry: [channels], [height][width], or [channels][height][width].
+  ImageShape row_shape() const;
 };
-
-/// Reads and checks it, and leaves the source where the elements begin. Nothing is allocated on its word: at most as
-/// many bytes as the source has are promised.
-/// @throws DataError  naming offset and cause: no such array, an element type or order that is not read here, sizes
-///                    that the file cannot hold
-NpyHeader read_npy_header(ByteSource& source);
 
 /// The rows of an array, one after another.
 class NpyRows {
  public:
+  /// Reads the header. @throws DataError  naming offset and cause: no such array, or one that is not read here
   explicit NpyRows(std::unique_ptr<ByteSource> source);
 
   const NpyHeader& header() const { return header_; }
@@ -112,11 +109,16 @@ class NpyRows {
 /// the sizes of its 64-bit extension.
 class NpzArchive {
  public:
-  explicit NpzArchive(const std::filesystem::path& file);
-  /// Borrows bytes in memory.
-  NpzArchive(std::span<const std::uint8_t> bytes, std::string name);
+  struct Entry {
+    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
+    std::uint32_t crc = 0;
+    int method = 0;
+  };
 
-  /// Without ".npy", in the order of the archive. @throws DataError  it is no such archive, or lies; IoError
+  /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError
+  explicit NpzArchive(std::filesystem::path file);
+
+  /// Without ".npy", in the order of the archive.
   const std::vector<std::string>& names() const { return names_; }
   /// The bytes of one of them, which names itself FILE:ARRAY. Their CRC and length are checked when the end is reached.
   /// @param array  an index into names()
@@ -124,20 +126,12 @@ class NpzArchive {
   std::unique_ptr<ByteSource> open(std::size_t array) const;
 
  private:
-  struct Entry {
-    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
-    std::uint32_t crc = 0;
-    int method = 0;
-  };
-
-  void read_directory(std::uint64_t size);
   Entry read_entry(std::span<const std::uint8_t> record, std::span<const std::uint8_t> extra) const;
   std::vector<std::uint8_t> bytes_at(std::uint64_t offset, std::uint64_t count) const;
   [[noreturn]] void fail(const std::string& cause) const;
 
-  std::function<std::unique_ptr<ByteSource>(std::uint64_t offset)> open_at_;
-  std::string name_;
-  std::uint64_t size_ = 0;
+  std::filesystem::path file_;
+  std::uint64_t size_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;
 };

@@ -46,6 +46,7 @@ struct TableOptions {
   std::vector<std::string> one_hot =
       {};  ///< columns of text, by name or number, of which each value becomes one
   MissingCells missing = MissingCells::kRefused;
+  bool fills_cells() const { return missing == MissingCells::kMean || missing == MissingCells::kMedian; }
   /// The recipe for text: rows become what a set has, as this says, by name where both have names. Null: it is learnt
   /// as rows are read.
   std::shared_ptr<const TableColumns> columns = nullptr;

@@ -192,9 +192,8 @@ std::vector<SetHalf> share_out(const FoundLabels& found, const SplitChoice& choi
   std::vector<std::vector<SetHalf>> of_class;
   for (std::size_t c = 0; c < all.size(); ++c) {
     const auto& halves = of_class.emplace_back(split_class(all[c], c, found.names[c], choice));
-    result.train.push_back(std::ranges::count(halves, SetHalf::kTrain));
-    result.test.push_back(std::ranges::count(halves, SetHalf::kTest));
-    result.validation.push_back(std::ranges::count(halves, SetHalf::kValidation));
+    for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
+      select_half(result, half).push_back(std::ranges::count(halves, half));
   }
   std::vector<std::size_t> next(all.size());
   std::vector<SetHalf> halves;
@@ -256,7 +255,7 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   if (result.columns) {
     table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
     table.columns = result.columns;
-    if (table.missing != MissingCells::kRefused && table.missing != MissingCells::kDropped)
+    if (table.fills_cells())
       table.columns = result.columns = std::make_shared<const TableColumns>(
           measure_fillers(table, *result.columns, halves, result.filled));
   }

@@ -91,7 +91,7 @@ class TextTable final : public Table {
   /// The file, or what it holds where its name says that gzip has compressed it.
   ByteSource& open() {
     if (!in_small_letters(options_.from).ends_with(".gz")) return file_;
-    return inflated_.emplace(file_, std::span<const std::uint8_t>());
+    return inflated_.emplace(file_);
   }
 
   /// The name of the column that is called as those of labels are. Names and rows are not yet distinguished.
@@ -135,29 +135,25 @@ class TextTable final : public Table {
   }
 
   void choose_columns() {
-    std::vector<bool> is_feature(columns_, true);
-    const auto take_out = [&](const std::string& wanted) {
+    std::vector<bool> is_left_out(columns_);
+    const auto mark = [&](const std::string& wanted, std::vector<bool>& marked) {
       const auto column = find_column(wanted);
-      if (column) is_feature[*column] = false;
+      if (column)
+        marked[*column] = true;
+      else
+        missing_ = wanted;
       return column;
     };
     missing_.clear();
     is_one_hot_.assign(columns_, false);
-    for (const std::string& wanted : options_.one_hot) {
-      const auto column = find_column(wanted);
-      if (column) is_one_hot_[*column] = true;
-      if (!column) missing_ = wanted;
-    }
-    for (const std::string& wanted : options_.drop)
-      if (!take_out(wanted)) missing_ = wanted;
-    if (options_.has_labels) {
-      const auto column = take_out(options_.label.empty() ? std::to_string(columns_) : options_.label);
-      if (!column) missing_ = options_.label;
-      label_ = column.value_or(columns_ - 1);
-    }
+    for (const std::string& wanted : options_.one_hot) mark(wanted, is_one_hot_);
+    for (const std::string& wanted : options_.drop) mark(wanted, is_left_out);
+    if (options_.has_labels)
+      label_ = mark(options_.label.empty() ? std::to_string(columns_) : options_.label, is_left_out)
+                   .value_or(columns_ - 1);
     features_.clear();
     for (std::size_t i = 0; i < columns_; ++i)
-      if (is_feature[i]) features_.push_back(i);
+      if (!is_left_out[i]) features_.push_back(i);
   }
 
   /// Called with the first row, of which names are not known yet. A name that is asked for makes it a header.
@@ -230,10 +226,7 @@ class TextTable final : public Table {
     return columns;
   }
 
-  bool has_recipe() const {
-    return !options_.one_hot.empty() || options_.missing == MissingCells::kMean ||
-           options_.missing == MissingCells::kMedian;
-  }
+  bool has_recipe() const { return !options_.one_hot.empty() || options_.fills_cells(); }
   /// A recipe, or names alone if the features' names differ.
   bool records_columns() const {
     if (has_recipe()) return true;

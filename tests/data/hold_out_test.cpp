@@ -144,7 +144,7 @@ TEST(HoldOutTest, StatisticsAreMeasuredWithoutThem) {
   test::write_image_set(directory.path());
   DatasetOptions options{.set = "idx", .root = directory.path().string(), .validation = {.samples = 6}};
   const TrainTestData data = load_dataset(options);
-  EXPECT_EQ(data.normalisation, measure(data.train.images.span(), 12, 1));
+  EXPECT_EQ(data.normalisation, measure(data.train));
   options.validation = {};
   EXPECT_NE(data.normalisation, load_dataset(options).normalisation);
 }
@@ -205,7 +205,7 @@ TEST(SubsetTest, OneOfAnySetIsTrainedOnAndTheFilesKeepTheirFingerprints) {
     EXPECT_NE(part.test.quick, whole.test.quick);
     EXPECT_EQ(part.train_in_file(), 40);
     EXPECT_EQ(part.test_in_file(), 12);
-    EXPECT_EQ(part.normalisation, measure(part.train.images.span(), 18, 3));
+    EXPECT_EQ(part.normalisation, measure(part.train));
   }
   options = {.set = "idx", .root = directory.path().string(), .train_samples = 40, .test_samples = 12};
   EXPECT_EQ(load_dataset(options).train.places, Places{});

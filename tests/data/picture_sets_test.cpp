@@ -82,13 +82,12 @@ std::string tar_sample(const std::string& key, int label) {
 }
 
 std::vector<TarSample> samples_in(const std::string& tar, const std::string& label = kLabelInCls) {
-  return find_tar_samples(
-      [&](std::uint64_t offset, std::span<std::uint8_t> to) {
-        const std::size_t count = std::min<std::size_t>(to.size(), tar.size() - std::min(tar.size(), offset));
-        std::copy_n(tar.begin() + static_cast<std::ptrdiff_t>(offset), count, to.begin());
-        return count;
-      },
-      tar.size(), "a.tar", label);
+  const auto read = [&](std::uint64_t offset, std::span<std::uint8_t> to) {
+    const std::size_t count = std::min<std::size_t>(to.size(), tar.size() - std::min(tar.size(), offset));
+    std::copy_n(tar.begin() + static_cast<std::ptrdiff_t>(offset), count, to.begin());
+    return count;
+  };
+  return find_tar_samples(TarReader(read, tar.size(), "a.tar"), label);
 }
 
 class PictureSetsTest : public ::testing::Test {

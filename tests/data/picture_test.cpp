@@ -330,9 +330,9 @@ TEST(PictureTest, AScaledPixelIsTheMeanOfItsArea) {
 TEST(PictureTest, TheBorderTellsALightBackground) {
   Picture picture{.name = "", .width = 3, .height = 3, .pixels = Bytes(9, 255)};
   picture.pixels[4] = 0;
-  EXPECT_TRUE(has_light_background(picture));
+  EXPECT_TRUE(has_light_border(picture.pixels, picture.shape()));
   invert(picture);
-  EXPECT_FALSE(has_light_background(picture));
+  EXPECT_FALSE(has_light_border(picture.pixels, picture.shape()));
   EXPECT_EQ(picture.pixels[4], 255);
 }
 

@@ -13,7 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using lockstep::PictureColour;
     const bool grey = size % 2 == 0;  // an odd length asks for colours
     const auto colour = grey ? PictureColour::kGrey : PictureColour::kRgb;
-    for (const auto& picture : lockstep::parse_pictures(std::span(data, size), "fuzz", {}, colour)) {
+    const auto pictures = lockstep::parse_pictures(std::span(data, size), "fuzz", {}, colour);
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+      const lockstep::Picture picture = pictures[i];
       if (picture.pixels.size() != picture.plane_size() * static_cast<std::size_t>(picture.channels))
         __builtin_trap();
       if (!picture.from_idx && picture.channels != lockstep::channels_of(colour)) __builtin_trap();

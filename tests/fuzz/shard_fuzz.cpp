@@ -36,7 +36,7 @@ void check(const lockstep::ShardIndex& index) {
   for (const lockstep::ShardHalf* half : {&index.train, &index.test}) {
     if (half->samples < 1 || half->samples > INT32_MAX) report("samples out of range\n");
     if (index.bytes_of(*half) / sizes.shard_bytes > 100'000) report("too many files\n");
-    if (half->values.size() != (index.is_fp32 ? 0 : static_cast<std::size_t>(index.shape.channels)))
+    if (half->sums.values.size() != (index.is_fp32 ? 0 : static_cast<std::size_t>(index.shape.channels)))
       report("sums are missing\n");
   }
   const std::string text = lockstep::to_text(index);

@@ -48,7 +48,7 @@ void read_archive(std::span<const std::uint8_t> tar) {
   };
   for (const char* key : {lockstep::kLabelInCls, "k"}) {
     try {
-      check(lockstep::find_tar_samples(read, tar.size(), "fuzz", key), tar.size());
+      check(lockstep::find_tar_samples(lockstep::TarReader(read, tar.size(), "fuzz"), key), tar.size());
     } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): refused
     }
   }

@@ -148,7 +148,7 @@ int predict_file(const std::string& path, PictureColour colour, Answerer& answer
   if (const std::string warning = pictures.look_up_originals(); !warning.empty())
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
-  for (const Picture& picture : pictures) answerer.take(picture);
+  for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
   answerer.end();
   return 0;
 }

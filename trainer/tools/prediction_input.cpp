@@ -58,8 +58,8 @@ PreparedPicture Preparation::from_data_set(const Picture& picture) const {
 
 PreparedPicture Preparation::only_scaled(const Picture& picture) const {
   const bool automatic = polarity_ == Polarity::kFromPicture;
-  const bool inverts =
-      automatic ? has_light_background(picture) != trained_on_light_ : polarity_ == Polarity::kDarkInk;
+  const bool inverts = automatic ? has_light_border(picture.pixels, picture.shape()) != trained_on_light_
+                                 : polarity_ == Polarity::kDarkInk;
   PreparedPicture prepared = scaled(picture, inverts ? Polarity::kDarkInk : Polarity::kLightInk);
   if (automatic && !inverts)
     prepared.done.emplace_back("not inverted: its background is that of the training images");
