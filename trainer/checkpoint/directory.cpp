@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -136,9 +137,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
     if (const auto step = checkpoint_step(name))
       entries.push_back({*step, fmt::format("{}/{}", directory, name)});
   // Sorts the plain name first among equal steps: it is the newer one.
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.step != b.step ? a.step > b.step : a.path < b.path;
-  });
+  std::ranges::sort(entries, {}, [](const auto& entry) { return std::pair(-entry.step, entry.path); });
   return entries;
 }
 
@@ -176,12 +175,15 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& given, const OnDama
   if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted)};
   std::vector<std::string> damaged;
   if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);
-  if (!damaged.empty()) {
+  if (!damaged.empty())
     throw DataError(
         fmt::format("{}: holds no good checkpoint; {} damaged", path,
                     damaged.size() == 1 ? "its only one is" : fmt::format("all {} are", damaged.size())));
-  }
   throw MissingDataError(why_no_checkpoint(env, path));
+}
+
+bool is_file(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return env.entry(path).kind; }) == EntryKind::kFile;
 }
 
 bool is_checkpoint(Env& env, const std::string& path) {
@@ -236,9 +238,8 @@ bool is_own_checkpoint(Env& env, const std::string& path) {
   if (read_patiently(env, [&] { return env.entry(path); }).kind != EntryKind::kDirectory) return false;
   const auto names = read_patiently(env, [&] { return env.list(path); });
   const auto files = checkpoint_files();
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::find(files.begin(), files.end(), name) != files.end();
-  });
+  return std::ranges::all_of(names,
+                             [&](const auto& name) { return std::ranges::find(files, name) != files.end(); });
 }
 
 void remove_leftovers(Env& env, const std::string& run_dir) {

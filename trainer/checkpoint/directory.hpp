@@ -120,6 +120,9 @@ const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& n
 /// than two evaluations tell of an accuracy.
 std::string best_line(Env& env, const std::string& run_dir);
 
+/// True if a regular file has this name; links are not followed.
+bool is_file(Env& env, const std::string& path);
+
 /// True if a checkpoint's directory is there, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);
 

@@ -92,10 +92,6 @@ std::int64_t step_of(const MetricsEvent& line) {
   return line.integer("step").value_or(line.integer("from").value_or(0));
 }
 
-std::string path_in(const std::string& run_dir) {
-  return run_dir + "/" + kRankFile;
-}
-
 /// How many bytes of the file stay where a run goes on with step `from`.
 std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from) {
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
@@ -108,10 +104,6 @@ std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from)
     end = next + 1;
   }
   return end;
-}
-
-bool is_there(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return env.entry(path).kind; }) == EntryKind::kFile;
 }
 
 /// Calls `see` with each line whose seal is good. Nothing: no file.
@@ -170,9 +162,9 @@ std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weigh
 }
 
 RankFile::RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch) {
-  const std::string path = path_in(run_dir);
+  const std::string path = run_dir + "/" + kRankFile;
   read_patiently(env, [&] { make_own(env, path); });
-  const std::uint64_t keep = is_there(env, path) ? bytes_before(env, path, stretch.from) : 0;
+  const std::uint64_t keep = is_file(env, path) ? bytes_before(env, path, stretch.from) : 0;
   file_ = std::make_unique<AppendFile>(path, keep);
   env.sync_directory(run_dir);
   file_->append(line_of(stretch));
@@ -185,8 +177,8 @@ void RankFile::write(std::span<const RankSums> steps) {
 }
 
 void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from) {
-  const std::string path = path_in(run_dir);
-  if (!is_there(env, path)) return;
+  const std::string path = run_dir + "/" + kRankFile;
+  if (!is_file(env, path)) return;
   read_patiently(env, [&] { make_own(env, path); });
   AppendFile(path, bytes_before(env, path, from)).sync();
 }

@@ -53,16 +53,11 @@ std::optional<Found> look_into(Env& env, const std::string& path, const TrailHea
   return std::nullopt;
 }
 
-/// Kind of the entry of this name; the file system may be away for a moment.
-EntryKind kind_of(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return env.entry(path).kind; });
-}
-
 }  // namespace
 
 void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
   const std::string path = run_dir + "/" + kTrailFile;
-  if (kind_of(env, path) != EntryKind::kFile) return;
+  if (!is_file(env, path)) return;
   std::uint64_t end = 0;
   try {
     const Trail trail = read_trail(env, path, step);
@@ -84,7 +79,7 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
   std::string why;
   std::optional<Found> found;
   read_patiently(env, [&] { make_own(env, path); });
-  if (kind_of(env, path) == EntryKind::kFile && read_patiently(env, [&] { return env.size(path); }) > 0) {
+  if (is_file(env, path) && read_patiently(env, [&] { return env.size(path); }) > 0) {
     found = look_into(env, path, head_, step, expected, why);
     if (!found) {
       const std::string aside = free_name(env, path + kDamagedSuffix, "-");
@@ -159,8 +154,7 @@ void Trail::read_head(const std::string& file) {
     throw DataError(fmt::format("{}: its head is damaged or cut off", file));
   if (version != kTrailVersion)
     throw ConfigError(
-        fmt::format("{}: format version {}, this program reads version {}; use the release that "
-                    "wrote it",
+        fmt::format("{}: format version {}, this program reads version {}; use the release that wrote it",
                     file, version, kTrailVersion));
   record_bytes_ = in.u32();
   const std::uint32_t trained = in.u32(), kept = in.u32(), buffers = in.u32(), facts = in.u32();

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -26,9 +27,7 @@ constexpr std::uint8_t kBetweenGrey = 128;
 
 /// The smallest number of columns that makes no more rows than columns.
 int columns_for(std::size_t count) {
-  int columns = 1;
-  while (static_cast<std::size_t>(columns) * static_cast<std::size_t>(columns) < count) ++columns;
-  return columns;
+  return static_cast<int>(std::ceil(std::sqrt(static_cast<double>(count))));
 }
 
 class Sheet {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -77,24 +78,12 @@ const std::vector<Chart>& charts() {
 // Text in markup.
 
 std::string escaped(std::string_view text) {
+  constexpr std::string_view kMarkup = "<>&\"";
+  constexpr std::array kInText = {"&lt;", "&gt;", "&amp;", "&quot;"};
   std::string html;
   for (const char c : printable_line(text)) {
-    switch (c) {
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '&':
-        html += "&amp;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      default:
-        html += c;
-    }
+    const std::size_t at = kMarkup.find(c);
+    at == kMarkup.npos ? html += c : html += kInText[at];
   }
   return html;
 }
@@ -131,12 +120,11 @@ const Json* column_of(const Json& run, std::string_view events, std::string_view
 Points points_of(const Json& run, const Curve& curve, double scale) {
   const Json* const steps = column_of(run, curve.events, "step");
   const Json* const values = column_of(run, curve.events, curve.column);
-  Points points;
+  Points points, kept;
   for (std::size_t i = 0; steps != nullptr && values != nullptr && i < values->size(); ++i)
     if ((*values)[i].is_number())
       points.emplace_back((*steps)[i].get<double>(), scale * (*values)[i].get<double>());
   const std::size_t every = points.size() / kMostPointsDrawn + 1;
-  Points kept;
   for (std::size_t i = 0; i < points.size(); i += every) kept.push_back(points[i]);
   if (!points.empty() && kept.back() != points.back()) kept.push_back(points.back());
   return kept;

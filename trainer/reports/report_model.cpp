@@ -53,11 +53,8 @@ Json picture_of(const Dataset& data, std::int64_t sample) {
   picture.channels = data.shape.channels == 3 ? 3 : 1;
   const auto index = static_cast<std::int32_t>(sample);
   const ImageRows rows(data, {&index, 1});
-  const auto pixels = rows[0];
-  picture.pixels.assign(
-      pixels.begin(),
-      pixels.begin() +
-          static_cast<std::ptrdiff_t>(static_cast<std::size_t>(picture.channels) * picture.plane_size()));
+  const auto shown = rows[0].first(static_cast<std::size_t>(picture.channels) * picture.plane_size());
+  picture.pixels.assign(shown.begin(), shown.end());
   return data_uri(picture);
 }
 
@@ -109,10 +106,9 @@ void add_filters(Json& run, const SavedModel& model) {
   if (!shape || shape->height * shape->width < 4) return;
   const auto outputs = static_cast<std::size_t>(weight.shape[0]), shown = std::min(outputs, kMostFilters);
   Json pictures = Json::array();
-  for (std::size_t i = 0; i < shown; ++i) {
+  for (std::size_t i = 0; i < shown; ++i)
     pictures.push_back(data_uri(filter_picture(
         *shape, model.weights.span().subspan(weight.offset + i * shape->size(), shape->size()))));
-  }
   std::string what = fmt::format("{}: {} of {}, {}", weight.name, shown, outputs,
                                  shape->channels == 3 ? "each as the colours that it answers to"
                                                       : "white is zero, red above it, blue below");

@@ -68,18 +68,10 @@ std::vector<ChartOfRuns> charts_of(const Json& report) {
   return charts;
 }
 
-std::string number_text(double value, bool is_share) {
-  return is_share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.4g}", value);
-}
-
-// Numbers and texts of the document.
-
-std::string share_text(const Json& value) {
-  return value.is_number() ? fmt::format("{:.2f} %", 100 * value.get<double>()) : "-";
-}
-
-std::string number_or_dash(const Json& value) {
-  return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : "-";
+std::string number_text(const Json& value, bool is_share) {
+  if (!value.is_number()) return "-";
+  return is_share ? fmt::format("{:.2f} %", 100 * value.get<double>())
+                  : fmt::format("{:.4g}", value.get<double>());
 }
 
 // Curves of characters: one run in dots of braille, several as a character each.
@@ -124,12 +116,12 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
   std::string text;
   for (std::size_t i = 0; i < report["runs"].size(); ++i) {
     const Json& run = report["runs"][i];
-    const CurveOfRun of_run{.run = i};
-    text += several ? fmt::format("{}  ", mark_of(of_run, true)) : "";
-    text += fmt::format(
-        "{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
-        run["state"].get<std::string>(), run["steps"].dump(), share_text(run["accuracy"]),
-        run["best"].is_null() ? "-" : share_text(run["best"]["accuracy"]), number_or_dash(run["test_loss"]));
+    if (several) text += fmt::format("{}  ", mark_of({.run = i}, true));
+    text +=
+        fmt::format("{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
+                    run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
+                    run["best"].is_null() ? "-" : number_text(run["best"]["accuracy"], true),
+                    number_text(run["test_loss"], false));
   }
   for (const ChartOfRuns& chart : charts_of(report))
     text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);

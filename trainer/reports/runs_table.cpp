@@ -193,16 +193,13 @@ bool needs_a_word(const RunHistory& run) {
   return !run.remark.empty() && run.status != RunStatus::kRunning && run.status != RunStatus::kInterrupted;
 }
 
-// Sorting. What is to be first is smallest.
+// Sorting.
 
 struct SortKey {
   const char* name;
+  bool is_largest_first;
   std::function<std::optional<double>(const RunHistory&)> number;
 };
-
-std::optional<double> negated(std::optional<double> number) {
-  return number ? std::optional(-*number) : std::nullopt;
-}
 
 std::optional<double> best_of(const RunHistory& run) {
   return run.best_accuracy ? std::optional(run.best_accuracy->value) : std::nullopt;
@@ -210,17 +207,15 @@ std::optional<double> best_of(const RunHistory& run) {
 
 const std::vector<SortKey>& sort_keys() {
   static const std::vector<SortKey> keys = {
-      {"name", {}},
-      {"state", [](const RunHistory& run) { return static_cast<double>(run.status); }},
-      {"epochs", [](const RunHistory& run) { return -static_cast<double>(run.epochs.size()); }},
-      {"accuracy", [](const RunHistory& run) { return negated(best_of(run)); }},
-      {"last", [](const RunHistory& run) { return negated(run.accuracy()); }},
-      {"loss", [](const RunHistory& run) { return run.loss(); }},
-      {"seconds", [](const RunHistory& run) { return run.seconds; }},
-      {"ranks", [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
-      {"when", [](const RunHistory& run) {
-         return run.when ? std::optional(-static_cast<double>(*run.when)) : std::nullopt;
-       }}};
+      {"name", false, {}},
+      {"state", false, [](const RunHistory& run) { return static_cast<double>(run.status); }},
+      {"epochs", true, [](const RunHistory& run) { return static_cast<double>(run.epochs.size()); }},
+      {"accuracy", true, best_of},
+      {"last", true, [](const RunHistory& run) { return run.accuracy(); }},
+      {"loss", false, [](const RunHistory& run) { return run.loss(); }},
+      {"seconds", false, [](const RunHistory& run) { return run.seconds; }},
+      {"ranks", false, [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
+      {"when", true, [](const RunHistory& run) { return std::optional<double>(run.when); }}};
   return keys;
 }
 
@@ -278,7 +273,8 @@ void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool rever
   }
   std::ranges::stable_sort(runs, {}, [&](const RunHistory& run) {
     const auto number = chosen->number(run);
-    return number ? std::pair(0, reverse ? -*number : *number) : std::pair(1, 0.0);
+    return number ? std::pair(0, reverse != chosen->is_largest_first ? -*number : *number)
+                  : std::pair(1, 0.0);
   });
 }
 

@@ -16,10 +16,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <ctime>
-#include <iomanip>
 #include <limits>
-#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -96,14 +93,9 @@ constexpr std::array<std::string_view, 7> kNoScalars = {
 
 /// "2026-11-23T16:07:41.123Z" since 1970; of a line of an older run, which has no time, now.
 double wall_time_of(const Json& event) {
-  constexpr std::size_t kTimeSize = 24;
   const auto text = event.value("time", Json());
-  if (!text.is_string() || text.get_ref<const std::string&>().size() != kTimeSize) return now_seconds();
-  std::tm date{};
-  double seconds = 0;
-  std::istringstream in(text.get_ref<const std::string&>());
-  if (!(in >> std::get_time(&date, "%Y-%m-%dT%H:%M:") >> seconds)) return now_seconds();
-  return static_cast<double>(timegm(&date)) + seconds;
+  const auto told = text.is_string() ? seconds_since_1970(text.get_ref<const std::string&>()) : std::nullopt;
+  return told ? *told : now_seconds();
 }
 
 void append(AppendFile& file, const BoardEvent& event) {

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <system_error>
 
@@ -36,38 +37,26 @@ std::string run_directory(const Job& job) {
   return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-/// File in a directory, or in its nearest existing parent, to learn which ranks see it.
-class RunDirectoryMark {
- public:
-  explicit RunDirectoryMark(const std::string& directory)
-      : path_((existing_directory(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid()))
-                  .string()) {
-    try {
-      Env::posix().create(path_);
-    } catch (const IoError&) {
-      path_.clear();
-    }
+/// Creates a file in a directory, or in its nearest existing parent. @returns its path; empty: it cannot be written
+std::string make_mark(const std::string& directory) {
+  auto path = existing_directory(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid());
+  try {
+    Env::posix().create(path);
+    return path;
+  } catch (const IoError&) {
+    return "";
   }
-  ~RunDirectoryMark() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove(path_, ignored);
-  }
-  RunDirectoryMark(const RunDirectoryMark&) = delete;
-  RunDirectoryMark& operator=(const RunDirectoryMark&) = delete;
-  /// Empty where it could not be written.
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+}
 
 /// Rank 0 puts a mark where its run directory is or will be; do the others see it?
 bool sees_run_directory(Communicator& comm, const std::string& directory) {
-  std::optional<RunDirectoryMark> mark;
-  if (comm.rank() == 0) mark.emplace(directory);
-  const std::string path = gather_text(comm, mark ? mark->path() : "").front();
-  std::error_code unwritable;
-  const bool seen = path.empty() || fs::exists(path, unwritable);
+  std::error_code ignored;
+  const std::string mark = comm.rank() == 0 ? make_mark(directory) : "";
+  const std::shared_ptr<void> at_the_end(nullptr, [&](void*) {
+    if (!mark.empty()) fs::remove(mark, ignored);
+  });
+  const std::string path = gather_text(comm, mark).front();
+  const bool seen = path.empty() || fs::exists(path, ignored);
   comm.barrier();
   return seen;
 }

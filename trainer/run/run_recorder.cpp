@@ -54,12 +54,8 @@ void RunRecorder::require_finite_weights() {
   run_.strategy->collect();
   agree(run_.comm, [&] {
     if (run_.comm.rank() != 0) return;
-    std::string wrong;
-    const std::span<const float> weights = run_.strategy->whole_state().weights;
-    for (const Parameter& tensor : run_.setup.network.parameters().tensors()) {
-      const std::string here = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
-      if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
-    }
+    const std::string wrong = unusable_weights(described(run_.setup.network.parameters().tensors()),
+                                               run_.strategy->whole_state().weights);
     if (wrong.empty()) return;
     throw InternalError(
         fmt::format("after step {}: {}. Try this: lower train.optimizer.lr or train.optimizer.weight_decay. "

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace lockstep {
 
@@ -52,6 +53,12 @@ void RunReporter::epoch_finished(const FinishedEpoch& epoch) {
                    clock.train_seconds(), clock.samples_per_second(epoch.state.epoch_samples));
   progress_.say(fields);
   run_.files->log(join(fields));
+  if (!run_.job.run.curve) return;
+  const int columns = output_columns();
+  if (!std::exchange(has_scale_, true))
+    say(curve_scale(columns, epoch.evaluations.validation ? "validation accuracy" : "test accuracy"));
+  say(curve_row(epoch.state.epoch + 1, epoch.evaluations.judged().accuracy(), columns,
+                output_terminal().unicode));
 }
 
 void RunReporter::why_it_stops(const TimeLimit& limit) {

@@ -44,6 +44,7 @@ class RunReporter final : public RunListener {
 
   const RunContext& run_;
   Progress& progress_;
+  bool has_scale_ = false;  ///< of the curve that run.curve asks for
 };
 
 /// Says the ranks' devices, and then the sizes of each batch, on the ranks and as a whole. Each event is collective, too:

@@ -12,7 +12,6 @@
 #include "trainer/run/training_run.hpp"
 #include "trainer/setup/strategies.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,10 +75,9 @@ void open_chosen(RunContext& run, std::unique_ptr<RunDirectory>& directory, cons
   GradientUnits units = run.strategy->whole_state().units;
   const auto state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(),
                              {weights, buffers.views(), units});
-  if (state.step > run.steps()) {
+  if (state.step > run.steps())
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.step), with_thousands(run.steps())));
-  }
 }
 
 /// Places of all ranks, and the share of a batch that each has. Collective.
@@ -173,14 +171,12 @@ namespace {
 /// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
 std::string command_of_this_process() {
   constexpr std::size_t kLongest = 4096;
+  constexpr const char* kPlain = "_@%+=:,./-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string command, word;
   while (std::getline(file, word, '\0') && command.size() < kLongest) {
     if (!command.empty()) command += ' ';
-    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-      return std::isalnum(c) != 0 ||
-             std::string_view("_@%+=:,./-").find(static_cast<char>(c)) != std::string_view::npos;
-    });
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == word.npos;
     for (std::size_t at = 0; !is_plain && (at = word.find('\'', at)) != word.npos; at += 4)
       word.replace(at, 1, "'\\''");
     command += is_plain ? word : "'" + word + "'";

@@ -29,9 +29,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       run_(job, comm, data),
       recorder_(run_),
       progress_(comm.rank()),
-      reporter_(run_, progress_) {
-  if (job.run.curve) curve_ = accuracy_curve([this](const std::string& line) { reporter_.say(line); });
-}
+      reporter_(run_, progress_) {}
 
 int TrainingRun::run() {
   try {
@@ -99,8 +97,7 @@ void TrainingRun::announce() {
     if (run_.state.step == 0)
       run_.files->write(first_event(run_, start_, hosts, seconds_since(process_start_)));
     listeners_ = {&progress_, run_.files.get(), &reporter_};  // files before reporter_: they have its words
-    if (curve_) listeners_.push_back(curve_.get());
-    run_.setup.fingerprints->start();  // the first checkpoint wants them, and this
+    run_.setup.fingerprints->start();                         // the first checkpoint wants them, and this
     run_.setup.light_background =
         start_async([this] { return has_light_background(run_.job, run_.setup.data->train); }).share();
   }

@@ -78,10 +78,10 @@ class TrainingRun {
   RunRecorder recorder_;
   Progress progress_;
   RunReporter reporter_;
-  std::unique_ptr<RunListener> curve_, shapes_;  ///< null: the job wants none
-  std::vector<RunListener*> listeners_;          ///< in the order in which they are told
-  std::shared_ptr<FaultInjector> faults_;        ///< none, unless the job asks for one
-  EpochClock clock_;                             ///< times the epoch under way, since this start of the run
+  std::unique_ptr<RunListener> shapes_;    ///< null: the job wants none
+  std::vector<RunListener*> listeners_;    ///< in the order in which they are told
+  std::shared_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
+  EpochClock clock_;                       ///< times the epoch under way, since this start of the run
   bool stopping_ = false;
 };
 
