@@ -48,7 +48,7 @@ constexpr auto kOwnerFields = [](auto&& archive, LockOwner& owner) {
 };
 
 std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
-  constexpr std::uint64_t kMostBytes = 65536;  // what is cut off is nothing that we wrote
+  constexpr std::uint64_t kMostBytes = 65536;  // a longer one is nothing that we wrote
   const std::vector<std::byte> bytes = env.read_first(path, kMostBytes);
   try {
     return read_fields<LockOwner>(parse_json_or_discard(as_text(bytes)), path, kOwnerFields);

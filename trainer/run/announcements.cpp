@@ -252,51 +252,35 @@ std::string input_size(std::int64_t samples, const ImageShape& shape) {
   return fmt::format("[{}, {}, {}, {}]", samples, shape.channels, shape.height, shape.width);
 }
 
-class BatchShapes final : public RunListener {
- public:
-  /// "Let's use 2 GPUs! 0: cuda:0 NVIDIA H100, 1: ..."; of one rank nothing, as in the tutorial.
-  BatchShapes(const RunContext& run, RunReporter& reporter)
-      : run_(run), reporter_(reporter), devices_(gather_text(run.comm, device_name(run.setup.device))) {
-    if (run.comm.size() == 1) return;
-    std::vector<std::string> ranks;
-    for (std::size_t rank = 0; rank < devices_.size(); ++rank)
-      ranks.push_back(fmt::format("{}: {}", rank, devices_[rank]));
-    reporter_.say(fmt::format("Let's use {} {}! {}", run.comm.size(), things(run.setup.device.kind),
-                              fmt::join(ranks, ", ")));
-  }
-
-  /// Prints for each step one line per rank with samples: their shape and device. One more line has their total.
-  void steps_taken(const StepSeries& series) override {
-    const DistributedSampler& sampler = run_.strategy->sampler();
-    const ImageShape& shape = run_.setup.network.input_shape();
-    const int classes = run_.setup.network.classes();
-    const std::int64_t end = run_.state.step_in_epoch;
-    for (std::int64_t step = end - series.steps; step < end; ++step) {
-      std::int64_t mine = 0;
-      for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
-      const auto samples = gather(run_.comm, mine);
-      for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-        if (samples[rank] == 0) continue;
-        reporter_.say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
-                                  input_size(samples[rank], shape), samples[rank], classes, rank,
-                                  devices_[rank]));
-      }
-      const std::int64_t whole = sampler.batch_samples(step);
-      reporter_.say(fmt::format("Outside: input size {} output_size [{}, {}]", input_size(whole, shape),
-                                whole, classes));
-    }
-  }
-
- private:
-  const RunContext& run_;
-  RunReporter& reporter_;
-  std::vector<std::string> devices_;  ///< names by rank
-};
-
 }  // namespace
 
-std::unique_ptr<RunListener> batch_shapes(const RunContext& run, RunReporter& reporter) {
-  return std::make_unique<BatchShapes>(run, reporter);
+void RunReporter::devices() {
+  devices_ = gather_text(run_.comm, device_name(run_.setup.device));
+  if (run_.comm.size() == 1) return;
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < devices_.size(); ++rank)
+    ranks.push_back(fmt::format("{}: {}", rank, devices_[rank]));
+  say(fmt::format("Let's use {} {}! {}", run_.comm.size(), things(run_.setup.device.kind),
+                  fmt::join(ranks, ", ")));
+}
+
+/// Prints for each step one line per rank with samples: their shape and device. One more line has their total.
+void RunReporter::batch_shapes(const StepSeries& series) {
+  const DistributedSampler& sampler = run_.strategy->sampler();
+  const ImageShape& shape = run_.setup.network.input_shape();
+  const int classes = run_.setup.network.classes();
+  const std::int64_t end = run_.state.step_in_epoch;
+  for (std::int64_t step = end - series.steps; step < end; ++step) {
+    std::int64_t mine = 0;
+    for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
+    const auto samples = gather(run_.comm, mine);
+    for (std::size_t rank = 0; rank < samples.size(); ++rank)
+      if (samples[rank] > 0)
+        say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
+                        input_size(samples[rank], shape), samples[rank], classes, rank, devices_[rank]));
+    const std::int64_t whole = sampler.batch_samples(step);
+    say(fmt::format("Outside: input size {} output_size [{}, {}]", input_size(whole, shape), whole, classes));
+  }
 }
 
 }  // namespace lockstep

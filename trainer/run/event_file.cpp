@@ -25,16 +25,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".lockstep";
 
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < table.size(); ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
-    table[i] = crc;
-  }
-  return table;
-}
-
 /// So that a CRC of bytes that hold CRCs says something.
 std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
@@ -50,9 +40,11 @@ std::string little_endian(Number number) {
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto kTable = make_crc_table();
   std::uint32_t crc = 0xffffffffU;
-  for (const char byte : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
+  }
   return ~crc;
 }
 

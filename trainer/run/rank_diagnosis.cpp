@@ -19,6 +19,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -140,24 +141,22 @@ std::vector<CheckResult> run_checks(Views ranks, bool all) {
 Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too) {
   Diagnosis diagnosis;
   DeviceChoice device;
-  std::vector<CheckResult> agreements;
-  agreements.push_back(
-      attempt("equal-ranks", "all ranks have the same program, libraries and job",
-              "install the same build on all hosts, and give all ranks one command line",
-              [&] { expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job)); }));
-  agreements.push_back(attempt("device", "every rank has its device",
-                               "see 'lockstep devices' on that host, or set parallel.device=cpu", [&] {
-                                 device =
-                                     choose_device(for_precision(job.parallel, job.train.precision), comm);
-                               }));
-  if (data_too && agreements.back().findings.empty())
-    agreements.push_back(
+  auto& results = diagnosis.results;
+  results.push_back(attempt("equal-ranks", "all ranks have the same program, libraries and job",
+                            "install the same build on all hosts, and give all ranks one command line", [&] {
+                              expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job));
+                            }));
+  results.push_back(attempt("device", "every rank has its device",
+                            "see 'lockstep devices' on that host, or set parallel.device=cpu", [&] {
+                              device = choose_device(for_precision(job.parallel, job.train.precision), comm);
+                            }));
+  if (data_too && results.back().findings.empty())
+    results.push_back(
         attempt("equal-data", "all ranks have the same network and data",
                 script_command("get-data") + " on every host, or one LOCKSTEP_DATA that all share",
                 [&] { compare_setup(comm, job, device); }));
   diagnosis.ranks = exchange_views(comm, job, device, true);
-  diagnosis.results = run_checks(diagnosis.ranks, true);
-  diagnosis.results.insert(diagnosis.results.begin(), agreements.begin(), agreements.end());
+  std::ranges::move(run_checks(diagnosis.ranks, true), std::back_inserter(results));
   diagnosis.all_reduce = measure_latency(comm, kProbeBytes, kProbeBudget);
   return diagnosis;
 }

@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From a job to a run on every rank: in which directory it begins, from which checkpoint or weights.
+/// Start of a run on every rank: in which directory it begins, from which checkpoint or weights.
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-#include "trainer/ranks/equal_ranks.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/run_context.hpp"
-#include "trainer/run/training_run.hpp"
 #include "trainer/setup/strategies.hpp"
 
 #include <fmt/format.h>
@@ -17,34 +15,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace lockstep {
-
-int train(const Job& job, const WhenFinished& when_finished) {
-  const auto process_start = Clock::now();
-  refuse_faults_unless_allowed(job);
-  catch_stop_signals();
-  const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
-  hash_program_in_advance();
-  const auto data = load_in_advance(job, DataCopy::kOfHost, recorded_directory(job));
-  std::string finished;  // as rank 0 has it
-  const int code = run_on_ranks(job.parallel, [&](Communicator& comm) {
-    expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
-    Job on_ranks;
-    agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
-    return run_leaking_on_peer_loss(
-        std::make_unique<TrainingRun>(on_ranks, comm, data, process_start, time_limit),
-        [&](TrainingRun& run) {
-          const int code_of_run = run.run();
-          if (comm.rank() == 0 && code_of_run == 0) finished = run.finished_directory();
-          return code_of_run;
-        });
-  });
-  if (!finished.empty() && when_finished) when_finished(finished, *data.get().sets);
-  return code;
-}
 
 RunContext::RunContext(const Job& asked, Communicator& ranks, const DatasetFuture& data)
     : job(asked),

@@ -106,7 +106,7 @@ TEST(TimeLimitTest, TheEarlierLimitWins) {
   EXPECT_TRUE(TimeLimit(steady_clock::now(), 100000, unix_seconds_from_now(10)).reached());
 }
 
-/// What is said of SLURM_JOB_END_TIME, which is unset afterwards; and what is taken from it.
+/// Output about SLURM_JOB_END_TIME, which is unset afterwards, and the value taken from it.
 std::pair<std::string, std::optional<std::int64_t>> told_and_taken(const std::string& end_time) {
   setenv("SLURM_JOB_END_TIME", end_time.c_str(), 1);
   ::testing::internal::CaptureStderr();
