@@ -87,11 +87,6 @@ std::optional<RankStretch> stretch_of(const MetricsEvent& line) {
   return std::nullopt;
 }
 
-/// The first step that a line tells of; 0: none.
-std::int64_t step_of(const MetricsEvent& line) {
-  return line.integer("step").value_or(line.integer("from").value_or(0));
-}
-
 /// How many bytes of the file stay where a run goes on with step `from`.
 std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from) {
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
@@ -100,7 +95,9 @@ std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from)
   MetricsEvent line;
   for (std::size_t next = text.find('\n'); next != text.npos; next = text.find('\n', end)) {
     const auto of_line = text.substr(end, next - end);
-    if (has_good_seal(of_line) && line.read(of_line) && step_of(line) >= from) break;
+    if (has_good_seal(of_line) && line.read(of_line) &&
+        line.integer("step").value_or(line.integer("from").value_or(0)) >= from)
+      break;
     end = next + 1;
   }
   return end;

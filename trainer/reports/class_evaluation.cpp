@@ -230,11 +230,6 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
 
 namespace {
 
-/// "97.20 % sure", "output 0.972"
-std::string sureness_text(LossKind loss, float score) {
-  return are_probabilities(loss) ? score_text(loss, score) + " sure" : "output " + score_text(loss, score);
-}
-
 /// The first column is of names, the others are of numbers.
 std::string table(const TableRows& rows) {
   std::vector<std::size_t> numbers(rows.front().size() - 1);
@@ -286,9 +281,10 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const Mistake& mistake = found.mistakes[i];
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
+    const std::string score = score_text(found.loss, mistake.sureness());
     text += fmt::format("  sample {}{}: {} mistaken for {}, {}\n", mistake.sample, picture,
                         at(names, mistake.label), at(names, mistake.answer),
-                        sureness_text(found.loss, mistake.sureness()));
+                        are_probabilities(found.loss) ? score + " sure" : "output " + score);
   }
   return text;
 }

@@ -75,10 +75,6 @@ std::optional<FilterShape> filter_shape(const Network& network, const Parameter&
   return std::nullopt;
 }
 
-std::uint8_t shade(double value) {
-  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
-}
-
 Picture filter_picture(const FilterShape& shape, std::span<const float> weights) {
   Picture picture{.name = "", .width = shape.width, .height = shape.height, .channels = 3};
   const std::size_t plane = picture.plane_size();
@@ -91,9 +87,10 @@ Picture filter_picture(const FilterShape& shape, std::span<const float> weights)
     const std::array<double, 3> diverging =
         value > 0 ? std::array{255 - 38 * value, 255 - 183 * value, 255 - 240 * value}
                   : std::array{255 + 218 * value, 255 + 156 * value, 255 + 20 * value};
-    for (std::size_t c = 0; c < 3; ++c)
-      picture.pixels[c * plane + i] =
-          shade(shape.channels == 3 ? 127.5 * (1 + at(c * plane + i)) : diverging[c]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double shade = shape.channels == 3 ? 127.5 * (1 + at(c * plane + i)) : diverging[c];
+      picture.pixels[c * plane + i] = static_cast<std::uint8_t>(std::lround(std::clamp(shade, 0.0, 255.0)));
+    }
   }
   return picture;
 }

@@ -61,13 +61,6 @@ ChartOfRuns chart_of(const Json& report, const std::string& title, const char* w
   return chart;
 }
 
-std::vector<ChartOfRuns> charts_of(const Json& report) {
-  std::vector<ChartOfRuns> charts = {chart_of(report, "loss", "_loss", false),
-                                     chart_of(report, "accuracy", "_accuracy", true)};
-  std::erase_if(charts, [](const ChartOfRuns& chart) { return chart.curves.empty(); });
-  return charts;
-}
-
 std::string number_text(const Json& value, bool is_share) {
   if (!value.is_number()) return "-";
   return is_share ? fmt::format("{:.2f} %", 100 * value.get<double>())
@@ -123,8 +116,9 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
                     run["best"].is_null() ? "-" : number_text(run["best"]["accuracy"], true),
                     number_text(run["test_loss"], false));
   }
-  for (const ChartOfRuns& chart : charts_of(report))
-    text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);
+  for (const ChartOfRuns& chart :
+       {chart_of(report, "loss", "_loss", false), chart_of(report, "accuracy", "_accuracy", true)})
+    if (!chart.curves.empty()) text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);
   return text;
 }
 

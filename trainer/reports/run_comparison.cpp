@@ -105,15 +105,6 @@ std::string columns_or_lines(const std::string& title, const TableRows& rows, in
   return text + "\n";
 }
 
-std::string legend(const RunComparison& comparison, int columns) {
-  std::string text;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const std::string path = clip_middle(printable_line(comparison.runs[i].path), 400);
-    text += fold(fmt::format("{}  {}", mark_of(i), path), columns) + "\n";
-  }
-  return text + "\n";
-}
-
 std::string keys_text(const RunComparison& comparison, int columns) {
   if (comparison.keys.empty()) return "their jobs are the same, but for run.dir\n\n";
   TableRows rows;
@@ -257,8 +248,12 @@ RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
 }
 
 std::string comparison_text(const RunComparison& comparison, int columns) {
-  std::string text =
-      legend(comparison, columns) + keys_text(comparison, columns) + numbers_text(comparison, columns);
+  std::string text;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const std::string path = clip_middle(printable_line(comparison.runs[i].path), 400);
+    text += fold(fmt::format("{}  {}", mark_of(i), path), columns) + "\n";
+  }
+  text += "\n" + keys_text(comparison, columns) + numbers_text(comparison, columns);
   for (std::size_t i = 0; i < comparison.trails.size(); ++i)
     text += fold(fmt::format("A and {}: {}", mark_of(i + 1), trail_sentence(comparison.trails[i])), columns) +
             "\n";

@@ -189,10 +189,6 @@ std::string table_within(const std::vector<RunHistory>& runs, int width) {
   return text;
 }
 
-bool needs_a_word(const RunHistory& run) {
-  return !run.remark.empty() && run.status != RunStatus::kRunning && run.status != RunStatus::kInterrupted;
-}
-
 // Sorting.
 
 struct SortKey {
@@ -295,7 +291,8 @@ std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
   if (runs.empty()) return "";
   std::string text = table_within(runs, columns);
   for (const RunHistory& run : runs) {
-    if (!needs_a_word(run)) continue;
+    const bool is_usual = run.status == RunStatus::kRunning || run.status == RunStatus::kInterrupted;
+    if (run.remark.empty() || is_usual) continue;
     text += fold(fmt::format("{}: {}: {}", clip_middle(printable_line(run.path), kWidestName),
                              spelt(run.status), clip_middle(printable_line(run.remark), 300)),
                  columns) +

@@ -117,10 +117,6 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
                   options.train_samples, options.test_samples));
 }
 
-std::string place_of(const DataRecord& record) {
-  return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
-}
-
 }  // namespace
 
 std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
@@ -272,10 +268,12 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   }
   const auto differences = data_differences(record, now, fingerprints);
   if (differences.empty()) return;
+  const std::string& directory = record.options.directory;
   throw DataError(
       fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "
                   "name their place with data.root; or start afresh with run.resume=never or another run.dir",
-                  checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
+                  checkpoint, now.origin, fmt::join(differences, ", "),
+                  directory.empty() ? "made in memory" : "in " + directory));
 }
 
 std::string recorded_directory(const Job& job) noexcept {

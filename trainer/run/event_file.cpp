@@ -30,11 +30,9 @@ std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-template <typename Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
-  return bytes;
+/// Little-endian, as memory is here.
+std::string bytes_of(auto number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
 }  // namespace
@@ -49,10 +47,8 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 std::string event_record(std::string_view bytes) {
-  const std::string length = little_endian(static_cast<std::uint64_t>(bytes.size()));
-  std::string record = length + little_endian(masked(crc32c(length)));
-  record += bytes;
-  return record += little_endian(masked(crc32c(bytes)));
+  const std::string length = bytes_of(std::uint64_t{bytes.size()});
+  return length + bytes_of(masked(crc32c(length))) + std::string(bytes) + bytes_of(masked(crc32c(bytes)));
 }
 
 bool is_event_file(std::string_view name) {

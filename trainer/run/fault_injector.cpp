@@ -27,10 +27,6 @@ namespace {
 
 using Kind = Fault::Kind;
 
-std::size_t place_in(std::size_t size, const Fault& fault) {
-  return fault.element.value_or(size / 2) % size;
-}
-
 /// @param sticks  it becomes 1; otherwise the other one
 template <typename Number>
 void change_bit_of(Number& number, unsigned bit, bool sticks = false) {
@@ -52,7 +48,7 @@ void change(Number& number, const Fault& fault) {
 template <typename Number>
 void change_part(std::span<Number> numbers, std::size_t first, std::size_t size, const Fault& fault) {
   constexpr std::size_t kStuckEvery = 32;
-  const std::size_t place = place_in(size, fault);
+  const std::size_t place = fault.element.value_or(size / 2) % size;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::size_t at = first + i;
     const bool is_hit =

@@ -41,19 +41,16 @@ int number_of(std::string_view entry, const Job& job) {
   return number >= 2 && entry == fmt::format("-{}", number) ? number : 0;
 }
 
-/// A directory may be of another job, whose name is this one's with a number.
-bool is_of_this_job(Env& env, const Job& job, int number) {
-  const std::string line = first_line_of_job(env, path_of(job, number));
-  return line.empty() || line == first_line_of_job(job);
-}
-
-/// Numbers of the job's directories that there are, newest first.
+/// Numbers of the job's directories that there are, newest first. One may be of another job, whose name is this one's
+/// with a number.
 std::vector<int> existing_runs(Env& env, const Job& job) {
   std::vector<int> numbers;
   if (!env.exists(kFolder)) return numbers;
   for (const std::string& entry : env.list(kFolder)) {
     const int number = number_of(entry, job);
-    if (number > 0 && is_of_this_job(env, job, number)) numbers.push_back(number);
+    if (number == 0) continue;
+    const std::string line = first_line_of_job(env, path_of(job, number));
+    if (line.empty() || line == first_line_of_job(job)) numbers.push_back(number);
   }
   std::sort(numbers.rbegin(), numbers.rend());
   return numbers;

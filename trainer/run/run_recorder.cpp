@@ -47,7 +47,8 @@ bool RunRecorder::is_best() const {
 
 /// Searches for NaN and infinity where weights are read anyway, not in every update: the next losses show
 /// those. Weights whose losses do not show it must not be evaluated, saved or hashed.
-void RunRecorder::require_finite_weights() {
+void RunRecorder::check_state() {
+  compare_copies();
   const std::int64_t step = run_.state.step;
   if (step == finite_step_) return;
   const InPhase phase(run_.comm.activity(), Phase::kChecking);
@@ -63,11 +64,6 @@ void RunRecorder::require_finite_weights() {
                     step, wrong));
   });
   finite_step_ = step;
-}
-
-void RunRecorder::check_state() {
-  compare_copies();
-  require_finite_weights();
 }
 
 void RunRecorder::save() {
