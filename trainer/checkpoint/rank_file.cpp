@@ -95,9 +95,8 @@ std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from)
   MetricsEvent line;
   for (std::size_t next = text.find('\n'); next != text.npos; next = text.find('\n', end)) {
     const auto of_line = text.substr(end, next - end);
-    if (has_good_seal(of_line) && line.read(of_line) &&
-        line.integer("step").value_or(line.integer("from").value_or(0)) >= from)
-      break;
+    const bool is_good = has_good_seal(of_line) && line.read(of_line);
+    if (is_good && line.integer("step").value_or(line.integer("from").value_or(0)) >= from) break;
     end = next + 1;
   }
   return end;

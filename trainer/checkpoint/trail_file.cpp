@@ -38,19 +38,14 @@ struct Found {
   std::uint64_t bytes = 0;
 };
 
-/// Finds the place in the existing file at which the run goes on; nothing, and `why`, if it cannot.
-std::optional<Found> look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
-                               const std::optional<TrailPosition>& expected, std::string& why) {
-  try {
-    const Trail trail = read_trail(env, path, step);  // later ones are cut off
-    const std::int64_t records = trail.records_up_to(step);
-    const auto reason = why_not_this(trail, head, records, expected);
-    if (!reason) return Found{trail.position(records), trail.end_of(records)};
-    why = fmt::format("{} {}", path, *reason);
-  } catch (const DataError& error) {
-    why = error.what();
-  }
-  return std::nullopt;
+/// Finds the place in the existing file at which the run goes on. @throws DataError  it cannot
+Found look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
+                const std::optional<TrailPosition>& expected) {
+  const Trail trail = read_trail(env, path, step);  // later ones are cut off
+  const std::int64_t records = trail.records_up_to(step);
+  if (const auto reason = why_not_this(trail, head, records, expected))
+    throw DataError(fmt::format("{} {}", path, *reason));
+  return {trail.position(records), trail.end_of(records)};
 }
 
 }  // namespace
@@ -76,15 +71,15 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
                      const std::function<void(const std::string&)>& say)
     : head_(std::move(head)) {
   const std::string path = run_dir + "/" + kTrailFile;
-  std::string why;
   std::optional<Found> found;
   read_patiently(env, [&] { make_own(env, path); });
   if (is_file(env, path) && read_patiently(env, [&] { return env.size(path); }) > 0) {
-    found = look_into(env, path, head_, step, expected, why);
-    if (!found) {
+    try {
+      found = look_into(env, path, head_, step, expected);
+    } catch (const DataError& error) {
       const std::string aside = free_name(env, path + kDamagedSuffix, "-");
       env.rename(path, aside);
-      say(fmt::format("{}; kept as {}, and a new trail begins with step {}", why, aside, step + 1));
+      say(fmt::format("{}; kept as {}, and a new trail begins with step {}", error.what(), aside, step + 1));
     }
   } else if (expected) {
     say(fmt::format("{} is missing: a new trail begins with step {}", path, step + 1));

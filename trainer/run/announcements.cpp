@@ -87,7 +87,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
   const std::int64_t validation = data.validation.size();
   std::string others = data.left_out == 0 ? "" : fmt::format("{} left out, ", with_thousands(data.left_out));
   if (validation > 0) others += fmt::format("{} validation, ", with_thousands(validation));
-  if (!start.chosen.empty()) say(start.chosen);
+  say(start.chosen);
   say(fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job.data.set,
                   share_text(data.train.size(), data.train_in_file() - std::ssize(data.validation.places)),
@@ -109,8 +109,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
   for (const std::string& remark : data.remarks) say("note: " + remark);
   for (const std::string& remark : batch_remarks(job, data.train.size(), run_.setup.device.gpu != nullptr))
     say("note: " + remark);
-  if (const std::string unseen = unseen_classes_text(data.train, data.class_names); !unseen.empty())
-    say(unseen);
+  say(unseen_classes_text(data.train, data.class_names));
   if (data.has_validation_half && validation == 0)
     say("note: the set has a validation half, which is not used: epochs are judged by the test half; "
         "data.validation=files takes it");
@@ -118,13 +117,12 @@ void RunReporter::announce(const RunStart& start, int hosts) {
     say("note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
   say(run_.strategy->weight_update().describe());
-  if (const std::string loss = TrainingLoss(run_.setup.options, data.train).describe(); !loss.empty())
-    say(loss);
-  if (!run_.setup.device.remark.empty()) say(run_.setup.device.remark);
+  say(TrainingLoss(run_.setup.options, data.train).describe());
+  say(run_.setup.device.remark);
   if (!description.for_log.empty()) run_.files->log(description.for_log);
   if (run_.state.step > 0)
     say(fmt::format("going on from step {} in {}", with_thousands(run_.state.step), job.run.dir));
-  if (!start.names_taken.empty()) say(start.names_taken);
+  say(start.names_taken);
   if (run_.state.arithmetic.since > 0)
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "

@@ -29,7 +29,7 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 }  // namespace
 
 void RunReporter::say(const std::string& line) {
-  if (!run_.files) return;
+  if (!run_.files || line.empty()) return;
   progress_.say(line);
   run_.files->log(line);
 }
@@ -92,7 +92,7 @@ void RunReporter::run_finished(const FinishedRun& run) {
     if (part == EvaluatedPart::kTest)
       say(fmt::format("{}: accuracy {:.2f} % of {}, checkpoint {}@{}", average, 100 * found.accuracy(),
                       counted(found.samples, "test sample"), directory, average));
-  if (const std::string best = best_line(Env::posix(), directory); !best.empty()) say(best);
+  say(best_line(Env::posix(), directory));
   say_weights(run.sha256, run.published);
 }
 

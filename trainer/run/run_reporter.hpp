@@ -18,7 +18,7 @@ class RunReporter final : public RunListener {
   /// Borrows both.
   RunReporter(const RunContext& run, Progress& progress) : run_(run), progress_(progress) {}
 
-  /// To the person who watches, and to the log.
+  /// To the person who watches, and to the log; an empty line is none.
   void say(const std::string& line);
 
   // Messages that are said once: announcements.cpp.

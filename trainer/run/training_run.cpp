@@ -138,8 +138,7 @@ class TrainingRun {
     while (!run_.epoch_finished() && !run_.at_end() && !stopping_) {
       if (faults_) faults_->before_series(state.step);
       const std::int64_t step = state.step + 1;
-      if (const std::string line = run_.trace.before_step(step, run_.job.run.dir); !line.empty())
-        reporter_.say(line);
+      reporter_.say(run_.trace.before_step(step, run_.job.run.dir));
       run_.comm.activity().begin_step(step);
       const auto start = Clock::now();
       const StepSeries series =
@@ -220,7 +219,7 @@ class TrainingRun {
 
   [[noreturn]] void fail(const StepSeries& series) {
     end_if_unread();
-    end_trace();
+    reporter_.say(run_.trace.end(run_.state.step, run_.job.run.dir));
     recorder_.compare_copies();  // a rank's memory may have made the number
     run_.strategy->collect();
     const std::string what =
@@ -288,12 +287,7 @@ class TrainingRun {
   /// No step follows: the state is on disk, and what is traced is written. As RunRecorder::save_at_end().
   void save_at_end(const char* what_ends) {
     recorder_.save_at_end(what_ends);
-    end_trace();
-  }
-
-  void end_trace() {
-    const std::string line = run_.trace.end(run_.state.step, run_.job.run.dir);
-    if (!line.empty()) reporter_.say(line);
+    reporter_.say(run_.trace.end(run_.state.step, run_.job.run.dir));
   }
 
   int stop_on_request() {
