@@ -47,11 +47,7 @@ std::optional<MetricsEvent> end_of_run(std::string_view text) {
 
 std::string_view first_lines(std::string_view text, std::int64_t lines) {
   std::size_t end = 0;
-  for (; lines > 0; --lines) {
-    const std::size_t newline = text.find('\n', end);
-    if (newline == text.npos) break;
-    end = newline + 1;
-  }
+  for (std::size_t next = 0; lines > 0 && (next = text.find('\n', end)) != text.npos; --lines) end = next + 1;
   return text.substr(0, end);
 }
 

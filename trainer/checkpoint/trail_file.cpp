@@ -209,17 +209,12 @@ void Trail::check_chain() {
   for (std::int64_t i = 0; i < records_; ++i) {
     const auto body = bytes_of(i).first(record_bytes_ - sizeof(Sha256Digest));
     const Sha256Digest stored = position(i + 1).chain;
-    std::vector<Sha256Digest> next = {stored};
-    bool good = false;
-    for (const Sha256Digest& chain : before) {
-      const Sha256Digest computed = chain_trail(chain, body);
-      good |= computed == stored;
-      next.push_back(computed);
-    }
-    good = good && stored_step(i) > last_step && stored_step(i) <= kMostTrailSteps;
+    const Sha256Digest computed = chain_trail(before.front(), body);
+    const bool is_next = computed == stored || chain_trail(before.back(), body) == stored;
+    const bool good = is_next && stored_step(i) > last_step && stored_step(i) <= kMostTrailSteps;
     if (!good) damage_.push_back({i, last_step + 1, end_of(i)});
     last_step = good ? stored_step(i) : last_step + 1;
-    before = good ? std::vector{stored} : std::vector{stored, next[1]};
+    before = good ? std::vector{stored} : std::vector{stored, computed};
   }
 }
 

@@ -73,23 +73,17 @@ bool is_folder(Env& env, const std::string& path) {
   }
 }
 
-bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs);
-
-/// @returns whether it is a run, or holds some
-bool add_runs_at(Env& env, const std::string& path, int levels, std::vector<RunHistory>* runs) {
-  const bool is_run = has_parts_of_run(env, path);
-  if (!is_run && !is_folder(env, path)) return false;
-  const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
-  if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
-  return is_run || holds_some;
-}
-
 /// @returns whether there is any
 bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs) {
   bool found = false;
   for (const std::string& name : names_in(env, folder, levels == kLevels)) {
     if (name.starts_with('.')) continue;
-    found |= add_runs_at(env, folder == "." ? name : fmt::format("{}/{}", folder, name), levels, runs);
+    const std::string path = folder == "." ? name : fmt::format("{}/{}", folder, name);
+    const bool is_run = has_parts_of_run(env, path);
+    if (!is_run && !is_folder(env, path)) continue;
+    const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
+    if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
+    found |= is_run || holds_some;
   }
   return found;
 }
