@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
-#include <utility>
 
 namespace lockstep {
 
@@ -40,21 +39,10 @@ void put_numbers(Bytes* out, std::initializer_list<std::size_t> numbers) {
 constexpr auto put_16 = put_numbers<std::uint16_t>;
 constexpr auto put_32 = put_numbers<std::uint32_t>;
 
-std::string numpy_type(const TensorView& tensor) {
-  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
-      {"F32", "<f4"}, {"F64", "<f8"}, {"F16", "<f2"}, {"I64", "<i8"}, {"I32", "<i4"}, {"I16", "<i2"},
-      {"I8", "|i1"},  {"U64", "<u8"}, {"U32", "<u4"}, {"U16", "<u2"}, {"U8", "|u1"},  {"BOOL", "|b1"}};
-  for (const auto& [ours, theirs] : kTypes)
-    if (ours == tensor.dtype) return std::string(theirs);
-  throw UsageError(fmt::format("tensor {}: NumPy has no dtype {}; read the safetensors file instead",
-                               tensor.name, tensor.dtype));
-}
-
 Bytes npy_header(const TensorView& tensor) {
   std::string shape;
   for (const std::size_t dimension : tensor.shape) shape += fmt::format("{}, ", dimension);
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", numpy_type(tensor), shape);
+  std::string text = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
   constexpr std::size_t kPrefixBytes = 10;
   const std::size_t unpadded = kPrefixBytes + text.size() + 1;
   text.append((kNpyAlignment - unpadded % kNpyAlignment) % kNpyAlignment, ' ');
@@ -120,7 +108,8 @@ void check_limits(std::span<const TensorView> tensors) {
 
 }  // namespace
 
-std::vector<std::byte> write_npz(std::span<const TensorView> tensors) {
+std::vector<std::byte> export_npz(const CheckpointState& state) {
+  const std::vector<TensorView> tensors = state.tensors();
   check_limits(tensors);
   Bytes out;
   std::vector<ZipEntry> entries;
@@ -129,10 +118,6 @@ std::vector<std::byte> write_npz(std::span<const TensorView> tensors) {
   for (const ZipEntry& entry : entries) put_central_entry(&out, entry);
   put_end(&out, entries.size(), directory_offset);
   return out;
-}
-
-std::vector<std::byte> export_npz(const CheckpointState& state) {
-  return write_npz(state.tensors());
 }
 
 }  // namespace lockstep

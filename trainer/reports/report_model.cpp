@@ -60,22 +60,16 @@ Json picture_of(const Dataset& data, std::int64_t sample) {
 
 // Weights as pictures: white is zero, blue below it, red above; with three channels as the colours they answer to.
 
-struct FilterShape {
-  int channels = 0, height = 0, width = 0;
-  std::size_t size() const { return static_cast<std::size_t>(channels * height * width); }
-};
-
 /// Shape of the filters of the first layer with weights: a convolution's, or a linear layer's directly on
 /// pictures. Nothing: neither.
-std::optional<FilterShape> filter_shape(const Network& network, const Parameter& weight) {
+std::optional<ImageShape> filter_shape(const Network& network, const Parameter& weight) {
   const ImageShape& input = network.input_shape();
-  if (weight.shape.size() == 4) return FilterShape{weight.shape[1], weight.shape[2], weight.shape[3]};
-  if (weight.shape.size() == 2 && weight.shape[1] == input.features() && input.height > 1)
-    return FilterShape{input.channels, input.height, input.width};
+  if (weight.shape.size() == 4) return ImageShape{weight.shape[1], weight.shape[2], weight.shape[3]};
+  if (weight.shape.size() == 2 && weight.shape[1] == input.features() && input.height > 1) return input;
   return std::nullopt;
 }
 
-Picture filter_picture(const FilterShape& shape, std::span<const float> weights) {
+Picture filter_picture(const ImageShape& shape, std::span<const float> weights) {
   Picture picture{.name = "", .width = shape.width, .height = shape.height, .channels = 3};
   const std::size_t plane = picture.plane_size();
   picture.pixels.resize(3 * plane);
@@ -102,10 +96,11 @@ void add_filters(Json& run, const SavedModel& model) {
   const auto shape = filter_shape(model.network, weight);
   if (!shape || shape->height * shape->width < 4) return;
   const auto outputs = static_cast<std::size_t>(weight.shape[0]), shown = std::min(outputs, kMostFilters);
+  const auto size = static_cast<std::size_t>(shape->features());
   Json pictures = Json::array();
   for (std::size_t i = 0; i < shown; ++i)
-    pictures.push_back(data_uri(filter_picture(
-        *shape, model.weights.span().subspan(weight.offset + i * shape->size(), shape->size()))));
+    pictures.push_back(
+        data_uri(filter_picture(*shape, model.weights.span().subspan(weight.offset + i * size, size))));
   std::string what = fmt::format("{}: {} of {}, {}", weight.name, shown, outputs,
                                  shape->channels == 3 ? "each as the colours that it answers to"
                                                       : "white is zero, red above it, blue below");

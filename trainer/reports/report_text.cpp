@@ -9,9 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -42,16 +40,12 @@ std::vector<std::pair<double, double>> points_of(const Json& events, const char*
   return points;
 }
 
-/// The parts of the data that losses and accuracies are of, as keys begin.
-constexpr auto kHalves = std::to_array<std::string_view>(
-    {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"});
-
 ChartOfRuns chart_of(const Json& report, const std::string& title, const char* what, bool is_share) {
   ChartOfRuns chart{title, is_share, {}};
   const Json& runs = report["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string_view prefix : kHalves) {
-      const std::string half(prefix);
+    for (const std::string half :
+         {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"}) {
       auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str());
       if (half == "train" && points.empty() && !is_share)  // a run within its first epoch has steps alone
         points = points_of(runs[i]["curves"]["step"], "loss");

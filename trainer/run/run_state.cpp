@@ -93,10 +93,6 @@ std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
 
 namespace {
 
-std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {
-  return static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
-}
-
 /// Reads the background of the data; a failing disk must not keep trained weights from being saved.
 bool light_background(const Job& job, const JobSetup& setup) {
   if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
@@ -116,7 +112,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.seed = job.train.seed;
   facts.epoch_loss_sum = state.epoch_loss();
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
-  facts.arithmetic.version = arithmetic_version(job, setup);
+  facts.arithmetic.version = static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
   if (job.run.print_loss_every_steps == 0) facts.unprinted.reset();
   if (job.run.log_every_steps == 0) facts.unlogged = {};
   if (job.train.patience == 0) facts.patience.reset();
@@ -162,7 +158,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   RunState state = facts;
   state.patience = facts.patience.value_or(counted_from_here(facts, judging_part(job)));
-  if (facts.arithmetic.version != arithmetic_version(job, setup)) state.arithmetic.since = facts.step;
+  if (facts.arithmetic.version != static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes())))
+    state.arithmetic.since = facts.step;
   state.unprinted = facts.unprinted.value_or(LossWindow());  // empty: the next window is printed first
   return state;
 }
