@@ -65,19 +65,6 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
                                   path, owner->job, owner->host, owner->pid, owner->started, why));
 }
 
-bool wait_for(const std::function<bool()>& is_free, const std::string& path, const LockPatience& patience) {
-  constexpr std::chrono::milliseconds kPause{50};
-  const auto give_up = Clock::now() + patience.limit;
-  if (patience.limit > kPause && patience.say)
-    patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
-                             path, std::chrono::duration<double>(patience.limit).count()));
-  while (Clock::now() < give_up) {
-    std::this_thread::sleep_for(kPause);
-    if (is_free()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 LockOwner LockOwner::self(const std::string& job) {
@@ -110,8 +97,17 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
     if (claim_ && owner && running(*owner)) claim_.reset();
     return claim_ != nullptr;
   };
-  if (!is_free() && !wait_for(is_free, path, patience))
-    refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
+  constexpr std::chrono::milliseconds kPause{50};
+  bool locked = is_free();
+  const auto give_up = Clock::now() + patience.limit;
+  if (!locked && patience.limit > kPause && patience.say)
+    patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
+                             path, std::chrono::duration<double>(patience.limit).count()));
+  while (!locked && Clock::now() < give_up) {
+    std::this_thread::sleep_for(kPause);
+    locked = is_free();
+  }
+  if (!locked) refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
   if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
