@@ -78,8 +78,8 @@ nlohmann::ordered_json to_json(const CheckpointDifference& difference);
 
 // NumPy's .npz: `lockstep export --npz`, read by numpy.load().
 
-/// The weights of a checkpoint under their names, and what the optimiser remembers under "momentum.NAME" and the like: a
-/// zip archive, stored without compression, of one .npy file (version 1.0, C order) a tensor.
+/// A zip archive, stored without compression, of one .npy file (version 1.0, C order) a tensor. Weights have their names,
+/// and what the optimiser remembers "momentum.NAME" and the like.
 /// @throws UsageError if it would not fit into a zip archive (4 GiB, 65,535 tensors)
 std::vector<std::byte> export_npz(const CheckpointState& state);
 

@@ -19,8 +19,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::size_t kHashDigits = 64;
-
 std::string value_of(const std::map<std::string, std::string>& entries, const std::string& key) {
   const auto found = entries.find(key);
   return found == entries.end() ? "" : found->second;
@@ -33,7 +31,7 @@ void add_entries(std::string& text, const char* part, const std::map<std::string
 }
 
 bool is_hash(std::string_view word) {
-  return word.size() == kHashDigits && word.find_first_not_of("0123456789abcdef") == word.npos;
+  return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == word.npos;
 }
 
 std::optional<PublishedHash> parse_row(const std::string& row) {

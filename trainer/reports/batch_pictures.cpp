@@ -47,12 +47,6 @@ void put(const std::vector<std::uint8_t>& pixels, const ImageShape& image, int r
     }
 }
 
-/// So many that the sheet stays small.
-std::size_t most_shown(const ImageShape& image) {
-  const std::int64_t each = std::int64_t{1} * (image.width + kBetween) * (image.height + kBetween);
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(kMostSheetPixels / each, 1, kMostShown));
-}
-
 void check_images(const Dataset& set) {
   if (!set.has_images())
     throw ConfigError(fmt::format("data.set: {} has features, and no images to show", set.name));
@@ -85,7 +79,10 @@ BatchPictures picture_first_batch(const Job& job) {
   DistributedSampler sampler(sampler_options(training_options(job), train, 0, 1));
   sampler.set_epoch(0);
   const auto batch = static_cast<std::size_t>(sampler.batch_samples(0));
-  const std::size_t shown = std::min(batch, most_shown(train.shape));
+  const std::int64_t each =
+      std::int64_t{1} * (train.shape.width + kBetween) * (train.shape.height + kBetween);
+  const auto most = std::clamp<std::int64_t>(kMostSheetPixels / each, 1, kMostShown);
+  const std::size_t shown = std::min(batch, static_cast<std::size_t>(most));
   const auto indices = sampler.order().first(shown);
   const auto features = static_cast<std::size_t>(train.shape.features());
   const auto mixes = SampleMixer(job.data.augment, train.shape, job.train.seed)

@@ -228,7 +228,7 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
-  // A set without names of classes may be given some, and so may one that was converted without those of columns.
+  // A set without names of classes may be given some. So may one that was converted without those of columns.
   if (!are_only_numbers(record.class_names))
     compare_names("class", record.class_names, now.class_names, 0, differences);
   if (!record.columns.empty() && !now.columns.empty())

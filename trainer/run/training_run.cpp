@@ -159,9 +159,8 @@ class TrainingRun {
       count = std::min(count, every - run_.state.step_in_epoch % every);
     for (const std::int64_t every :
          {log_spacing(run_.job, step), run_.job.run.checkpoint_every_steps,
-          run_.job.parallel.check_replicas_every_steps, run_.job.train.evaluate_every_steps}) {
+          run_.job.parallel.check_replicas_every_steps, run_.job.train.evaluate_every_steps})
       if (every > 0) count = std::min(count, every - step % every);
-    }
     count = run_.trace.series_from(step, count);
     if (faults_) count = faults_->series_from(step, count);
     LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
