@@ -41,11 +41,9 @@ bool is_temporary_name(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix)) return false;
   name.remove_prefix(std::string_view(kTemporaryPrefix).size());
   if (name.starts_with(kRemovedPrefix)) name.remove_prefix(kRemovedPrefix.size());
-  while (!checkpoint_step(std::string(name))) {
+  while (!checkpoint_step(name)) {
     const std::size_t dot = name.rfind('.');
-    const bool number = dot != name.npos && dot + 1 < name.size() &&
-                        name.find_first_not_of("0123456789", dot + 1) == name.npos;
-    if (!number) return false;
+    if (dot == name.npos || !parse_whole<std::uint64_t>(name.substr(dot + 1))) return false;
     name = name.substr(0, dot);
   }
   return true;
@@ -121,12 +119,11 @@ std::string checkpoint_name(std::int64_t step) {
   return fmt::format("step-{:08}", step);
 }
 
-std::optional<std::int64_t> checkpoint_step(const std::string& name) {
-  std::string_view digits = name;
-  if (!digits.starts_with(kStepPrefix)) return std::nullopt;
-  digits.remove_prefix(kStepPrefix.size());
-  if (digits.ends_with(kReplacedSuffix)) digits.remove_suffix(std::string_view(kReplacedSuffix).size());
-  const auto step = parse_whole<std::int64_t>(digits);
+std::optional<std::int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  name.remove_prefix(kStepPrefix.size());
+  if (name.ends_with(kReplacedSuffix)) name.remove_suffix(std::string_view(kReplacedSuffix).size());
+  const auto step = parse_whole<std::int64_t>(name);
   return step && *step >= 0 ? step : std::nullopt;
 }
 

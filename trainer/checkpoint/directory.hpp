@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -24,7 +25,7 @@ inline constexpr const char* kDamagedSuffix = ".damaged";  ///< moved aside beca
 /// "step-00001180"
 std::string checkpoint_name(std::int64_t step);
 /// The step of "step-00001180", which may carry kReplacedSuffix.
-std::optional<std::int64_t> checkpoint_step(const std::string& name);
+std::optional<std::int64_t> checkpoint_step(std::string_view name);
 
 struct CheckpointEntry {
   std::int64_t step = 0;

@@ -60,8 +60,7 @@ class JsonScanner {
     return true;
   }
   bool word(std::string_view text) {
-    if (static_cast<std::size_t>(end_ - at_) < text.size() || std::string_view(at_, text.size()) != text)
-      return false;
+    if (!std::string_view(at_, end_).starts_with(text)) return false;
     at_ += text.size();
     return true;
   }
