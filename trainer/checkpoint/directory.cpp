@@ -82,8 +82,7 @@ std::string some_of(const std::vector<std::string>& runs) {
 /// Suggests runs for a path that is no run: those in the same folder, or in runs/.
 std::string runs_beside(Env& env, const std::string& path) {
   const std::size_t end = path.find_last_not_of('/'), slash = path.rfind('/', end);
-  const std::string parent = slash == path.npos || slash == 0 ? "." : path.substr(0, slash);
-  auto runs = runs_in(env, parent);
+  auto runs = runs_in(env, slash == path.npos || slash == 0 ? "." : path.substr(0, slash));
   if (runs.empty()) runs = runs_in(env, "runs");
   return runs.empty() ? "; 'lockstep train JOB.yaml' makes one and says where"
                       : "; there are " + some_of(runs);

@@ -160,8 +160,7 @@ std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weigh
 RankFile::RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch) {
   const std::string path = run_dir + "/" + kRankFile;
   read_patiently(env, [&] { make_own(env, path); });
-  const std::uint64_t keep = is_file(env, path) ? bytes_before(env, path, stretch.from) : 0;
-  file_ = std::make_unique<AppendFile>(path, keep);
+  file_ = std::make_unique<AppendFile>(path, is_file(env, path) ? bytes_before(env, path, stretch.from) : 0);
   env.sync_directory(run_dir);
   file_->append(line_of(stretch));
 }
