@@ -8,17 +8,14 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
 namespace lockstep {
 
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 struct Contents {
   std::vector<std::byte> model, optimizer;
@@ -33,15 +30,13 @@ Contents serialise(const CheckpointState& state) {
   std::vector<std::string> buffers;
   for (const OptimizerBuffer& buffer : state.optimizer) {
     LOCKSTEP_CHECK(buffer.values.size() == arena_size(parameters));
-    const auto tensors = tensors_of(parameters, buffer);
-    optimizer.insert(optimizer.end(), tensors.begin(), tensors.end());
+    std::ranges::move(tensors_of(parameters, buffer), std::back_inserter(optimizer));
     buffers.push_back(buffer.name);
   }
   LOCKSTEP_CHECK(!state.facts.test_accuracy ||
                  (*state.facts.test_accuracy >= 0 && *state.facts.test_accuracy <= 1));
-  Contents contents;
-  contents.model = write_safetensors(tensors_of(all, state.weights, ""), {{"format", "pt"}});
-  contents.optimizer = write_safetensors(optimizer);
+  Contents contents{write_safetensors(tensors_of(all, state.weights, ""), {{"format", "pt"}}),
+                    write_safetensors(optimizer), ""};
   contents.manifest =
       write_manifest({state.facts,
                       {record_of(kModelFile, contents.model), record_of(kOptimizerFile, contents.optimizer)},
@@ -53,7 +48,7 @@ void write_directory(Env& env, const std::string& directory, const Contents& con
   env.make_directory(directory);
   write_synced(env, directory + "/" + kModelFile, contents.model);
   write_synced(env, directory + "/" + kOptimizerFile, contents.optimizer);
-  write_synced(env, directory + "/" + kManifestFile, bytes_of(contents.manifest));
+  write_synced(env, directory + "/" + kManifestFile, std::as_bytes(std::span(contents.manifest)));
   env.sync_directory(directory);
 }
 
@@ -61,11 +56,8 @@ void write_directory(Env& env, const std::string& directory, const Contents& con
 /// crash the good one is kept.
 void move_aside(Env& env, const std::string& target, const std::string& aside) {
   if (env.entry(target).kind == EntryKind::kNothing) return;
-  const bool keep_aside = env.exists(aside) && env.exists(target) && !verify_checkpoint(env, target).empty();
-  if (keep_aside) {
-    env.rename(target, free_name(env, target + kDamagedSuffix, "-"));
-    return;
-  }
+  if (env.exists(aside) && env.exists(target) && !verify_checkpoint(env, target).empty())
+    return env.rename(target, free_name(env, target + kDamagedSuffix, "-"));
   if (!env.remove_directory(aside, checkpoint_files()))  // it holds foreign files
     env.rename(aside, free_name(env, aside, "-"));
   env.rename(target, aside);
@@ -116,12 +108,12 @@ std::string save_checkpoint(Env& env, const std::string& run_dir, const Checkpoi
 
 namespace {
 
-/// Something that `ask` asks about a file of a checkpoint. If it is missing the checkpoint is damaged, unless
+/// Result of `ask`, a method of Env, for a file of a checkpoint. If it is missing the checkpoint is damaged, unless
 /// that is gone as a whole: the run may have pruned it this moment, which begins with renaming it.
-auto ask_part(Env& env, const std::string& directory, const std::string& name, const auto& ask) {
+auto ask_part(Env& env, const std::string& directory, const std::string& name, auto ask) {
   const std::string path = directory + "/" + name;
   try {
-    return ask(path);
+    return (env.*ask)(path);
   } catch (const MissingDataError&) {
     if (env.exists(directory))
       throw DataError(fmt::format("{}: is missing: the checkpoint is not complete", path));
@@ -130,43 +122,26 @@ auto ask_part(Env& env, const std::string& directory, const std::string& name, c
   }
 }
 
-std::vector<std::byte> read_part(Env& env, const std::string& directory, const std::string& name) {
-  return ask_part(env, directory, name, [&](const std::string& path) { return env.read(path); });
-}
-
-std::uint64_t size_of_part(Env& env, const std::string& directory, const std::string& name) {
-  return ask_part(env, directory, name, [&](const std::string& path) { return env.size(path); });
-}
-
 /// A file and what is wrong with it. One of another size than recorded is not read: it could be of any.
-struct CheckedFile {
-  std::vector<std::byte> bytes;
-  std::vector<Damage> damages;
-};
-
-CheckedFile read_checked(Env& env, const std::string& directory, const FileRecord& record) {
+std::pair<std::vector<std::byte>, std::vector<Damage>> read_checked(Env& env, const std::string& directory,
+                                                                    const FileRecord& record) {
   const std::string path = directory + "/" + record.name;
-  const std::uint64_t size = size_of_part(env, directory, record.name);
+  const std::uint64_t size = ask_part(env, directory, record.name, &Env::size);
   if (size != record.bytes) return {{}, {size_damage(record, size, path)}};
-  CheckedFile file{read_part(env, directory, record.name), {}};
-  file.damages = check_against(record, file.bytes, path);
-  return file;
+  auto bytes = ask_part(env, directory, record.name, &Env::read);
+  auto damages = check_against(record, bytes, path);
+  return {std::move(bytes), std::move(damages)};
 }
 
-/// Copies the tensors into one buffer of arena order. Bytes may be unaligned, hence memcpy.
+/// Copies the tensors into one buffer of arena order, as bytes, since numbers may be unaligned in the file.
 std::vector<float> gather(const SafetensorsFile& file, const std::vector<CheckpointParameter>& parameters,
                           const std::string& prefix) {
-  std::vector<std::span<const std::byte>> parts;
-  std::size_t bytes = 0;
+  std::vector<float> arena(arena_size(parameters));
+  auto rest = std::as_writable_bytes(std::span(arena));
   for (const CheckpointParameter& parameter : parameters) {
-    parts.push_back(file.require(prefix + parameter.name, "F32", parameter.shape).bytes);
-    bytes += parts.back().size();
-  }
-  std::vector<float> arena(bytes / sizeof(float));
-  std::size_t position = 0;
-  for (const auto& part : parts) {
-    if (!part.empty()) std::memcpy(arena.data() + position, part.data(), part.size());
-    position += part.size() / sizeof(float);
+    const auto bytes = file.require(prefix + parameter.name, "F32", parameter.shape).bytes;
+    std::ranges::copy(bytes, rest.begin());
+    rest = rest.subspan(bytes.size());
   }
   return arena;
 }
@@ -179,18 +154,16 @@ SafetensorsFile read_verified(Env& env, const std::string& directory, const File
 
 Manifest manifest_of(Env& env, const std::string& directory) {
   const std::string path = directory + "/" + kManifestFile;
-  if (size_of_part(env, directory, kManifestFile) > kMaxManifestBytes)
+  if (ask_part(env, directory, kManifestFile, &Env::size) > kMaxManifestBytes)
     throw DataError(fmt::format("{}: too large for a manifest", path));
-  return read_manifest(as_text(read_part(env, directory, kManifestFile)), path);
+  return read_manifest(as_text(ask_part(env, directory, kManifestFile, &Env::read)), path);
 }
 
 CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {
   const Manifest manifest = manifest_of(env, path);
   const SafetensorsFile model = read_verified(env, path, manifest.files[0]);
   const SafetensorsFile optimizer = read_verified(env, path, manifest.files[1]);
-  CheckpointState state;
-  state.facts = manifest.facts;
-  state.weights = gather(model, manifest.facts.tensors(), "");
+  CheckpointState state{.facts = manifest.facts, .weights = gather(model, manifest.facts.tensors(), "")};
   const std::string wrong =
       accepted == Weights::kAny ? "" : unusable_weights(manifest.facts.tensors(), state.weights);
   if (!wrong.empty()) throw DataError(fmt::format("{}/{}: {}", path, kModelFile, wrong));
@@ -210,8 +183,7 @@ std::vector<Damage> damages_of(Env& env, const std::string& path) {
     const Manifest manifest = manifest_of(env, path);
     for (const FileRecord& record : manifest.files) {
       try {
-        const auto found = read_checked(env, path, record).damages;
-        damages.insert(damages.end(), found.begin(), found.end());
+        std::ranges::move(read_checked(env, path, record).second, std::back_inserter(damages));
       } catch (const DataError& error) {
         note(record.name, error);
       }

@@ -100,7 +100,7 @@ struct KnownCheckpoints {
 /// is one that cannot be read now, or that is not the run's own (is_own_checkpoint).
 /// @param known  is asked before the disk, and learns what was read
 /// @returns how many. @throws IoError
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& keep,
                               KnownCheckpoints& known);
 
 /// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and

@@ -97,11 +97,9 @@ std::string best_of(const std::string& path, const std::string& run_dir,
         fmt::format("{}: no checkpoint of this run was evaluated; {}", path, those_there_are(checkpoints)));
   const auto of_told = std::ranges::find(checkpoints, told->step, &CheckpointSummary::step);
   if (of_told != checkpoints.end()) return of_told->path;
-  const std::string when =
-      told->epoch > 0 ? fmt::format("epoch {}", told->epoch) : fmt::format("step {}", told->step);
   throw MissingDataError(fmt::format(
       "{}: the best of this run, {:.2f} % after {}, was not kept; {}; run.keep.best=true keeps it", path,
-      100 * told->value, when, those_there_are(checkpoints)));
+      100 * told->value, told->place(), those_there_are(checkpoints)));
 }
 
 /// 3 of "epoch:3"; nothing for other texts.
@@ -133,12 +131,10 @@ std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string
 }
 
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first) {
-  const CheckpointSummary* best = nullptr;
-  for (const CheckpointSummary& checkpoint : newest_first) {
-    if (!checkpoint.accuracy()) continue;
-    if (best == nullptr || *checkpoint.accuracy() >= *best->accuracy()) best = &checkpoint;
-  }
-  return best;
+  const auto best =
+      std::max_element(newest_first.rbegin(), newest_first.rend(),
+                       [](const auto& a, const auto& b) { return a.accuracy() < b.accuracy(); });
+  return best == newest_first.rend() || !best->accuracy() ? nullptr : &*best;
 }
 
 std::string best_line(Env& env, const std::string& run_dir) {

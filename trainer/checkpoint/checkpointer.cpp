@@ -56,9 +56,6 @@ void AsyncCheckpointer::write(const CheckpointState& state) {
 
 namespace {
 
-/// Condition of a checkpoint. One that cannot be read at this moment is kUnknown and is kept.
-enum class Condition { kGood, kDamaged, kUnknown };
-
 std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {
   const auto found = known.accuracy.find(entry.path);
   if (found != known.accuracy.end()) return found->second;
@@ -69,12 +66,13 @@ std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownC
   }
 }
 
-Condition condition_of(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
-  if (entry.path == known.good) return Condition::kGood;
+/// False: it is damaged. Nothing: it cannot be read at this moment.
+std::optional<bool> is_good(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
+  if (entry.path == known.good) return true;
   try {
-    return verify_checkpoint(env, entry.path).empty() ? Condition::kGood : Condition::kDamaged;
+    return verify_checkpoint(env, entry.path).empty();
   } catch (const Error&) {
-    return Condition::kUnknown;
+    return std::nullopt;
   }
 }
 
@@ -99,36 +97,28 @@ void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, Known
 void keep_newest_good(Env& env, const std::vector<CheckpointEntry>& newest_first,
                       const KnownCheckpoints& known, std::set<std::string>* kept) {
   for (const CheckpointEntry& entry : newest_first) {
-    const Condition condition = condition_of(env, entry, known);
-    if (condition != Condition::kDamaged) kept->insert(entry.path);
-    if (condition == Condition::kGood) return;
+    const std::optional<bool> good = is_good(env, entry, known);
+    if (good != false) kept->insert(entry.path);
+    if (good == true) return;
   }
 }
 
-/// Links to checkpoints of others, and those with foreign files, are not ours to prune or to
-/// count.
-std::vector<CheckpointEntry> own_checkpoints(Env& env, const std::string& run_dir,
-                                             const KnownCheckpoints& known) {
-  std::vector<CheckpointEntry> entries = list_checkpoints(env, run_dir);
+/// Oldest first. Links to checkpoints of others, and those with foreign files, are not ours to prune or to count.
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& keep,
+                                            KnownCheckpoints& known) {
+  const auto last = static_cast<std::size_t>(std::max<std::int64_t>(keep.last, 1));
+  auto entries = list_checkpoints(env, run_dir);
+  if (entries.size() <= last) return {};
   std::erase_if(entries, [&](const CheckpointEntry& entry) {
     return entry.path != known.good && !is_own_checkpoint(env, entry.path);
   });
-  return entries;
-}
-
-/// Oldest first.
-std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
-                                            KnownCheckpoints& known) {
-  const auto last = static_cast<std::size_t>(std::max<std::int64_t>(policy.last, 1));
-  if (list_checkpoints(env, run_dir).size() <= last) return {};
-  const std::vector<CheckpointEntry> entries = own_checkpoints(env, run_dir, known);
   if (entries.size() <= last) return {};
 
   std::set<std::string> kept;
   for (std::size_t i = 0; i < last; ++i) kept.insert(entries[i].path);
   for (const CheckpointEntry& entry : entries)
-    if (policy.every_steps > 0 && entry.step % policy.every_steps == 0) kept.insert(entry.path);
-  if (policy.best) keep_best(env, entries, known, &kept);
+    if (keep.every_steps > 0 && entry.step % keep.every_steps == 0) kept.insert(entry.path);
+  if (keep.best) keep_best(env, entries, known, &kept);
   const auto replayed = std::ranges::find_if(entries, [&](const CheckpointEntry& entry) {
     return known.replayed > 0 && entry.step <= known.replayed;
   });
@@ -144,23 +134,18 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
 
 }  // namespace
 
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& keep,
                               KnownCheckpoints& known) {
-  const std::vector<std::string> removed = select_for_removal(env, run_dir, policy, known);
+  const std::vector<std::string> removed = select_for_removal(env, run_dir, keep, known);
   remove_checkpoints(env, run_dir, removed);
   for (const std::string& path : removed) known.accuracy.erase(path);
   return removed.size();
 }
 
 double best_accuracy(Env& env, const std::string& run_dir) {
-  double best = -1;
-  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
-    try {
-      best = std::max(best, load_manifest(env, entry.path).facts.accuracy().value_or(-1));
-    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then a later one may be saved as the best
-    }
-  }
-  return best;
+  const auto checkpoints = summarise_checkpoints(env, run_dir);
+  const CheckpointSummary* const best = best_checkpoint(checkpoints);
+  return best == nullptr ? -1 : *best->accuracy();
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -40,11 +41,9 @@ bool is_temporary_name(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix)) return false;
   name.remove_prefix(std::string_view(kTemporaryPrefix).size());
   if (name.starts_with(kRemovedPrefix)) name.remove_prefix(kRemovedPrefix.size());
-  while (!checkpoint_step(std::string(name))) {
+  while (!checkpoint_step(name)) {
     const std::size_t dot = name.rfind('.');
-    const bool number = dot != name.npos && dot + 1 < name.size() &&
-                        name.find_first_not_of("0123456789", dot + 1) == name.npos;
-    if (!number) return false;
+    if (dot == name.npos || !parse_whole<std::uint64_t>(name.substr(dot + 1))) return false;
     name = name.substr(0, dot);
   }
   return true;
@@ -83,8 +82,7 @@ std::string some_of(const std::vector<std::string>& runs) {
 /// Suggests runs for a path that is no run: those in the same folder, or in runs/.
 std::string runs_beside(Env& env, const std::string& path) {
   const std::size_t end = path.find_last_not_of('/'), slash = path.rfind('/', end);
-  const std::string parent = slash == path.npos || slash == 0 ? "." : path.substr(0, slash);
-  auto runs = runs_in(env, parent);
+  auto runs = runs_in(env, slash == path.npos || slash == 0 ? "." : path.substr(0, slash));
   if (runs.empty()) runs = runs_in(env, "runs");
   return runs.empty() ? "; 'lockstep train JOB.yaml' makes one and says where"
                       : "; there are " + some_of(runs);
@@ -120,12 +118,11 @@ std::string checkpoint_name(std::int64_t step) {
   return fmt::format("step-{:08}", step);
 }
 
-std::optional<std::int64_t> checkpoint_step(const std::string& name) {
-  std::string_view digits = name;
-  if (!digits.starts_with(kStepPrefix)) return std::nullopt;
-  digits.remove_prefix(kStepPrefix.size());
-  if (digits.ends_with(kReplacedSuffix)) digits.remove_suffix(std::string_view(kReplacedSuffix).size());
-  const auto step = parse_whole<std::int64_t>(digits);
+std::optional<std::int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  name.remove_prefix(kStepPrefix.size());
+  if (name.ends_with(kReplacedSuffix)) name.remove_suffix(std::string_view(kReplacedSuffix).size());
+  const auto step = parse_whole<std::int64_t>(name);
   return step && *step >= 0 ? step : std::nullopt;
 }
 
@@ -136,9 +133,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
     if (const auto step = checkpoint_step(name))
       entries.push_back({*step, fmt::format("{}/{}", directory, name)});
   // Sorts the plain name first among equal steps: it is the newer one.
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.step != b.step ? a.step > b.step : a.path < b.path;
-  });
+  std::ranges::sort(entries, {}, [](const auto& entry) { return std::pair(-entry.step, entry.path); });
   return entries;
 }
 
@@ -176,12 +171,15 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& given, const OnDama
   if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted)};
   std::vector<std::string> damaged;
   if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);
-  if (!damaged.empty()) {
+  if (!damaged.empty())
     throw DataError(
         fmt::format("{}: holds no good checkpoint; {} damaged", path,
                     damaged.size() == 1 ? "its only one is" : fmt::format("all {} are", damaged.size())));
-  }
   throw MissingDataError(why_no_checkpoint(env, path));
+}
+
+bool is_file(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return env.entry(path).kind; }) == EntryKind::kFile;
 }
 
 bool is_checkpoint(Env& env, const std::string& path) {
@@ -236,9 +234,8 @@ bool is_own_checkpoint(Env& env, const std::string& path) {
   if (read_patiently(env, [&] { return env.entry(path); }).kind != EntryKind::kDirectory) return false;
   const auto names = read_patiently(env, [&] { return env.list(path); });
   const auto files = checkpoint_files();
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::find(files.begin(), files.end(), name) != files.end();
-  });
+  return std::ranges::all_of(names,
+                             [&](const auto& name) { return std::ranges::find(files, name) != files.end(); });
 }
 
 void remove_leftovers(Env& env, const std::string& run_dir) {

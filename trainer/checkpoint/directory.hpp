@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -24,7 +25,7 @@ inline constexpr const char* kDamagedSuffix = ".damaged";  ///< moved aside beca
 /// "step-00001180"
 std::string checkpoint_name(std::int64_t step);
 /// The step of "step-00001180", which may carry kReplacedSuffix.
-std::optional<std::int64_t> checkpoint_step(const std::string& name);
+std::optional<std::int64_t> checkpoint_step(std::string_view name);
 
 struct CheckpointEntry {
   std::int64_t step = 0;
@@ -119,6 +120,9 @@ const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& n
 /// For the end of a run: "best: accuracy 68.94 % after epoch 3, checkpoint RUN@epoch:3", by its metrics. "" where fewer
 /// than two evaluations tell of an accuracy.
 std::string best_line(Env& env, const std::string& run_dir);
+
+/// True if a regular file has this name; links are not followed.
+bool is_file(Env& env, const std::string& path);
 
 /// True if a checkpoint's directory is there, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);

@@ -35,19 +35,6 @@ SectionRecord section_of(const std::string& name, std::span<const std::byte> fil
   return section;
 }
 
-void check_section(const SectionRecord& section, std::span<const std::byte> bytes, const std::string& path,
-                   std::vector<Damage>* damages) {
-  for (std::size_t i = 0; i < section.crc32s.size(); ++i) {
-    const auto block = block_of(bytes, section, i);
-    if (crc32_of(block) == section.crc32s[i]) continue;
-    const auto begin = static_cast<std::size_t>(block.data() - bytes.data());
-    damages->push_back(
-        {path, section.name,
-         fmt::format("{}bytes {} to {} of the file are damaged", section.name.empty() ? "header: " : "",
-                     begin, begin + block.size() - 1)});
-  }
-}
-
 }  // namespace
 
 std::string to_string(const Damage& damage) {
@@ -86,7 +73,16 @@ std::vector<Damage> check_against(const FileRecord& record, std::span<const std:
                                   const std::string& path) {
   if (bytes.size() != record.bytes) return {size_damage(record, bytes.size(), path)};
   std::vector<Damage> damages;
-  for (const SectionRecord& section : record.sections) check_section(section, bytes, path, &damages);
+  for (const SectionRecord& section : record.sections)
+    for (std::size_t i = 0; i < section.crc32s.size(); ++i) {
+      const auto block = block_of(bytes, section, i);
+      if (crc32_of(block) == section.crc32s[i]) continue;
+      const auto begin = block.data() - bytes.data();
+      damages.push_back(
+          {path, section.name,
+           fmt::format("{}bytes {} to {} of the file are damaged", section.name.empty() ? "header: " : "",
+                       begin, begin + std::ssize(block) - 1)});
+    }
   if (damages.empty() && hex(sha256(bytes)) != record.sha256)
     damages.push_back({path, "", "its SHA-256 is not the one in the manifest"});
   return damages;

@@ -66,9 +66,13 @@ std::string facts_text(const CheckpointFacts& facts) {
 
 constexpr std::size_t kNameColumns = 27;  // all columns together fit a terminal of 80
 
-nlohmann::ordered_json tensor_json(const std::string& name, const std::vector<std::size_t>& shape,
-                                   std::span<const float> values) {
-  nlohmann::ordered_json json = {{"tensor", name}, {"shape", shape}};
+std::span<const float> numbers_of(const TensorView& tensor) {
+  return {reinterpret_cast<const float*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(float)};
+}
+
+nlohmann::ordered_json tensor_json(const TensorView& tensor) {
+  nlohmann::ordered_json json = {{"tensor", tensor.name}, {"shape", tensor.shape}};
+  const auto values = numbers_of(tensor);
   if (values.empty()) return json;
   const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
   json["smallest"] = *smallest;  // null where it is not finite
@@ -78,20 +82,9 @@ nlohmann::ordered_json tensor_json(const std::string& name, const std::vector<st
   return json;
 }
 
-void add_arena(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
-               std::span<const float> arena, nlohmann::ordered_json* list) {
-  for (const CheckpointParameter& parameter : parameters) {
-    const std::size_t size = arena_size({parameter});
-    list->push_back(tensor_json(prefix + parameter.name, parameter.shape, arena.first(size)));
-    arena = arena.subspan(size);
-  }
-}
-
 nlohmann::ordered_json tensors_json(const CheckpointState& state) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-  add_arena(state.facts.tensors(), "", state.weights, &tensors);
-  for (const OptimizerBuffer& buffer : state.optimizer)
-    add_arena(state.facts.parameters, tensor_prefix(buffer.name), buffer.values, &tensors);
+  for (const TensorView& tensor : state.tensors()) tensors.push_back(tensor_json(tensor));
   return tensors;
 }
 
@@ -200,34 +193,28 @@ double distance(float a, float b) {
   return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
 }
 
-TensorDifference diff_tensor(const std::string& name, const std::vector<std::size_t>& shape,
-                             std::span<const float> a, std::span<const float> b) {
-  TensorDifference result;
-  result.tensor = name;
-  result.elements = a.size();
+TensorDifference diff_tensor(const TensorView& in_a, const TensorView& in_b) {
+  const auto a = numbers_of(in_a), b = numbers_of(in_b);
+  TensorDifference result{.tensor = in_a.name, .elements = a.size()};
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
     if (result.different++ == 0) {
-      result.first_index = result.largest_index = unravel(i, shape);
+      result.first_index = result.largest_index = unravel(i, in_a.shape);
       result.first_a = a[i];
       result.first_b = b[i];
     }
     if (distance(a[i], b[i]) <= result.largest) continue;
     result.largest = distance(a[i], b[i]);
-    result.largest_index = unravel(i, shape);
+    result.largest_index = unravel(i, in_a.shape);
   }
   return result;
 }
 
-void diff_arena(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
-                std::span<const float> a, std::span<const float> b, std::vector<TensorDifference>* result) {
-  for (const CheckpointParameter& parameter : parameters) {
-    const std::size_t size = arena_size({parameter});
-    TensorDifference tensor =
-        diff_tensor(prefix + parameter.name, parameter.shape, a.first(size), b.first(size));
+void diff_tensors(const std::vector<TensorView>& a, const std::vector<TensorView>& b,
+                  std::vector<TensorDifference>* result) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    TensorDifference tensor = diff_tensor(a[i], b[i]);
     if (tensor.different > 0) result->push_back(std::move(tensor));
-    a = a.subspan(size);
-    b = b.subspan(size);
   }
 }
 
@@ -237,20 +224,15 @@ const OptimizerBuffer* find_buffer(const CheckpointState& state, const std::stri
 }
 
 void diff_optimizer(const CheckpointState& a, const CheckpointState& b, CheckpointDifference* result) {
-  for (const OptimizerBuffer& in_a : a.optimizer) {
-    if (const OptimizerBuffer* in_b = find_buffer(b, in_a.name)) {
-      diff_arena(a.facts.parameters, tensor_prefix(in_a.name), in_a.values, in_b->values, &result->tensors);
-    } else {
+  const auto& parameters = a.facts.parameters;
+  for (const OptimizerBuffer& in_a : a.optimizer)
+    if (const OptimizerBuffer* in_b = find_buffer(b, in_a.name))
+      diff_tensors(tensors_of(parameters, in_a), tensors_of(parameters, *in_b), &result->tensors);
+    else
       result->facts.push_back(fmt::format("{}: only in A", in_a.name));
-    }
-  }
   for (const OptimizerBuffer& in_b : b.optimizer)
     if (find_buffer(a, in_b.name) == nullptr)
       result->facts.push_back(fmt::format("{}: only in B", in_b.name));
-}
-
-bool both_have(const CheckpointFacts& a, const CheckpointFacts& b, const std::string& key) {
-  return a.data.contains(key) && b.data.contains(key);
 }
 
 std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFacts& b) {
@@ -273,7 +255,7 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
   // Ignore the data's directory: moving data changes nothing.
   for (const auto& [key, value] : a.data)
-    if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
+    if (key != "directory" && b.data.contains(key)) compare(("data " + key).c_str(), value, b.data.at(key));
   return result;
 }
 
@@ -294,13 +276,13 @@ std::string tensor_text(const TensorDifference& t) {
 }  // namespace
 
 CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b) {
-  CheckpointDifference result;
-  result.facts = diff_facts(a.facts, b.facts);
+  CheckpointDifference result{.facts = diff_facts(a.facts, b.facts), .tensors = {}};
   if (a.facts.parameters != b.facts.parameters || a.facts.kept != b.facts.kept) {
     result.facts.emplace_back("parameters: other names or shapes: these are different models");
     return result;
   }
-  diff_arena(a.facts.tensors(), "", a.weights, b.weights, &result.tensors);
+  diff_tensors(tensors_of(a.facts.tensors(), a.weights, ""), tensors_of(b.facts.tensors(), b.weights, ""),
+               &result.tensors);
   diff_optimizer(a, b, &result);
   return result;
 }

@@ -52,12 +52,12 @@ Verification verify(Env& env, const std::string& path);
 /// "momentum.NAME" and the like.
 struct TensorDifference {
   std::string tensor;
-  std::size_t elements = 0;              ///< that the tensor has
-  std::size_t different = 0;             ///< elements whose bits differ
-  std::vector<std::size_t> first_index;  ///< position of the first of them
+  std::size_t elements = 0;                   ///< that the tensor has
+  std::size_t different = 0;                  ///< elements whose bits differ
+  std::vector<std::size_t> first_index = {};  ///< position of the first of them
   float first_a = 0, first_b = 0;
   double largest = 0;  ///< |a - b|; infinity if one of them is not a number
-  std::vector<std::size_t> largest_index;
+  std::vector<std::size_t> largest_index = {};
 };
 
 struct CheckpointDifference {
@@ -78,13 +78,9 @@ nlohmann::ordered_json to_json(const CheckpointDifference& difference);
 
 // NumPy's .npz: `lockstep export --npz`, read by numpy.load().
 
-/// A zip archive, stored without compression, of one .npy file (version 1.0, C order) a tensor.
-/// @throws UsageError if it would not fit into a zip archive (4 GiB, 65,535 tensors), or for a dtype NumPy
-/// lacks
-std::vector<std::byte> write_npz(std::span<const TensorView> tensors);
-
-/// The weights of a checkpoint under their names, and what the optimiser remembers under "momentum.NAME"
-/// and the like.
+/// A zip archive, stored without compression, of one .npy file (version 1.0, C order) a tensor. Weights have their names,
+/// and what the optimiser remembers "momentum.NAME" and the like.
+/// @throws UsageError if it would not fit into a zip archive (4 GiB, 65,535 tensors)
 std::vector<std::byte> export_npz(const CheckpointState& state);
 
 }  // namespace lockstep

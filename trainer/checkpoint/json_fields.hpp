@@ -82,9 +82,7 @@ class JsonFieldsReader {
   using Check = std::pair<bool, const char*>;
 
   static Check check(const Json& json, const std::string&) { return {json.is_string(), "text"}; }
-  static Check check(const Json& json, bool) { return {json.is_boolean(), "true or false"}; }
   static Check check(const Json& json, double) { return {json.is_number(), "a number"}; }
-  static Check check(const Json& json, int) { return {fits<int>(json), "a whole number in range"}; }
   static Check check(const Json& json, std::uint64_t) {
     return {json.is_number_unsigned(), "a whole number that is not negative"};
   }

@@ -223,9 +223,8 @@ void manifest_fields(auto&& archive, Manifest& manifest) {
 
 std::int64_t version_of(const Manifest& manifest) {
   const auto& buffers = manifest.optimizer_buffers;
-  const bool as_ever = buffers.empty() || buffers == std::vector<std::string>{kVersion1Buffer};
   if (!manifest.facts.kept.empty()) return 3;
-  return as_ever ? 1 : 2;
+  return buffers.empty() || buffers == std::vector<std::string>{kVersion1Buffer} ? 1 : 2;
 }
 
 /// The text must end with the seal of what is before it, byte by byte.

@@ -47,11 +47,7 @@ std::optional<MetricsEvent> end_of_run(std::string_view text) {
 
 std::string_view first_lines(std::string_view text, std::int64_t lines) {
   std::size_t end = 0;
-  for (; lines > 0; --lines) {
-    const std::size_t newline = text.find('\n', end);
-    if (newline == text.npos) break;
-    end = newline + 1;
-  }
+  for (std::size_t next = 0; lines > 0 && (next = text.find('\n', end)) != text.npos; --lines) end = next + 1;
   return text.substr(0, end);
 }
 
@@ -60,22 +56,19 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
   if (noted.lines == 0) return std::nullopt;
   const std::string goes_on =
       fmt::format("the run goes on, and its metrics with the steps after {}", with_thousands(step));
-  if (!read_patiently(env, [&] { return env.exists(path); })) {
-    return fmt::format("{} is gone: its {} line{} up to step {} {} lost; {}", path,
-                       with_thousands(noted.lines), noted.lines == 1 ? "" : "s", with_thousands(step),
-                       noted.lines == 1 ? "is" : "are", goes_on);
-  }
+  if (!read_patiently(env, [&] { return env.exists(path); }))
+    return fmt::format("{} is gone: its {} up to step {} {} lost; {}", path, counted(noted.lines, "line"),
+                       with_thousands(step), noted.lines == 1 ? "is" : "are", goes_on);
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
   const std::string_view text = as_text(bytes), there = first_lines(text, noted.lines);
   const auto lines = static_cast<std::int64_t>(std::ranges::count(there, '\n'));
   const bool whole = lines == noted.lines;
   const auto of_there = std::as_bytes(std::span(there));
   if ((whole && hex(sha256(of_there)) == noted.sha256) || was_told(text, step)) return std::nullopt;
-  if (!whole) {
+  if (!whole)
     return fmt::format("{} was cut off: {} of its {} up to step {} are lost; {}", path,
                        with_thousands(noted.lines - lines), counted(noted.lines, "line"),
                        with_thousands(step), goes_on);
-  }
   const std::string aside = free_name(env, path + kDamagedSuffix, "-");
   write_synced(env, aside, bytes);
   return fmt::format(
@@ -83,25 +76,14 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
       with_thousands(noted.lines), with_thousands(step), aside, goes_on);
 }
 
-MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated) {
-  MetricsCut cut;
-  if (!env.exists(path)) return cut;
+void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated) {
+  if (!env.exists(path)) return;
   const std::vector<std::byte> bytes = env.read(path);
   const std::string_view text = as_text(bytes);
-  std::size_t position = 0;
-  while (true) {
-    const std::size_t newline = text.find('\n', position);
-    if (newline == std::string_view::npos) break;
-    if (!belongs(text.substr(position, newline - position), step, evaluated)) break;
-    position = newline + 1;
-    ++cut.kept_lines;
-  }
-  if (position == text.size()) return cut;
-  const std::string_view dropped = text.substr(position);
-  cut.dropped_lines = static_cast<std::size_t>(std::count(dropped.begin(), dropped.end(), '\n')) +
-                      (dropped.ends_with('\n') ? 0 : 1);
-  replace_file(env, path, std::span(bytes).first(position));
-  return cut;
+  std::size_t kept = 0;
+  for (std::size_t end = 0; (end = text.find('\n', kept)) != text.npos; kept = end + 1)
+    if (!belongs(text.substr(kept, end - kept), step, evaluated)) break;
+  if (kept != text.size()) replace_file(env, path, std::span(bytes).first(kept));
 }
 
 bool ends_a_run(Env& env, const std::string& path) {

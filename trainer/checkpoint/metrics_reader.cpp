@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -59,8 +60,7 @@ class JsonScanner {
     return true;
   }
   bool word(std::string_view text) {
-    if (static_cast<std::size_t>(end_ - at_) < text.size() || std::string_view(at_, text.size()) != text)
-      return false;
+    if (!std::string_view(at_, end_).starts_with(text)) return false;
     at_ += text.size();
     return true;
   }
@@ -133,6 +133,21 @@ class JsonScanner {
 
 }  // namespace
 
+std::optional<double> seconds_since_1970(std::string_view time) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000Z";
+  const auto fits = [](char form, char c) { return form == '0' ? c >= '0' && c <= '9' : c == form; };
+  if (!std::ranges::equal(kForm, time, fits)) return std::nullopt;
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    return *parse_whole<int>(time.substr(at, digits));
+  };
+  using namespace std::chrono;
+  const year_month_day date(year(number(0, 4)), month(static_cast<unsigned>(number(5, 2))),
+                            day(static_cast<unsigned>(number(8, 2))));
+  if (!date.ok()) return std::nullopt;
+  return static_cast<double>(sys_days(date).time_since_epoch().count()) * 86400 + number(11, 2) * 3600 +
+         number(14, 2) * 60 + number(17, 2) + number(20, 3) / 1000.0;
+}
+
 bool MetricsEvent::read(std::string_view line) {
   fields_.clear();
   line_ = name_ = {};
@@ -176,12 +191,8 @@ std::optional<std::string> MetricsEvent::text(std::string_view key) const {
 }
 
 ToldEvaluation told_evaluation(const MetricsEvent& event) {
-  ToldEvaluation told{event.number("test_loss"),
-                      event.number("test_accuracy"),
-                      event.number("validation_loss"),
-                      event.number("validation_accuracy"),
-                      {},
-                      {}};
+  ToldEvaluation told{event.number("test_loss"), event.number("test_accuracy"),
+                      event.number("validation_loss"), event.number("validation_accuracy")};
   const std::string judged = told.validation_accuracy ? "_validation_accuracy" : "_test_accuracy";
   told.ema_accuracy = event.number("ema" + judged);
   told.swa_accuracy = event.number("swa" + judged);
@@ -225,7 +236,6 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
     in_long_line = in_long_line || text.size() > kLongestMetricsLine;
     if (in_long_line) text.clear();
   }
-  lines.torn = in_long_line || !text.empty();
   return lines;
 }
 

@@ -17,6 +17,9 @@
 
 namespace lockstep {
 
+/// "2026-11-23T16:07:41.123Z", as in each line of a run, in seconds since 1970. Nothing: other text.
+std::optional<double> seconds_since_1970(std::string_view time);
+
 /// One line that is a JSON object. A view: valid as long as the line that it was read from.
 class MetricsEvent {
  public:
@@ -33,8 +36,6 @@ class MetricsEvent {
   std::optional<std::string> text(std::string_view key) const;
   /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
-  /// All keys and values as written in the line, in its order.
-  const std::vector<std::pair<std::string_view, std::string_view>>& fields() const { return fields_; }
   std::string_view line() const { return line_; }
 
  private:
@@ -45,7 +46,7 @@ class MetricsEvent {
 /// The numbers of an evaluation that an event tells; what is null there, or absent, is nothing here. Accuracies are from 0 to 1.
 struct ToldEvaluation {
   std::optional<double> test_loss, test_accuracy, validation_loss, validation_accuracy;
-  std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
+  std::optional<double> ema_accuracy = {}, swa_accuracy = {};  ///< as accuracy(), of averages of the weights
 
   /// Accuracy that a run is judged by: on held-out samples, or on the test set.
   std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
@@ -58,6 +59,11 @@ struct BestRecord {
   std::int64_t epoch = 0;  ///< 0: within an epoch
   std::int64_t step = 0;
   double value = 0;
+
+  /// "epoch 3", "step 500"
+  std::string place() const {
+    return epoch > 0 ? "epoch " + std::to_string(epoch) : "step " + std::to_string(step);
+  }
 };
 
 /// The last evaluation that events tell of, how many there are, and the best: by accuracy(), the first among equals.
@@ -80,7 +86,6 @@ inline constexpr std::size_t kLongestMetricsLine = std::size_t{1} << 20;
 struct MetricsLines {
   std::int64_t whole = 0;
   std::int64_t damaged = 0;  ///< no JSON objects
-  bool torn = false;  ///< text follows the last line feed: a line being written, or one that a crash cut
   friend bool operator==(const MetricsLines&, const MetricsLines&) = default;
 };
 
@@ -100,18 +105,13 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
 /// The bytes of so many whole lines; all whole lines, if there are fewer.
 std::string_view first_lines(std::string_view text, std::int64_t lines);
 
-struct MetricsCut {
-  std::size_t kept_lines = 0;
-  std::size_t dropped_lines = 0;  ///< a torn last line counts
-};
-
 /// Keeps the lines of metrics.jsonl before the first one that comes after `step`. That is one whose "step" is
 /// larger, {"event":"end"}, or text that is not a JSON object (the torn end that a crash leaves). A line without
 /// "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
 /// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
 ///
 /// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.
-MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated = true);
+void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated = true);
 
 /// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
 bool ends_a_run(Env& env, const std::string& path);

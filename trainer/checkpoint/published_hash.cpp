@@ -14,11 +14,10 @@
 #include <algorithm>
 #include <exception>
 #include <span>
+#include <sstream>
 
 namespace lockstep {
 namespace {
-
-constexpr std::size_t kHashDigits = 64;
 
 std::string value_of(const std::map<std::string, std::string>& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -31,26 +30,17 @@ void add_entries(std::string& text, const char* part, const std::map<std::string
     text += fmt::format("{} {} {}:{}\n", part, key, value.size(), value);
 }
 
-/// The next word of a row, which it loses.
-std::string_view next_word(std::string_view& row) {
-  row.remove_prefix(std::min(row.find_first_not_of(' '), row.size()));
-  const std::string_view word = row.substr(0, row.find(' '));
-  row.remove_prefix(word.size());
-  return word;
-}
-
 bool is_hash(std::string_view word) {
-  return word.size() == kHashDigits && word.find_first_not_of("0123456789abcdef") == word.npos;
+  return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == word.npos;
 }
 
-std::optional<PublishedHash> parse_row(std::string_view row) {
+std::optional<PublishedHash> parse_row(const std::string& row) {
   PublishedHash hash;
-  hash.computation = next_word(row);
-  const auto step = parse_whole<std::int64_t>(next_word(row));
-  hash.weights = next_word(row);
-  row.remove_prefix(std::min(row.find_first_not_of(' '), row.size()));
-  hash.what = row;
-  hash.step = step.value_or(0);
+  std::string step;
+  std::istringstream words(row);
+  words >> hash.computation >> step >> hash.weights >> std::ws;
+  std::getline(words, hash.what);
+  hash.step = parse_whole<std::int64_t>(step).value_or(0);
   if (hash.step <= 0 || !is_hash(hash.computation) || !is_hash(hash.weights) || hash.what.empty())
     return std::nullopt;
   return hash;
@@ -79,10 +69,9 @@ std::string computation_digest(const CheckpointFacts& facts) {
 
 std::vector<PublishedHash> read_published_hashes(std::string_view text, const std::string& file) {
   std::vector<PublishedHash> table;
-  for (int line = 1; !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view row = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::istringstream lines{std::string(text)};
+  std::string row;
+  for (int line = 1; std::getline(lines, row); ++line) {
     if (row.find_first_not_of(' ') == row.npos || row.front() == '#') continue;
     auto hash = parse_row(row);
     if (!hash)

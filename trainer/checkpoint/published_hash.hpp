@@ -24,7 +24,6 @@ struct PublishedHash {
   std::int64_t step = 0;
   std::string weights;  ///< 64 hexadecimal digits
   std::string what;
-  friend bool operator==(const PublishedHash&, const PublishedHash&) = default;
 };
 
 /// SHA-256 over everything that decides the weights at a step: the keys of the job, the network, the training data.

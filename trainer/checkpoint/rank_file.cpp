@@ -87,15 +87,6 @@ std::optional<RankStretch> stretch_of(const MetricsEvent& line) {
   return std::nullopt;
 }
 
-/// The first step that a line tells of; 0: none.
-std::int64_t step_of(const MetricsEvent& line) {
-  return line.integer("step").value_or(line.integer("from").value_or(0));
-}
-
-std::string path_in(const std::string& run_dir) {
-  return run_dir + "/" + kRankFile;
-}
-
 /// How many bytes of the file stay where a run goes on with step `from`.
 std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from) {
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
@@ -104,14 +95,11 @@ std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from)
   MetricsEvent line;
   for (std::size_t next = text.find('\n'); next != text.npos; next = text.find('\n', end)) {
     const auto of_line = text.substr(end, next - end);
-    if (has_good_seal(of_line) && line.read(of_line) && step_of(line) >= from) break;
+    const bool is_good = has_good_seal(of_line) && line.read(of_line);
+    if (is_good && line.integer("step").value_or(line.integer("from").value_or(0)) >= from) break;
     end = next + 1;
   }
   return end;
-}
-
-bool is_there(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return env.entry(path).kind; }) == EntryKind::kFile;
 }
 
 /// Calls `see` with each line whose seal is good. Nothing: no file.
@@ -170,10 +158,9 @@ std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weigh
 }
 
 RankFile::RankFile(Env& env, const std::string& run_dir, const RankStretch& stretch) {
-  const std::string path = path_in(run_dir);
+  const std::string path = run_dir + "/" + kRankFile;
   read_patiently(env, [&] { make_own(env, path); });
-  const std::uint64_t keep = is_there(env, path) ? bytes_before(env, path, stretch.from) : 0;
-  file_ = std::make_unique<AppendFile>(path, keep);
+  file_ = std::make_unique<AppendFile>(path, is_file(env, path) ? bytes_before(env, path, stretch.from) : 0);
   env.sync_directory(run_dir);
   file_->append(line_of(stretch));
 }
@@ -185,8 +172,8 @@ void RankFile::write(std::span<const RankSums> steps) {
 }
 
 void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from) {
-  const std::string path = path_in(run_dir);
-  if (!is_there(env, path)) return;
+  const std::string path = run_dir + "/" + kRankFile;
+  if (!is_file(env, path)) return;
   read_patiently(env, [&] { make_own(env, path); });
   AppendFile(path, bytes_before(env, path, from)).sync();
 }

@@ -19,17 +19,12 @@
 namespace lockstep {
 namespace {
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 /// Field 22 of /proc/PID/stat; 0 if there is no such process, or all its threads have ended. An ended process may wait
 /// for its parent for ever, if that is a container's first. Field 2, the name, may hold anything but ends with ')'.
 std::uint64_t start_ticks_of(std::int64_t pid) {
-  const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string stat;
+  std::getline(file, stat);
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(stat.substr(name_end + 1));
@@ -53,9 +48,8 @@ constexpr auto kOwnerFields = [](auto&& archive, LockOwner& owner) {
 };
 
 std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
-  constexpr std::uint64_t kMostBytes = 65536;
-  if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote
-  const std::vector<std::byte> bytes = env.read(path);
+  constexpr std::uint64_t kMostBytes = 65536;  // a longer one is nothing that we wrote
+  const std::vector<std::byte> bytes = env.read_first(path, kMostBytes);
   try {
     return read_fields<LockOwner>(parse_json_or_discard(as_text(bytes)), path, kOwnerFields);
   } catch (const DataError&) {
@@ -65,38 +59,18 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
 
 [[noreturn]] void refuse(const std::string& path, const std::optional<LockOwner>& owner, const char* why) {
   if (!owner)
-    throw RunInUseError(
-        fmt::format("{}: another job is using this run directory; wait for it, or set another "
-                    "run.dir",
-                    path));
+    throw RunInUseError(fmt::format(
+        "{}: another job is using this run directory; wait for it, or set another run.dir", path));
   throw RunInUseError(fmt::format("{}: this run directory belongs to job {} (host {}, pid {}, since {}): {}",
                                   path, owner->job, owner->host, owner->pid, owner->started, why));
-}
-
-bool wait_for(const std::function<bool()>& is_free, const std::string& path, const LockPatience& patience) {
-  constexpr std::chrono::milliseconds kPause{50};
-  const auto give_up = Clock::now() + patience.limit;
-  if (patience.limit > kPause && patience.say) {
-    patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
-                             path, std::chrono::duration<double>(patience.limit).count()));
-  }
-  while (Clock::now() < give_up) {
-    std::this_thread::sleep_for(kPause);
-    if (is_free()) return true;
-  }
-  return false;
 }
 
 }  // namespace
 
 LockOwner LockOwner::self(const std::string& job) {
   const std::int64_t pid = ::getpid();
-  return {host_name(),
-          host_boot_id(),
-          pid,
-          start_ticks_of(pid),
-          fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
-          job};
+  const std::string now = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  return {host_name(), host_boot_id(), pid, start_ticks_of(pid), now, job};
 }
 
 std::optional<LockOwner> lock_owner(Env& env, const std::string& run_dir) {
@@ -116,22 +90,29 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
                  const std::function<bool(const LockOwner&)>& running, const LockPatience& patience)
     : env_(env), run_dir_(run_dir) {
   const std::string path = run_dir + "/lock";
-  std::unique_ptr<FileClaim> claim;
   std::optional<LockOwner> owner;
   const auto is_free = [&] {
-    claim = env.claim(path);
+    claim_ = env.claim(path);
     owner = read_owner(env, path);
-    if (claim != nullptr && owner && running(*owner)) claim.reset();
-    return claim != nullptr;
+    if (claim_ && owner && running(*owner)) claim_.reset();
+    return claim_ != nullptr;
   };
-  if (!is_free() && !wait_for(is_free, path, patience))
-    refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
+  constexpr std::chrono::milliseconds kPause{50};
+  bool locked = is_free();
+  const auto give_up = Clock::now() + patience.limit;
+  if (!locked && patience.limit > kPause && patience.say)
+    patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
+                             path, std::chrono::duration<double>(patience.limit).count()));
+  while (!locked && Clock::now() < give_up) {
+    std::this_thread::sleep_for(kPause);
+    locked = is_free();
+  }
+  if (!locked) refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
   if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
            "frees the lock if so (otherwise delete this file once you know)");
-  claim->write(json_text(json_of_fields(self, kOwnerFields), 1) + "\n");
-  claim_ = std::move(claim);
+  claim_->write(json_text(json_of_fields(self, kOwnerFields), 1) + "\n");
 }
 
 void RunLock::require_same_directory() const {
@@ -144,7 +125,7 @@ void RunLock::require_same_directory() const {
 
 RunLock::~RunLock() {
   try {
-    if (claim_ != nullptr) claim_->write("");
+    claim_->write("");
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the owner in it ends with this process, which is
                             // enough
   }

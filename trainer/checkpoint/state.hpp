@@ -6,8 +6,10 @@
 #include "trainer/checkpoint/run_numbers.hpp"
 #include "trainer/checkpoint/tensors.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -71,6 +73,14 @@ struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;
   std::vector<OptimizerBuffer> optimizer = {};
+
+  /// All tensors; those of the optimiser are called "momentum.NAME" and the like. Bytes are borrowed.
+  std::vector<TensorView> tensors() const {
+    std::vector<TensorView> all = tensors_of(facts.tensors(), weights, "");
+    for (const OptimizerBuffer& buffer : optimizer)
+      std::ranges::move(tensors_of(facts.parameters, buffer), std::back_inserter(all));
+    return all;
+  }
 };
 
 }  // namespace lockstep

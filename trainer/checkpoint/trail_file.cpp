@@ -38,31 +38,21 @@ struct Found {
   std::uint64_t bytes = 0;
 };
 
-/// Finds the place in the existing file at which the run goes on; nothing, and `why`, if it cannot.
-std::optional<Found> look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
-                               const std::optional<TrailPosition>& expected, std::string& why) {
-  try {
-    const Trail trail = read_trail(env, path, step);  // later ones are cut off
-    const std::int64_t records = trail.records_up_to(step);
-    const auto reason = why_not_this(trail, head, records, expected);
-    if (!reason) return Found{trail.position(records), trail.end_of(records)};
-    why = fmt::format("{} {}", path, *reason);
-  } catch (const DataError& error) {
-    why = error.what();
-  }
-  return std::nullopt;
-}
-
-/// Kind of the entry of this name; the file system may be away for a moment.
-EntryKind kind_of(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return env.entry(path).kind; });
+/// Finds the place in the existing file at which the run goes on. @throws DataError  it cannot
+Found look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
+                const std::optional<TrailPosition>& expected) {
+  const Trail trail = read_trail(env, path, step);  // later ones are cut off
+  const std::int64_t records = trail.records_up_to(step);
+  if (const auto reason = why_not_this(trail, head, records, expected))
+    throw DataError(fmt::format("{} {}", path, *reason));
+  return {trail.position(records), trail.end_of(records)};
 }
 
 }  // namespace
 
 void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
   const std::string path = run_dir + "/" + kTrailFile;
-  if (kind_of(env, path) != EntryKind::kFile) return;
+  if (!is_file(env, path)) return;
   std::uint64_t end = 0;
   try {
     const Trail trail = read_trail(env, path, step);
@@ -81,15 +71,15 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
                      const std::function<void(const std::string&)>& say)
     : head_(std::move(head)) {
   const std::string path = run_dir + "/" + kTrailFile;
-  std::string why;
   std::optional<Found> found;
   read_patiently(env, [&] { make_own(env, path); });
-  if (kind_of(env, path) == EntryKind::kFile && read_patiently(env, [&] { return env.size(path); }) > 0) {
-    found = look_into(env, path, head_, step, expected, why);
-    if (!found) {
+  if (is_file(env, path) && read_patiently(env, [&] { return env.size(path); }) > 0) {
+    try {
+      found = look_into(env, path, head_, step, expected);
+    } catch (const DataError& error) {
       const std::string aside = free_name(env, path + kDamagedSuffix, "-");
       env.rename(path, aside);
-      say(fmt::format("{}; kept as {}, and a new trail begins with step {}", why, aside, step + 1));
+      say(fmt::format("{}; kept as {}, and a new trail begins with step {}", error.what(), aside, step + 1));
     }
   } else if (expected) {
     say(fmt::format("{} is missing: a new trail begins with step {}", path, step + 1));
@@ -159,8 +149,7 @@ void Trail::read_head(const std::string& file) {
     throw DataError(fmt::format("{}: its head is damaged or cut off", file));
   if (version != kTrailVersion)
     throw ConfigError(
-        fmt::format("{}: format version {}, this program reads version {}; use the release that "
-                    "wrote it",
+        fmt::format("{}: format version {}, this program reads version {}; use the release that wrote it",
                     file, version, kTrailVersion));
   record_bytes_ = in.u32();
   const std::uint32_t trained = in.u32(), kept = in.u32(), buffers = in.u32(), facts = in.u32();
@@ -220,17 +209,12 @@ void Trail::check_chain() {
   for (std::int64_t i = 0; i < records_; ++i) {
     const auto body = bytes_of(i).first(record_bytes_ - sizeof(Sha256Digest));
     const Sha256Digest stored = position(i + 1).chain;
-    std::vector<Sha256Digest> next = {stored};
-    bool good = false;
-    for (const Sha256Digest& chain : before) {
-      const Sha256Digest computed = chain_trail(chain, body);
-      good |= computed == stored;
-      next.push_back(computed);
-    }
-    good = good && stored_step(i) > last_step && stored_step(i) <= kMostTrailSteps;
+    const Sha256Digest computed = chain_trail(before.front(), body);
+    const bool is_next = computed == stored || chain_trail(before.back(), body) == stored;
+    const bool good = is_next && stored_step(i) > last_step && stored_step(i) <= kMostTrailSteps;
     if (!good) damage_.push_back({i, last_step + 1, end_of(i)});
     last_step = good ? stored_step(i) : last_step + 1;
-    before = good ? std::vector{stored} : std::vector{stored, next[1]};
+    before = good ? std::vector{stored} : std::vector{stored, computed};
   }
 }
 

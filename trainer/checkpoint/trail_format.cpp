@@ -19,10 +19,9 @@ namespace {
 
 std::string described(const TrailHead& head) {
   std::string text;
-  for (const auto* tensors : {&head.trained, &head.kept}) {
+  for (const auto* tensors : {&head.trained, &head.kept})
     for (const CheckpointParameter& tensor : *tensors)
       text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", tensor.name, tensor.elements());
-  }
   return fmt::format("{} with {}", text,
                      head.buffers.empty() ? "nothing" : fmt::format("{}", fmt::join(head.buffers, ", ")));
 }
@@ -56,12 +55,9 @@ std::vector<std::byte> write_trail_head(const TrailHead& head) {
   out.raw(std::as_bytes(std::span(kTrailMagic)));
   out.u32(kTrailVersion);
   out.u32(0);  // bytes of the head, put in below
-  out.u32(static_cast<std::uint32_t>(head.record_bytes()));
-  out.u32(static_cast<std::uint32_t>(head.trained.size()));
-  out.u32(static_cast<std::uint32_t>(head.kept.size()));
-  out.u32(static_cast<std::uint32_t>(head.buffers.size()));
-  out.u32(static_cast<std::uint32_t>(head.facts.size()));
-  out.u32(0);
+  for (const std::size_t number : {head.record_bytes(), head.trained.size(), head.kept.size(),
+                                   head.buffers.size(), head.facts.size(), std::size_t{0}})
+    out.u32(static_cast<std::uint32_t>(number));
   for (const auto* tensors : {&head.trained, &head.kept}) {
     for (const CheckpointParameter& tensor : *tensors) {
       out.u64(tensor.elements());
@@ -76,8 +72,7 @@ std::vector<std::byte> write_trail_head(const TrailHead& head) {
   const auto all = static_cast<std::uint32_t>(bytes.size() + sizeof(Sha256Digest));
   LOCKSTEP_CHECK(all <= kMaxTrailHeadBytes);
   std::memcpy(bytes.data() + kTrailHeadBytesAt, &all, sizeof all);
-  const Sha256Digest seal = sha256(bytes);
-  out.raw(seal);
+  out.raw(sha256(bytes));
   return bytes;
 }
 

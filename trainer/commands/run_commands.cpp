@@ -22,6 +22,8 @@
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_state.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/run/training_run.hpp"
 #include "trainer/setup/data_loading.hpp"
 #include "trainer/setup/memory_need.hpp"

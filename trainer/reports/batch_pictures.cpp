@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -24,48 +25,26 @@ constexpr std::int64_t kMostSheetPixels = std::int64_t{1} << 24;
 constexpr int kBetween = 2;
 constexpr std::uint8_t kBetweenGrey = 128;
 
-/// The smallest number of columns that makes no more rows than columns.
-int columns_for(std::size_t count) {
-  int columns = 1;
-  while (static_cast<std::size_t>(columns) * static_cast<std::size_t>(columns) < count) ++columns;
-  return columns;
+Picture empty_sheet(const ImageShape& image, int columns, int rows) {
+  Picture sheet{.name = "",
+                .width = columns * (image.width + kBetween) - kBetween,
+                .height = rows * (image.height + kBetween) - kBetween,
+                .channels = image.channels};
+  sheet.pixels.assign(sheet.plane_size() * static_cast<std::size_t>(image.channels), kBetweenGrey);
+  return sheet;
 }
 
-class Sheet {
- public:
-  Sheet(const ImageShape& image, std::size_t count) : image_(image), columns_(columns_for(count)) {
-    const int rows = (static_cast<int>(count) + columns_ - 1) / columns_;
-    picture_.width = columns_ * (image.width + kBetween) - kBetween;
-    picture_.height = rows * (image.height + kBetween) - kBetween;
-    picture_.channels = image.channels;
-    picture_.pixels.assign(picture_.plane_size() * static_cast<std::size_t>(image.channels), kBetweenGrey);
-  }
-
-  void put(std::size_t place, const std::vector<std::uint8_t>& image) {
-    const int left = static_cast<int>(place) % columns_ * (image_.width + kBetween);
-    const int top = static_cast<int>(place) / columns_ * (image_.height + kBetween);
-    auto from = image.begin();
-    for (int c = 0; c < image_.channels; ++c) {
-      for (int y = 0; y < image_.height; ++y, from += image_.width) {
-        const auto row = static_cast<std::size_t>(c) * picture_.plane_size() +
-                         static_cast<std::size_t>(top + y) * static_cast<std::size_t>(picture_.width);
-        std::copy_n(from, image_.width, picture_.pixels.begin() + static_cast<std::ptrdiff_t>(row) + left);
-      }
+/// @param row, column  the image's place on the sheet
+void put(const std::vector<std::uint8_t>& pixels, const ImageShape& image, int row, int column,
+         Picture& sheet) {
+  const int left = column * (image.width + kBetween), top = row * (image.height + kBetween);
+  auto from = pixels.begin();
+  for (int c = 0; c < image.channels; ++c)
+    for (int y = 0; y < image.height; ++y, from += image.width) {
+      const auto line = static_cast<std::size_t>(c) * sheet.plane_size() +
+                        static_cast<std::size_t>(top + y) * static_cast<std::size_t>(sheet.width);
+      std::copy_n(from, image.width, sheet.pixels.begin() + static_cast<std::ptrdiff_t>(line) + left);
     }
-  }
-
-  Picture take() { return std::move(picture_); }
-
- private:
-  ImageShape image_;
-  int columns_;
-  Picture picture_;
-};
-
-/// So many that the sheet stays small.
-std::size_t most_shown(const ImageShape& image) {
-  const std::int64_t each = std::int64_t{1} * (image.width + kBetween) * (image.height + kBetween);
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(kMostSheetPixels / each, 1, kMostShown));
 }
 
 void check_images(const Dataset& set) {
@@ -100,12 +79,17 @@ BatchPictures picture_first_batch(const Job& job) {
   DistributedSampler sampler(sampler_options(training_options(job), train, 0, 1));
   sampler.set_epoch(0);
   const auto batch = static_cast<std::size_t>(sampler.batch_samples(0));
-  const std::size_t shown = std::min(batch, most_shown(train.shape));
+  const std::int64_t each =
+      std::int64_t{1} * (train.shape.width + kBetween) * (train.shape.height + kBetween);
+  const auto most = std::clamp<std::int64_t>(kMostSheetPixels / each, 1, kMostShown);
+  const std::size_t shown = std::min(batch, static_cast<std::size_t>(most));
   const auto indices = sampler.order().first(shown);
   const auto features = static_cast<std::size_t>(train.shape.features());
   const auto mixes = SampleMixer(job.data.augment, train.shape, job.train.seed)
                          .draw(0, sampler.order(), 0, static_cast<std::int64_t>(shown));
-  Sheet sheet(train.shape, shown);
+  // As few columns as make no more rows than columns.
+  const int columns = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(shown))));
+  Picture sheet = empty_sheet(train.shape, columns, (static_cast<int>(shown) + columns - 1) / columns);
   std::vector<std::uint8_t> image(features), partner(features);
   const auto make = [&](std::int32_t sample, std::vector<std::uint8_t>& to) {
     const ImageRows rows(train, {&sample, 1});
@@ -120,10 +104,10 @@ BatchPictures picture_first_batch(const Job& job) {
       make(mixes[i].partner, partner);
       cpu::mix_images(*plan, mixes[i], partner.data(), image.data());
     }
-    sheet.put(i, image);
+    put(image, train.shape, static_cast<int>(i) / columns, static_cast<int>(i) % columns, sheet);
   }
-  return {.sheet = sheet.take(),
-          .columns = static_cast<std::size_t>(columns_for(shown)),
+  return {.sheet = std::move(sheet),
+          .columns = static_cast<std::size_t>(columns),
           .shown = shown,
           .batch = batch,
           .labels = texts_of(train, indices, mixes)};

@@ -31,12 +31,10 @@ ClassEvaluation nothing_seen(int classes, LossKind loss) {
   return {.classes = classes, .loss = loss, .counts = std::vector<std::int64_t>(width * (width + 1), 0)};
 }
 
-bool is_surer(const Mistake& a, const Mistake& b) {
-  return a.sureness() != b.sureness() ? a.sureness() > b.sureness() : a.sample < b.sample;
-}
-
-void keep_surest(std::vector<Mistake>& mistakes) {
-  std::sort(mistakes.begin(), mistakes.end(), is_surer);
+void keep_surest(auto& mistakes) {
+  std::ranges::sort(mistakes, [](const auto& a, const auto& b) {
+    return a.sureness() != b.sureness() ? a.sureness() > b.sureness() : a.sample < b.sample;
+  });
   if (mistakes.size() > kMistakesKept) mistakes.resize(kMistakesKept);
 }
 
@@ -85,10 +83,9 @@ void count_grain(const EvaluatedGrain& grain, const std::int32_t* labels, std::i
     const bool is_nan = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     const int answer = is_nan ? classes : answer_to(grain, column);
     ++at(found.counts, label * (classes + 1) + answer);
-    if (answer == label || !std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
-      continue;
-    found.mistakes.push_back(
-        Mistake{.sample = first + column, .label = label, .answer = answer, .scores = std::move(scores)});
+    if (answer != label && std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
+      found.mistakes.push_back(
+          Mistake{.sample = first + column, .label = label, .answer = answer, .scores = std::move(scores)});
   }
   if (found.mistakes.size() > 4 * kMistakesKept) keep_surest(found.mistakes);
 }
@@ -179,22 +176,19 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   struct Travelling {
     std::int64_t sample = -1;
     std::int32_t label = 0, answer = 0;
-    float sureness = 0;
+    float score = 0;
     std::int32_t unused = 0;
+    float sureness() const { return score; }
   };
-  std::vector<Travelling> sent(kMistakesKept);
-  for (std::size_t i = 0; i < mine.mistakes.size(); ++i) {
-    const Mistake& mistake = mine.mistakes[i];
-    sent[i] = {mistake.sample, mistake.label, mistake.answer, mistake.sureness()};
-  }
+  std::vector<Travelling> sent;
+  for (const Mistake& mistake : mine.mistakes)
+    sent.push_back({mistake.sample, mistake.label, mistake.answer, mistake.sureness()});
+  sent.resize(kMistakesKept);
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(sent)));
   std::vector<Travelling> all(bytes.size() / sizeof(Travelling));
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(all)).begin());
   std::erase_if(all, [](const Travelling& one) { return one.sample < 0; });
-  std::sort(all.begin(), all.end(), [](const Travelling& a, const Travelling& b) {
-    return a.sureness != b.sureness ? a.sureness > b.sureness : a.sample < b.sample;
-  });
-  if (all.size() > kMistakesKept) all.resize(kMistakesKept);
+  keep_surest(all);
 
   // The one rank that has a sample gives its scores, the others zeros.
   const auto classes = static_cast<std::size_t>(mine.classes);
@@ -235,11 +229,6 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
 // Tables, and the same as JSON.
 
 namespace {
-
-/// "97.20 % sure", "output 0.972"
-std::string sureness_text(LossKind loss, float score) {
-  return are_probabilities(loss) ? score_text(loss, score) + " sure" : "output " + score_text(loss, score);
-}
 
 /// The first column is of names, the others are of numbers.
 std::string table(const TableRows& rows) {
@@ -292,9 +281,10 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const Mistake& mistake = found.mistakes[i];
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
+    const std::string score = score_text(found.loss, mistake.sureness());
     text += fmt::format("  sample {}{}: {} mistaken for {}, {}\n", mistake.sample, picture,
                         at(names, mistake.label), at(names, mistake.answer),
-                        sureness_text(found.loss, mistake.sureness()));
+                        are_probabilities(found.loss) ? score + " sure" : "output " + score);
   }
   return text;
 }

@@ -22,14 +22,6 @@ bool is_finite(const std::pair<double, double>& point) {
   return std::isfinite(point.first) && std::isfinite(point.second);
 }
 
-/// As they are drawn.
-std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
-  if (!log_y) return curves;
-  for (PlotCurve& curve : curves)
-    for (auto& point : curve.points) point.second = std::log10(point.second);  // none for 0 and less
-  return curves;
-}
-
 void draw(const std::vector<PlotCurve>& curves, const Extent& x, const Extent& y, DotCanvas* canvas) {
   const auto dot_of = [&](const std::pair<double, double>& point) {
     return DotCanvas::Dot(std::round(x.share(point.first) * (canvas->width() - 1)),
@@ -121,12 +113,13 @@ std::string DotCanvas::glyph(const Cell& cell) const {
           static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-std::string plot(const std::vector<PlotCurve>& given, const PlotStyle& style) {
-  const std::vector<PlotCurve> curves = scaled(given, style.log_y);
+std::string plot(std::vector<PlotCurve> curves, const PlotStyle& style) {
   Extent x, y;
-  for (const PlotCurve& curve : curves)
-    for (const auto& point : curve.points)
+  for (PlotCurve& curve : curves)
+    for (auto& point : curve.points) {
+      if (style.log_y) point.second = std::log10(point.second);  // not finite for 0 and less
       if (is_finite(point)) x.add(point.first), y.add(point.second);
+    }
   if (x.low > x.high) return "";
   const int rows = std::max(style.rows, kLowestPlot);
   std::vector<std::string> labels(static_cast<std::size_t>(rows));

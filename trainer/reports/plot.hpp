@@ -81,7 +81,7 @@ class DotCanvas {
 };
 
 /// Draws curves with a scale on the left and below, each line ended by a line feed. "" where there is no point.
-std::string plot(const std::vector<PlotCurve>& curves, const PlotStyle& style);
+std::string plot(std::vector<PlotCurve> curves, const PlotStyle& style);
 
 /// Colours a text like a curve, for its mark in a legend; without colours the text as it is.
 std::string in_curve_colour(const std::string& text, std::size_t curve, const PlotStyle& style);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -21,80 +22,38 @@ using Json = nlohmann::ordered_json;
 using Points = std::vector<std::pair<double, double>>;
 
 /// A column of a run's events, and its look beside the others of its chart. Colours and looks are those of style.css.
-struct Curve {
-  std::string name, look;
-  int colour;
-  std::string events, column;
-};
-
-struct Chart {
-  std::string title;
-  std::string unit;  ///< "%": shares from 0 to 1
-  double scale;
-  std::vector<Curve> curves;
-};
-
-/// Curves of training, held-out samples and the test set. @param of  "loss", "accuracy"
-std::vector<Curve> measured(const std::string& of, const std::string& of_step) {
-  std::vector<Curve> curves = {{"train, a step", "thin", 0, "step", of_step},
-                               {"train", "dashed", 0, "epoch", "train_" + of},
-                               {"validation", "dotted", 2, "epoch", "validation_" + of},
-                               {"test", "", 1, "epoch", "test_" + of}};
-  for (const auto& [average, colour] : {std::pair("ema", 3), std::pair("swa", 4)})
-    for (const auto& [part, look] : {std::pair("validation", "dotted"), std::pair("test", "")})
-      curves.push_back({fmt::format("{}, {}", average, part), look, colour, "epoch",
-                        fmt::format("{}_{}_{}", average, part, of)});
-  return curves;
+Json make_curve(const std::string& name, const char* look, int colour, const char* events,
+                const std::string& column) {
+  return {{"name", name}, {"look", look}, {"colour", colour}, {"events", events}, {"column", column}};
 }
 
-const std::vector<Chart>& charts() {
-  constexpr double kPerMiB = 1.0 / (1 << 20), kPerMillisecond = 1000;
-  static const std::vector<Chart> all = {
-      {"Loss", "", 1, measured("loss", "loss")},
-      {"Accuracy", "%", 1, measured("accuracy", "train_accuracy")},
-      {"Learning rate", "", 1, {{"", "", 0, "step", "learning_rate"}}},
-      {"Gradient norm", "", 1, {{"", "", 0, "step", "gradient_norm"}}},
-      {"Samples a second", "", 1, {{"", "", 0, "step", "samples_per_second"}}},
-      {"Step time, ms",
-       "",
-       kPerMillisecond,
-       {{"median", "", 0, "epoch", "step_seconds_p50"},
-        {"90 %", "dashed", 2, "epoch", "step_seconds_p90"},
-        {"99 %", "dotted", 1, "epoch", "step_seconds_p99"}}},
-      {"Memory, MiB",
-       "",
-       kPerMiB,
-       {{"resident", "", 0, "epoch", "resident_bytes"},
-        {"peak", "dashed", 0, "epoch", "peak_resident_bytes"},
-        {"device", "", 1, "epoch", "device_bytes"},
-        {"device, peak", "dashed", 1, "epoch", "peak_device_bytes"}}},
-      {"Exposed communication, seconds an epoch", "", 1, {{"", "", 0, "epoch", "exposed_seconds"}}},
-      {"Rounded to zero, of nonzero int16 gradients", "%", 1, {{"", "", 0, "epoch", "rounded_to_zero"}}},
-      {"Rank skew: the slowest above the mean", "%", 1, {{"", "", 0, "epoch", "rank_skew"}}}};
-  return all;
+/// @param unit  "%": shares from 0 to 1
+Json make_chart(const char* title, const char* unit, double scale, const std::vector<Json>& curves) {
+  return {{"title", title}, {"unit", unit}, {"scale", scale}, {"curves", curves}};
+}
+
+/// Curves of training, held-out samples and the test set. @param of  "loss", "accuracy"
+std::vector<Json> measured(const std::string& of, const std::string& of_step) {
+  std::vector<Json> curves = {make_curve("train, a step", "thin", 0, "step", of_step),
+                              make_curve("train", "dashed", 0, "epoch", "train_" + of),
+                              make_curve("validation", "dotted", 2, "epoch", "validation_" + of),
+                              make_curve("test", "", 1, "epoch", "test_" + of)};
+  for (const auto& [average, colour] : {std::pair("ema", 3), std::pair("swa", 4)})
+    for (const auto& [part, look] : {std::pair("validation", "dotted"), std::pair("test", "")})
+      curves.push_back(make_curve(fmt::format("{}, {}", average, part), look, colour, "epoch",
+                                  fmt::format("{}_{}_{}", average, part, of)));
+  return curves;
 }
 
 // Text in markup.
 
 std::string escaped(std::string_view text) {
+  constexpr std::string_view kMarkup = "<>&\"";
+  constexpr std::array kInText = {"&lt;", "&gt;", "&amp;", "&quot;"};
   std::string html;
   for (const char c : printable_line(text)) {
-    switch (c) {
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '&':
-        html += "&amp;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      default:
-        html += c;
-    }
+    const std::size_t at = kMarkup.find(c);
+    at == kMarkup.npos ? html += c : html += kInText[at];
   }
   return html;
 }
@@ -128,15 +87,15 @@ const Json* column_of(const Json& run, std::string_view events, std::string_view
   return found == kind.end() ? nullptr : &*found;
 }
 
-Points points_of(const Json& run, const Curve& curve, double scale) {
-  const Json* const steps = column_of(run, curve.events, "step");
-  const Json* const values = column_of(run, curve.events, curve.column);
-  Points points;
+Points points_of(const Json& run, const Json& curve, double scale) {
+  const std::string events = curve["events"], column = curve["column"];
+  const Json* const steps = column_of(run, events, "step");
+  const Json* const values = column_of(run, events, column);
+  Points points, kept;
   for (std::size_t i = 0; steps != nullptr && values != nullptr && i < values->size(); ++i)
     if ((*values)[i].is_number())
       points.emplace_back((*steps)[i].get<double>(), scale * (*values)[i].get<double>());
   const std::size_t every = points.size() / kMostPointsDrawn + 1;
-  Points kept;
   for (std::size_t i = 0; i < points.size(); i += every) kept.push_back(points[i]);
   if (!points.empty() && kept.back() != points.back()) kept.push_back(points.back());
   return kept;
@@ -147,7 +106,7 @@ std::string colour(int number) {
 }
 
 struct Line {
-  const Curve& curve;
+  std::string look;
   int colour;
   Points points;
 };
@@ -205,33 +164,35 @@ std::string drawn(const Line& line, const Scales& scales) {
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.4"/>)", left, down);
   }
   return fmt::format(R"(<g style="--k:{}"><path class="curve {}" d="{}"/>{}</g>)", colour(line.colour),
-                     line.curve.look, path, dots);
+                     line.look, path, dots);
 }
 
-std::string drawn(const Chart& chart, const Json& runs, const Extent& steps) {
+std::string drawn(const Json& chart, const Json& runs, const Extent& steps) {
   std::vector<Line> lines;
   std::string legend;
-  for (const Curve& curve : chart.curves) {
+  const std::string unit = chart["unit"];
+  for (const Json& curve : chart["curves"]) {
     const std::size_t before = lines.size();
+    const std::string name = curve["name"], look = curve["look"];
     for (std::size_t run = 0; run < std::min(runs.size(), kMostRunsDrawn); ++run) {
-      Points points = points_of(runs[run], curve, chart.scale);
-      if (points.empty()) continue;
-      lines.push_back({curve, runs.size() == 1 ? curve.colour : static_cast<int>(run), std::move(points)});
+      Points points = points_of(runs[run], curve, chart["scale"]);
+      const int number = runs.size() == 1 ? curve["colour"].get<int>() : static_cast<int>(run);
+      if (!points.empty()) lines.push_back({look, number, std::move(points)});
     }
-    if (lines.size() > before && !curve.name.empty())
-      legend += fmt::format(R"(<span><i class="{}" style="--k:{}"></i>{}</span>)", curve.look,
-                            runs.size() == 1 ? colour(curve.colour) : "var(--soft)", curve.name);
+    if (lines.size() > before && !name.empty())
+      legend += fmt::format(R"(<span><i class="{}" style="--k:{}"></i>{}</span>)", look,
+                            runs.size() == 1 ? colour(curve["colour"]) : "var(--soft)", name);
   }
   if (lines.empty()) return "";
-  const Scales scales{steps, values_of(lines, chart.unit)};
+  const Scales scales{steps, values_of(lines, unit)};
   if (!std::isfinite(scales.y.high - scales.y.low)) return "";
-  std::string svg = axes(scales, chart.unit);
+  std::string svg = axes(scales, unit);
   for (const Line& line : lines) svg += drawn(line, scales);
   return fmt::format(
       R"(<section class="card chart"><header><h3>{0}</h3><div class="legend">{1}</div></header>)"
       R"(<svg class="plot" viewBox="0 0 {2} {3}" role="img" aria-label="{0}">{4}</svg></section>)"
       "\n",
-      chart.title, legend, kWidth, kHeight, svg);
+      chart["title"].get<std::string>(), legend, kWidth, kHeight, svg);
 }
 
 }  // namespace
@@ -249,21 +210,28 @@ std::vector<double> ticks(double low, double high, int count) {
 }
 
 Json charts_json() {
-  Json all = Json::array();
-  for (const Chart& chart : charts()) {
-    Json curves = Json::array();
-    for (const Curve& curve : chart.curves)
-      curves.push_back({{"name", curve.name},
-                        {"look", curve.look},
-                        {"colour", curve.colour},
-                        {"events", curve.events},
-                        {"column", curve.column}});
-    all.push_back({{"title", chart.title},
-                   {"unit", chart.unit},
-                   {"scale", chart.scale},
-                   {"curves", std::move(curves)}});
-  }
-  return all;
+  constexpr double kPerMiB = 1.0 / (1 << 20), kPerMillisecond = 1000;
+  return Json::array(
+      {make_chart("Loss", "", 1, measured("loss", "loss")),
+       make_chart("Accuracy", "%", 1, measured("accuracy", "train_accuracy")),
+       make_chart("Learning rate", "", 1, {make_curve("", "", 0, "step", "learning_rate")}),
+       make_chart("Gradient norm", "", 1, {make_curve("", "", 0, "step", "gradient_norm")}),
+       make_chart("Samples a second", "", 1, {make_curve("", "", 0, "step", "samples_per_second")}),
+       make_chart("Step time, ms", "", kPerMillisecond,
+                  {make_curve("median", "", 0, "epoch", "step_seconds_p50"),
+                   make_curve("90 %", "dashed", 2, "epoch", "step_seconds_p90"),
+                   make_curve("99 %", "dotted", 1, "epoch", "step_seconds_p99")}),
+       make_chart("Memory, MiB", "", kPerMiB,
+                  {make_curve("resident", "", 0, "epoch", "resident_bytes"),
+                   make_curve("peak", "dashed", 0, "epoch", "peak_resident_bytes"),
+                   make_curve("device", "", 1, "epoch", "device_bytes"),
+                   make_curve("device, peak", "dashed", 1, "epoch", "peak_device_bytes")}),
+       make_chart("Exposed communication, seconds an epoch", "", 1,
+                  {make_curve("", "", 0, "epoch", "exposed_seconds")}),
+       make_chart("Rounded to zero, of nonzero int16 gradients", "%", 1,
+                  {make_curve("", "", 0, "epoch", "rounded_to_zero")}),
+       make_chart("Rank skew: the slowest above the mean", "%", 1,
+                  {make_curve("", "", 0, "epoch", "rank_skew")})});
 }
 
 std::string page_without_scripts(const Json& report) {
@@ -291,7 +259,7 @@ std::string page_without_scripts(const Json& report) {
   }
   html += "<h2>Curves over steps</h2>\n<div class=\"grid\">\n";
   const Extent steps = steps_of(runs);
-  for (const Chart& chart : charts()) html += drawn(chart, runs, steps);
+  for (const Json& of_runs : charts_json()) html += drawn(of_runs, runs, steps);
   html += "</div>\n<p class=\"soft\">JavaScript is off: zoom, classes, mistakes and the network need it.";
   if (runs.size() > kMostRunsDrawn) html += fmt::format(" The first {} runs are drawn.", kMostRunsDrawn);
   return html + "</p>";

@@ -17,7 +17,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -54,12 +56,10 @@ struct Columns {
 
 /// Selects the rows to keep: all, up to `most`. Otherwise the lowest and the highest of each of `most` / 2 neighbourhoods.
 std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
-  std::vector<std::size_t> rows;
   const std::size_t parts = most / 2, all = values.size();
-  if (all <= most) {
-    for (std::size_t i = 0; i < all; ++i) rows.push_back(i);
-    return rows;
-  }
+  std::vector<std::size_t> rows(all <= most ? all : 0);
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  if (all <= most) return rows;
   const auto less = [](double a, double b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
   for (std::size_t part = 0; part < parts; ++part) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(all * part / parts);
@@ -99,25 +99,6 @@ Json curve_json(const Columns& columns, std::size_t most) {
   return json;
 }
 
-/// "2026-11-23T16:07:41.123Z" in seconds since 1970; kNothing for other text. @param quoted  as it stands in the line
-double seconds_of(std::string_view quoted) {
-  constexpr std::string_view kForm = R"("0000-00-00T00:00:00.000Z")";
-  if (quoted.size() != kForm.size()) return kNothing;
-  for (std::size_t i = 0; i < kForm.size(); ++i)
-    if (kForm[i] == '0' ? quoted[i] < '0' || quoted[i] > '9' : quoted[i] != kForm[i]) return kNothing;
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    int value = 0;
-    for (const char c : quoted.substr(at, digits)) value = 10 * value + (c - '0');
-    return value;
-  };
-  using namespace std::chrono;
-  const year_month_day date(year(number(1, 4)), month(static_cast<unsigned>(number(6, 2))),
-                            day(static_cast<unsigned>(number(9, 2))));
-  if (!date.ok()) return kNothing;
-  return static_cast<double>(sys_days(date).time_since_epoch().count()) * 86400 + number(12, 2) * 3600 +
-         number(15, 2) * 60 + number(18, 2) + number(21, 3) / 1000.0;
-}
-
 /// Adds each number of a list to that of the same rank. A start on other ranks counts for those that it has.
 void add_up(std::string_view list, std::vector<double>& sums) {
   const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
@@ -150,7 +131,9 @@ struct RunEvents {
 
   void add(const MetricsEvent& event) {
     const std::string_view name = event.name();
-    const double now = seconds_of(event.raw("time"));
+    std::string_view time = event.raw("time");
+    if (time.starts_with('"')) time = time.substr(1, time.size() - 2);
+    const double now = seconds_since_1970(time).value_or(kNothing);
     if (std::isnan(first)) first = now;
     const double since_start = std::round(1000 * (now - first)) / 1000;
     if (name == "step") return step.add(event, since_start);
@@ -185,9 +168,8 @@ Json ranks_json(const RunEvents& events) {
 /// Verdicts of the watchdog: which rank was lost, and why.
 Json verdicts_json(Env& env, const std::string& directory) {
   Json verdicts = Json::array();
-  for (const std::string& path : verdict_files(env, directory)) {
+  for (const std::string& path : verdict_files(env, directory))
     verdicts.push_back(printable(as_text(env.read_first(path, kVerdictBytes))));
-  }
   return verdicts;
 }
 
@@ -210,15 +192,10 @@ Json mean_speed(const Columns& epochs) {
 Json log_lines(Env& env, const std::string& directory) {
   Json lines = Json::array();
   try {
-    const auto bytes = env.read_first(directory + "/log/rank-0.log", kLogBytes);
-    std::string_view text = as_text(bytes);
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      const std::string_view line = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+    std::istringstream log{std::string(as_text(env.read_first(directory + "/log/rank-0.log", kLogBytes)))};
+    for (std::string line; std::getline(log, line);)
       if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
         lines.push_back(printable_line(line));
-    }
   } catch (const Error&) {
     return lines;  // a run need not have a log
   }

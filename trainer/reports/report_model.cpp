@@ -53,36 +53,23 @@ Json picture_of(const Dataset& data, std::int64_t sample) {
   picture.channels = data.shape.channels == 3 ? 3 : 1;
   const auto index = static_cast<std::int32_t>(sample);
   const ImageRows rows(data, {&index, 1});
-  const auto pixels = rows[0];
-  picture.pixels.assign(
-      pixels.begin(),
-      pixels.begin() +
-          static_cast<std::ptrdiff_t>(static_cast<std::size_t>(picture.channels) * picture.plane_size()));
+  const auto shown = rows[0].first(static_cast<std::size_t>(picture.channels) * picture.plane_size());
+  picture.pixels.assign(shown.begin(), shown.end());
   return data_uri(picture);
 }
 
 // Weights as pictures: white is zero, blue below it, red above; with three channels as the colours they answer to.
 
-struct FilterShape {
-  int channels = 0, height = 0, width = 0;
-  std::size_t size() const { return static_cast<std::size_t>(channels * height * width); }
-};
-
 /// Shape of the filters of the first layer with weights: a convolution's, or a linear layer's directly on
 /// pictures. Nothing: neither.
-std::optional<FilterShape> filter_shape(const Network& network, const Parameter& weight) {
+std::optional<ImageShape> filter_shape(const Network& network, const Parameter& weight) {
   const ImageShape& input = network.input_shape();
-  if (weight.shape.size() == 4) return FilterShape{weight.shape[1], weight.shape[2], weight.shape[3]};
-  if (weight.shape.size() == 2 && weight.shape[1] == input.features() && input.height > 1)
-    return FilterShape{input.channels, input.height, input.width};
+  if (weight.shape.size() == 4) return ImageShape{weight.shape[1], weight.shape[2], weight.shape[3]};
+  if (weight.shape.size() == 2 && weight.shape[1] == input.features() && input.height > 1) return input;
   return std::nullopt;
 }
 
-std::uint8_t shade(double value) {
-  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
-}
-
-Picture filter_picture(const FilterShape& shape, std::span<const float> weights) {
+Picture filter_picture(const ImageShape& shape, std::span<const float> weights) {
   Picture picture{.name = "", .width = shape.width, .height = shape.height, .channels = 3};
   const std::size_t plane = picture.plane_size();
   picture.pixels.resize(3 * plane);
@@ -94,9 +81,10 @@ Picture filter_picture(const FilterShape& shape, std::span<const float> weights)
     const std::array<double, 3> diverging =
         value > 0 ? std::array{255 - 38 * value, 255 - 183 * value, 255 - 240 * value}
                   : std::array{255 + 218 * value, 255 + 156 * value, 255 + 20 * value};
-    for (std::size_t c = 0; c < 3; ++c)
-      picture.pixels[c * plane + i] =
-          shade(shape.channels == 3 ? 127.5 * (1 + at(c * plane + i)) : diverging[c]);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double shade = shape.channels == 3 ? 127.5 * (1 + at(c * plane + i)) : diverging[c];
+      picture.pixels[c * plane + i] = static_cast<std::uint8_t>(std::lround(std::clamp(shade, 0.0, 255.0)));
+    }
   }
   return picture;
 }
@@ -108,11 +96,11 @@ void add_filters(Json& run, const SavedModel& model) {
   const auto shape = filter_shape(model.network, weight);
   if (!shape || shape->height * shape->width < 4) return;
   const auto outputs = static_cast<std::size_t>(weight.shape[0]), shown = std::min(outputs, kMostFilters);
+  const auto size = static_cast<std::size_t>(shape->features());
   Json pictures = Json::array();
-  for (std::size_t i = 0; i < shown; ++i) {
-    pictures.push_back(data_uri(filter_picture(
-        *shape, model.weights.span().subspan(weight.offset + i * shape->size(), shape->size()))));
-  }
+  for (std::size_t i = 0; i < shown; ++i)
+    pictures.push_back(
+        data_uri(filter_picture(*shape, model.weights.span().subspan(weight.offset + i * size, size))));
   std::string what = fmt::format("{}: {} of {}, {}", weight.name, shown, outputs,
                                  shape->channels == 3 ? "each as the colours that it answers to"
                                                       : "white is zero, red above it, blue below");

@@ -24,11 +24,8 @@ namespace {
 std::string json_in_html(const nlohmann::ordered_json& json) {
   std::string text;
   for (const char c : json_text_in_ascii(json)) {
-    if (c == '<' || c == '>' || c == '&') {
-      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      text += c;
-    }
+    const bool is_markup = c == '<' || c == '>' || c == '&';
+    text += is_markup ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string(1, c);
   }
   return text;
 }

@@ -9,9 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -42,16 +40,12 @@ std::vector<std::pair<double, double>> points_of(const Json& events, const char*
   return points;
 }
 
-/// The parts of the data that losses and accuracies are of, as keys begin.
-constexpr auto kHalves = std::to_array<std::string_view>(
-    {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"});
-
 ChartOfRuns chart_of(const Json& report, const std::string& title, const char* what, bool is_share) {
   ChartOfRuns chart{title, is_share, {}};
   const Json& runs = report["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string_view prefix : kHalves) {
-      const std::string half(prefix);
+    for (const std::string half :
+         {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"}) {
       auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str());
       if (half == "train" && points.empty() && !is_share)  // a run within its first epoch has steps alone
         points = points_of(runs[i]["curves"]["step"], "loss");
@@ -61,25 +55,10 @@ ChartOfRuns chart_of(const Json& report, const std::string& title, const char* w
   return chart;
 }
 
-std::vector<ChartOfRuns> charts_of(const Json& report) {
-  std::vector<ChartOfRuns> charts = {chart_of(report, "loss", "_loss", false),
-                                     chart_of(report, "accuracy", "_accuracy", true)};
-  std::erase_if(charts, [](const ChartOfRuns& chart) { return chart.curves.empty(); });
-  return charts;
-}
-
-std::string number_text(double value, bool is_share) {
-  return is_share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.4g}", value);
-}
-
-// Numbers and texts of the document.
-
-std::string share_text(const Json& value) {
-  return value.is_number() ? fmt::format("{:.2f} %", 100 * value.get<double>()) : "-";
-}
-
-std::string number_or_dash(const Json& value) {
-  return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : "-";
+std::string number_text(const Json& value, bool is_share) {
+  if (!value.is_number()) return "-";
+  return is_share ? fmt::format("{:.2f} %", 100 * value.get<double>())
+                  : fmt::format("{:.4g}", value.get<double>());
 }
 
 // Curves of characters: one run in dots of braille, several as a character each.
@@ -124,15 +103,16 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
   std::string text;
   for (std::size_t i = 0; i < report["runs"].size(); ++i) {
     const Json& run = report["runs"][i];
-    const CurveOfRun of_run{.run = i};
-    text += several ? fmt::format("{}  ", mark_of(of_run, true)) : "";
-    text += fmt::format(
-        "{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
-        run["state"].get<std::string>(), run["steps"].dump(), share_text(run["accuracy"]),
-        run["best"].is_null() ? "-" : share_text(run["best"]["accuracy"]), number_or_dash(run["test_loss"]));
+    if (several) text += fmt::format("{}  ", mark_of({.run = i}, true));
+    text +=
+        fmt::format("{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
+                    run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
+                    run["best"].is_null() ? "-" : number_text(run["best"]["accuracy"], true),
+                    number_text(run["test_loss"], false));
   }
-  for (const ChartOfRuns& chart : charts_of(report))
-    text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);
+  for (const ChartOfRuns& chart :
+       {chart_of(report, "loss", "_loss", false), chart_of(report, "accuracy", "_accuracy", true)})
+    if (!chart.curves.empty()) text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);
   return text;
 }
 

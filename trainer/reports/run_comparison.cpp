@@ -28,11 +28,6 @@ std::string mark_of(std::size_t run) {
   return {static_cast<char>('A' + run)};
 }
 
-// Excludes the directory of a run: no computation depends on it.
-bool is_told_apart_by(const std::string& key) {
-  return key != "run.dir";
-}
-
 // Trails.
 
 /// Finds the first tensor whose fingerprints differ, in order of causes: inputs of a step come before the
@@ -53,10 +48,6 @@ std::string first_difference(const TrailHead& head, const std::vector<std::uint6
   for (std::size_t t = 0; t < layout.trained; ++t)
     if (differ(layout.gradient(t))) return "the gradient of " + name(t);
   return "";
-}
-
-bool same_shape(const TrailHead& a, const TrailHead& b) {
-  return a.trained == b.trained && a.kept == b.kept && a.buffers == b.buffers;
 }
 
 /// As many as a run can have left: metrics and checkpoints may lag behind.
@@ -114,16 +105,6 @@ std::string columns_or_lines(const std::string& title, const TableRows& rows, in
   return text + "\n";
 }
 
-std::string legend(const RunComparison& comparison, int columns) {
-  std::string text;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const RunHistory& run = comparison.runs[i];
-    text +=
-        fold(fmt::format("{}  {}", mark_of(i), clip_middle(printable_line(run.path), 400)), columns) + "\n";
-  }
-  return text + "\n";
-}
-
 std::string keys_text(const RunComparison& comparison, int columns) {
   if (comparison.keys.empty()) return "their jobs are the same, but for run.dir\n\n";
   TableRows rows;
@@ -136,9 +117,7 @@ std::string keys_text(const RunComparison& comparison, int columns) {
 
 std::string best_value(const std::optional<BestRecord>& best, std::string (*text)(std::optional<double>)) {
   if (!best) return "-";
-  const std::string where =
-      best->epoch > 0 ? fmt::format("epoch {}", best->epoch) : fmt::format("step {}", best->step);
-  return fmt::format("{} ({})", text(best->value), where);
+  return fmt::format("{} ({})", text(best->value), best->place());
 }
 
 /// True if the best values and curves are of held-out samples, because a run has some.
@@ -190,12 +169,15 @@ std::string trail_sentence(const TrailComparison& trail) {
 }
 
 /// @param value  a number of an EpochRecord: a member, or a method
-PlotCurve curve_of(const RunHistory& run, std::size_t number, const auto& value, double factor) {
-  PlotCurve curve{mark_of(number)[0], {}};
-  for (const EpochRecord& epoch : run.epochs)
-    if (const std::optional<double> found = std::invoke(value, epoch))
-      curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *found);
-  return curve;
+std::vector<PlotCurve> curves_of(const std::vector<RunHistory>& runs, const auto& value, double factor) {
+  std::vector<PlotCurve> curves;
+  for (const RunHistory& run : runs) {
+    PlotCurve& curve = curves.emplace_back(PlotCurve{mark_of(curves.size())[0], {}});
+    for (const EpochRecord& epoch : run.epochs)
+      if (const std::optional<double> found = std::invoke(value, epoch))
+        curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *found);
+  }
+  return curves;
 }
 
 /// True if a linear scale would hide small differences beside large ones.
@@ -222,12 +204,11 @@ TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& 
   try {
     const Trail in_a = read_trail(env, a.path + "/" + kTrailFile, most_records(a));
     const Trail in_b = read_trail(env, b.path + "/" + kTrailFile, most_records(b));
-    if (!same_shape(in_a.head(), in_b.head())) {
+    const TrailHead &of_a = in_a.head(), &of_b = in_b.head();
+    if (of_a.trained != of_b.trained || of_a.kept != of_b.kept || of_a.buffers != of_b.buffers)
       result.why_not = "not compared: networks or optimisers have other tensors";
-      return result;
-    }
-    compare_records(in_a, in_b, &result);
-    if (result.compared == 0) result.why_not = "not compared: there is no step that both have";
+    else if (compare_records(in_a, in_b, &result); result.compared == 0)
+      result.why_not = "not compared: there is no step that both have";
   } catch (const Error& error) {
     result.why_not = fmt::format("not compared: {}", error.what());
   }
@@ -245,7 +226,7 @@ std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs) {
     DifferingKey key{name, {}};
     for (const RunHistory& run : runs) key.values.push_back(run.key(name));
     const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
-    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
+    if (differs && name != "run.dir") keys.push_back(std::move(key));  // no computation depends on it
   }
   return keys;
 }
@@ -267,8 +248,12 @@ RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
 }
 
 std::string comparison_text(const RunComparison& comparison, int columns) {
-  std::string text =
-      legend(comparison, columns) + keys_text(comparison, columns) + numbers_text(comparison, columns);
+  std::string text;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const std::string path = clip_middle(printable_line(comparison.runs[i].path), 400);
+    text += fold(fmt::format("{}  {}", mark_of(i), path), columns) + "\n";
+  }
+  text += "\n" + keys_text(comparison, columns) + numbers_text(comparison, columns);
   for (std::size_t i = 0; i < comparison.trails.size(); ++i)
     text += fold(fmt::format("A and {}: {}", mark_of(i + 1), trail_sentence(comparison.trails[i])), columns) +
             "\n";
@@ -276,28 +261,23 @@ std::string comparison_text(const RunComparison& comparison, int columns) {
 }
 
 std::string comparison_curves(const RunComparison& comparison, const PlotStyle& style) {
-  std::vector<PlotCurve> accuracy, ema, swa, loss;
-  std::string marks;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    accuracy.push_back(curve_of(comparison.runs[i], i, &EpochRecord::accuracy, 100));
-    ema.push_back(curve_of(comparison.runs[i], i, &EpochRecord::ema_accuracy, 100));
-    swa.push_back(curve_of(comparison.runs[i], i, &EpochRecord::swa_accuracy, 100));
-    loss.push_back(curve_of(comparison.runs[i], i, &EpochRecord::loss, 1));
+  std::string marks, text;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
     marks += " " + in_curve_colour(mark_of(i), i, style);
-  }
-  PlotStyle of_loss = style;
-  of_loss.log_y = spans_decades(loss);
-  std::string text;
   const std::string of = any_validated(comparison.runs) ? "validation" : "test";
-  const auto add = [&](const std::string& title, const std::vector<PlotCurve>& curves,
-                       const PlotStyle& its_style) {
+  const auto add = [&](const char* what, const auto& value, bool is_loss = false) {
+    const auto curves = curves_of(comparison.runs, value, is_loss ? 1 : 100);
+    PlotStyle its_style = style;
+    its_style.log_y = is_loss && spans_decades(curves);
     const std::string picture = plot(curves, its_style);
-    if (!picture.empty()) text += "\n" + title + marks + "\n" + picture;
+    if (picture.empty()) return;
+    text += fmt::format("\n{} {}{}, by epoch:{}\n{}", of, what, its_style.log_y ? " (logarithmic)" : "",
+                        marks, picture);
   };
-  add(of + " accuracy, %, by epoch:", accuracy, style);
-  add(of + " accuracy of the ema, %, by epoch:", ema, style);
-  add(of + " accuracy of the swa, %, by epoch:", swa, style);
-  add(of + (of_loss.log_y ? " loss (logarithmic), by epoch:" : " loss, by epoch:"), loss, of_loss);
+  add("accuracy, %", &EpochRecord::accuracy);
+  add("accuracy of the ema, %", &EpochRecord::ema_accuracy);
+  add("accuracy of the swa, %", &EpochRecord::swa_accuracy);
+  add("loss", &EpochRecord::loss, true);
   return text;
 }
 
@@ -308,9 +288,7 @@ nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
     runs.push_back(run_json(run));
     runs.back()["curve"] = epochs_json(run);
   }
-  for (const DifferingKey& key : comparison.keys) {
-    keys[key.key] = key.values;
-  }
+  for (const DifferingKey& key : comparison.keys) keys[key.key] = key.values;
   for (std::size_t i = 0; i < comparison.trails.size(); ++i) {
     const TrailComparison& trail = comparison.trails[i];
     trails.push_back({{"runs", {comparison.runs[0].path, comparison.runs[i + 1].path}},

@@ -63,41 +63,29 @@ void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
 
 // Events of metrics.jsonl.
 
-void add_epoch(RunHistory& run, const MetricsEvent& event) {
-  const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
-  run.epochs.push_back(
-      {told_evaluation(event), epoch, run.step, event.number("train_loss"), event.number("train_seconds")});
-  run.train_loss = event.number("train_loss");
-}
-
-void add_start(RunHistory& run, const MetricsEvent& event) {
-  run.version = event.text("version").value_or("");
-  run.model = event.text("model").value_or("");
-  run.data = event.text("data").value_or("");
-  run.device = event.text("device").value_or("");
-  run.ranks = event.integer("world").value_or(0);
-  run.hosts = event.integer("hosts").value_or(0);
-  run.parameters = event.integer("parameters").value_or(0);
-}
-
-void add_end(RunHistory& run, const MetricsEvent& event) {
-  run.seconds = event.number("seconds");
-  run.weights_sha256 = event.text("weights_sha256").value_or("");
-  run.published = event.truth("published_hash");
-}
-
 void add_event(RunHistory& run, const MetricsEvent& event) {
   run.step = std::max(run.step, event.integer("step").value_or(0));
   const std::string_view name = event.name();
   if (name == "epoch" || name == "evaluation" || name == "end") run.add(event);
-  if (name == "step" || name == "loss") {
-    if (name == "step") run.train_loss = event.number("loss");
+  if (name == "step") {
+    run.train_loss = event.number("loss");
   } else if (name == "epoch") {
-    add_epoch(run, event);
+    const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
+    run.train_loss = event.number("train_loss");
+    run.epochs.push_back(
+        {told_evaluation(event), epoch, run.step, run.train_loss, event.number("train_seconds")});
   } else if (name == "start") {
-    add_start(run, event);
+    run.version = event.text("version").value_or("");
+    run.model = event.text("model").value_or("");
+    run.data = event.text("data").value_or("");
+    run.device = event.text("device").value_or("");
+    run.ranks = event.integer("world").value_or(0);
+    run.hosts = event.integer("hosts").value_or(0);
+    run.parameters = event.integer("parameters").value_or(0);
   } else if (name == "end") {
-    add_end(run, event);
+    run.seconds = event.number("seconds");
+    run.weights_sha256 = event.text("weights_sha256").value_or("");
+    run.published = event.truth("published_hash");
   }
 }
 

@@ -73,23 +73,17 @@ bool is_folder(Env& env, const std::string& path) {
   }
 }
 
-bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs);
-
-/// @returns whether it is a run, or holds some
-bool add_runs_at(Env& env, const std::string& path, int levels, std::vector<RunHistory>* runs) {
-  const bool is_run = has_parts_of_run(env, path);
-  if (!is_run && !is_folder(env, path)) return false;
-  const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
-  if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
-  return is_run || holds_some;
-}
-
 /// @returns whether there is any
 bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs) {
   bool found = false;
   for (const std::string& name : names_in(env, folder, levels == kLevels)) {
     if (name.starts_with('.')) continue;
-    found |= add_runs_at(env, folder == "." ? name : fmt::format("{}/{}", folder, name), levels, runs);
+    const std::string path = folder == "." ? name : fmt::format("{}/{}", folder, name);
+    const bool is_run = has_parts_of_run(env, path);
+    if (!is_run && !is_folder(env, path)) continue;
+    const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
+    if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
+    found |= is_run || holds_some;
   }
   return found;
 }
@@ -189,20 +183,13 @@ std::string table_within(const std::vector<RunHistory>& runs, int width) {
   return text;
 }
 
-bool needs_a_word(const RunHistory& run) {
-  return !run.remark.empty() && run.status != RunStatus::kRunning && run.status != RunStatus::kInterrupted;
-}
-
-// Sorting. What is to be first is smallest.
+// Sorting.
 
 struct SortKey {
   const char* name;
+  bool is_largest_first;
   std::function<std::optional<double>(const RunHistory&)> number;
 };
-
-std::optional<double> negated(std::optional<double> number) {
-  return number ? std::optional(-*number) : std::nullopt;
-}
 
 std::optional<double> best_of(const RunHistory& run) {
   return run.best_accuracy ? std::optional(run.best_accuracy->value) : std::nullopt;
@@ -210,17 +197,15 @@ std::optional<double> best_of(const RunHistory& run) {
 
 const std::vector<SortKey>& sort_keys() {
   static const std::vector<SortKey> keys = {
-      {"name", {}},
-      {"state", [](const RunHistory& run) { return static_cast<double>(run.status); }},
-      {"epochs", [](const RunHistory& run) { return -static_cast<double>(run.epochs.size()); }},
-      {"accuracy", [](const RunHistory& run) { return negated(best_of(run)); }},
-      {"last", [](const RunHistory& run) { return negated(run.accuracy()); }},
-      {"loss", [](const RunHistory& run) { return run.loss(); }},
-      {"seconds", [](const RunHistory& run) { return run.seconds; }},
-      {"ranks", [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
-      {"when", [](const RunHistory& run) {
-         return run.when ? std::optional(-static_cast<double>(*run.when)) : std::nullopt;
-       }}};
+      {"name", false, {}},
+      {"state", false, [](const RunHistory& run) { return static_cast<double>(run.status); }},
+      {"epochs", true, [](const RunHistory& run) { return static_cast<double>(run.epochs.size()); }},
+      {"accuracy", true, best_of},
+      {"last", true, [](const RunHistory& run) { return run.accuracy(); }},
+      {"loss", false, [](const RunHistory& run) { return run.loss(); }},
+      {"seconds", false, [](const RunHistory& run) { return run.seconds; }},
+      {"ranks", false, [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
+      {"when", true, [](const RunHistory& run) { return std::optional<double>(run.when); }}};
   return keys;
 }
 
@@ -278,7 +263,8 @@ void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool rever
   }
   std::ranges::stable_sort(runs, {}, [&](const RunHistory& run) {
     const auto number = chosen->number(run);
-    return number ? std::pair(0, reverse ? -*number : *number) : std::pair(1, 0.0);
+    return number ? std::pair(0, reverse != chosen->is_largest_first ? -*number : *number)
+                  : std::pair(1, 0.0);
   });
 }
 
@@ -299,7 +285,8 @@ std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
   if (runs.empty()) return "";
   std::string text = table_within(runs, columns);
   for (const RunHistory& run : runs) {
-    if (!needs_a_word(run)) continue;
+    const bool is_usual = run.status == RunStatus::kRunning || run.status == RunStatus::kInterrupted;
+    if (run.remark.empty() || is_usual) continue;
     text += fold(fmt::format("{}: {}: {}", clip_middle(printable_line(run.path), kWidestName),
                              spelt(run.status), clip_middle(printable_line(run.remark), 300)),
                  columns) +

@@ -87,7 +87,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
   const std::int64_t validation = data.validation.size();
   std::string others = data.left_out == 0 ? "" : fmt::format("{} left out, ", with_thousands(data.left_out));
   if (validation > 0) others += fmt::format("{} validation, ", with_thousands(validation));
-  if (!start.chosen.empty()) say(start.chosen);
+  say(start.chosen);
   say(fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job.data.set,
                   share_text(data.train.size(), data.train_in_file() - std::ssize(data.validation.places)),
@@ -109,8 +109,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
   for (const std::string& remark : data.remarks) say("note: " + remark);
   for (const std::string& remark : batch_remarks(job, data.train.size(), run_.setup.device.gpu != nullptr))
     say("note: " + remark);
-  if (const std::string unseen = unseen_classes_text(data.train, data.class_names); !unseen.empty())
-    say(unseen);
+  say(unseen_classes_text(data.train, data.class_names));
   if (data.has_validation_half && validation == 0)
     say("note: the set has a validation half, which is not used: epochs are judged by the test half; "
         "data.validation=files takes it");
@@ -118,13 +117,12 @@ void RunReporter::announce(const RunStart& start, int hosts) {
     say("note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
   say(run_.strategy->weight_update().describe());
-  if (const std::string loss = TrainingLoss(run_.setup.options, data.train).describe(); !loss.empty())
-    say(loss);
-  if (!run_.setup.device.remark.empty()) say(run_.setup.device.remark);
+  say(TrainingLoss(run_.setup.options, data.train).describe());
+  say(run_.setup.device.remark);
   if (!description.for_log.empty()) run_.files->log(description.for_log);
   if (run_.state.step > 0)
     say(fmt::format("going on from step {} in {}", with_thousands(run_.state.step), job.run.dir));
-  if (!start.names_taken.empty()) say(start.names_taken);
+  say(start.names_taken);
   if (run_.state.arithmetic.since > 0)
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
@@ -252,51 +250,35 @@ std::string input_size(std::int64_t samples, const ImageShape& shape) {
   return fmt::format("[{}, {}, {}, {}]", samples, shape.channels, shape.height, shape.width);
 }
 
-class BatchShapes final : public RunListener {
- public:
-  /// "Let's use 2 GPUs! 0: cuda:0 NVIDIA H100, 1: ..."; of one rank nothing, as in the tutorial.
-  BatchShapes(const RunContext& run, RunReporter& reporter)
-      : run_(run), reporter_(reporter), devices_(gather_text(run.comm, device_name(run.setup.device))) {
-    if (run.comm.size() == 1) return;
-    std::vector<std::string> ranks;
-    for (std::size_t rank = 0; rank < devices_.size(); ++rank)
-      ranks.push_back(fmt::format("{}: {}", rank, devices_[rank]));
-    reporter_.say(fmt::format("Let's use {} {}! {}", run.comm.size(), things(run.setup.device.kind),
-                              fmt::join(ranks, ", ")));
-  }
-
-  /// Prints for each step one line per rank with samples: their shape and device. One more line has their total.
-  void steps_taken(const StepSeries& series) override {
-    const DistributedSampler& sampler = run_.strategy->sampler();
-    const ImageShape& shape = run_.setup.network.input_shape();
-    const int classes = run_.setup.network.classes();
-    const std::int64_t end = run_.state.step_in_epoch;
-    for (std::int64_t step = end - series.steps; step < end; ++step) {
-      std::int64_t mine = 0;
-      for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
-      const auto samples = gather(run_.comm, mine);
-      for (std::size_t rank = 0; rank < samples.size(); ++rank) {
-        if (samples[rank] == 0) continue;
-        reporter_.say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
-                                  input_size(samples[rank], shape), samples[rank], classes, rank,
-                                  devices_[rank]));
-      }
-      const std::int64_t whole = sampler.batch_samples(step);
-      reporter_.say(fmt::format("Outside: input size {} output_size [{}, {}]", input_size(whole, shape),
-                                whole, classes));
-    }
-  }
-
- private:
-  const RunContext& run_;
-  RunReporter& reporter_;
-  std::vector<std::string> devices_;  ///< names by rank
-};
-
 }  // namespace
 
-std::unique_ptr<RunListener> batch_shapes(const RunContext& run, RunReporter& reporter) {
-  return std::make_unique<BatchShapes>(run, reporter);
+void RunReporter::devices() {
+  devices_ = gather_text(run_.comm, device_name(run_.setup.device));
+  if (run_.comm.size() == 1) return;
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < devices_.size(); ++rank)
+    ranks.push_back(fmt::format("{}: {}", rank, devices_[rank]));
+  say(fmt::format("Let's use {} {}! {}", run_.comm.size(), things(run_.setup.device.kind),
+                  fmt::join(ranks, ", ")));
+}
+
+/// Prints for each step one line per rank with samples: their shape and device. One more line has their total.
+void RunReporter::batch_shapes(const StepSeries& series) {
+  const DistributedSampler& sampler = run_.strategy->sampler();
+  const ImageShape& shape = run_.setup.network.input_shape();
+  const int classes = run_.setup.network.classes();
+  const std::int64_t end = run_.state.step_in_epoch;
+  for (std::int64_t step = end - series.steps; step < end; ++step) {
+    std::int64_t mine = 0;
+    for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
+    const auto samples = gather(run_.comm, mine);
+    for (std::size_t rank = 0; rank < samples.size(); ++rank)
+      if (samples[rank] > 0)
+        say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
+                        input_size(samples[rank], shape), samples[rank], classes, rank, devices_[rank]));
+    const std::int64_t whole = sampler.batch_samples(step);
+    say(fmt::format("Outside: input size {} output_size [{}, {}]", input_size(whole, shape), whole, classes));
+  }
 }
 
 }  // namespace lockstep

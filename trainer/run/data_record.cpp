@@ -55,23 +55,14 @@ std::vector<std::string> split_names(std::string_view text, const std::string& c
   return names;
 }
 
-/// A changed list of names is a changed set: its answers mean something else. A set without names may be given some.
-void compare_names(const std::vector<std::string>& then, const std::vector<std::string>& now,
-                   std::vector<std::string>& differences) {
-  if (then == now || then.size() != now.size() || are_only_numbers(then)) return;
+/// A changed list of names is a changed set: its answers mean something else.
+/// @param first  number of the first name
+void compare_names(const char* of, const std::vector<std::string>& then, const std::vector<std::string>& now,
+                   int first, std::vector<std::string>& differences) {
+  if (then == now || then.size() != now.size()) return;
   const auto [was, is] = std::ranges::mismatch(then, now);
-  differences.push_back(fmt::format("the name of class {} ({} then, {} now)", was - then.begin(), *was, *is));
-}
-
-/// Columns, too. A set that was converted before they had names may be given them.
-void compare_columns(const std::string& then, const std::string& now, std::vector<std::string>& differences) {
-  if (then.empty() || now.empty()) return;
-  const auto before = names_of_numbers(parse_table_columns(then, "the manifest")),
-             after = names_of_numbers(parse_table_columns(now, "the set"));
-  if (before == after || before.size() != after.size()) return;
-  const auto [was, is] = std::ranges::mismatch(before, after);
   differences.push_back(
-      fmt::format("the name of column {} ({} then, {} now)", was - before.begin() + 1, *was, *is));
+      fmt::format("the name of {} {} ({} then, {} now)", of, was - then.begin() + first, *was, *is));
 }
 
 /// @param size  of the half in its file
@@ -115,10 +106,6 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
       fmt::format("{}: the manifest says mean {}, std {}, {} and {} samples, and no data set is like that",
                   checkpoint, fmt::join(options.mean, ", "), fmt::join(options.std, ", "),
                   options.train_samples, options.test_samples));
-}
-
-std::string place_of(const DataRecord& record) {
-  return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
 }
 
 }  // namespace
@@ -241,8 +228,12 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
-  compare_names(record.class_names, now.class_names, differences);
-  compare_columns(record.columns, now.columns, differences);
+  // A set without names of classes may be given some. So may one that was converted without those of columns.
+  if (!are_only_numbers(record.class_names))
+    compare_names("class", record.class_names, now.class_names, 0, differences);
+  if (!record.columns.empty() && !now.columns.empty())
+    compare_names("column", names_of_numbers(parse_table_columns(record.columns, "the manifest")),
+                  names_of_numbers(parse_table_columns(now.columns, "the set")), 1, differences);
   compare_half(record.fingerprints.train, record.train_samples, now.train, now.train_in_file(),
                fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,
@@ -272,10 +263,12 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   }
   const auto differences = data_differences(record, now, fingerprints);
   if (differences.empty()) return;
+  const std::string& directory = record.options.directory;
   throw DataError(
       fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "
                   "name their place with data.root; or start afresh with run.resume=never or another run.dir",
-                  checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
+                  checkpoint, now.origin, fmt::join(differences, ", "),
+                  directory.empty() ? "made in memory" : "in " + directory));
 }
 
 std::string recorded_directory(const Job& job) noexcept {

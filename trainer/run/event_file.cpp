@@ -16,10 +16,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <ctime>
-#include <iomanip>
 #include <limits>
-#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -28,42 +25,30 @@ namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".lockstep";
 
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < table.size(); ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
-    table[i] = crc;
-  }
-  return table;
-}
-
 /// So that a CRC of bytes that hold CRCs says something.
 std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-template <typename Number>
-std::string little_endian(Number number) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
-  return bytes;
+/// Little-endian, as memory is here.
+std::string bytes_of(auto number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto kTable = make_crc_table();
   std::uint32_t crc = 0xffffffffU;
-  for (const char byte : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
+  }
   return ~crc;
 }
 
 std::string event_record(std::string_view bytes) {
-  const std::string length = little_endian(static_cast<std::uint64_t>(bytes.size()));
-  std::string record = length + little_endian(masked(crc32c(length)));
-  record += bytes;
-  return record += little_endian(masked(crc32c(bytes)));
+  const std::string length = bytes_of(std::uint64_t{bytes.size()});
+  return length + bytes_of(masked(crc32c(length))) + std::string(bytes) + bytes_of(masked(crc32c(bytes)));
 }
 
 bool is_event_file(std::string_view name) {
@@ -96,14 +81,9 @@ constexpr std::array<std::string_view, 7> kNoScalars = {
 
 /// "2026-11-23T16:07:41.123Z" since 1970; of a line of an older run, which has no time, now.
 double wall_time_of(const Json& event) {
-  constexpr std::size_t kTimeSize = 24;
   const auto text = event.value("time", Json());
-  if (!text.is_string() || text.get_ref<const std::string&>().size() != kTimeSize) return now_seconds();
-  std::tm date{};
-  double seconds = 0;
-  std::istringstream in(text.get_ref<const std::string&>());
-  if (!(in >> std::get_time(&date, "%Y-%m-%dT%H:%M:") >> seconds)) return now_seconds();
-  return static_cast<double>(timegm(&date)) + seconds;
+  const auto told = text.is_string() ? seconds_since_1970(text.get_ref<const std::string&>()) : std::nullopt;
+  return told ? *told : now_seconds();
 }
 
 void append(AppendFile& file, const BoardEvent& event) {

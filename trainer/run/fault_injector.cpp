@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/ranks/checks.hpp"
 
 #include <fmt/format.h>
@@ -25,16 +26,6 @@ namespace lockstep {
 namespace {
 
 using Kind = Fault::Kind;
-
-std::string contents_of(const std::string& path) {
-  Env& env = Env::posix();
-  if (env.entry(path).kind != EntryKind::kFile) return "";
-  return std::string(as_text(env.read(path)));
-}
-
-std::size_t place_in(std::size_t size, const Fault& fault) {
-  return fault.element.value_or(size / 2) % size;
-}
 
 /// @param sticks  it becomes 1; otherwise the other one
 template <typename Number>
@@ -57,7 +48,7 @@ void change(Number& number, const Fault& fault) {
 template <typename Number>
 void change_part(std::span<Number> numbers, std::size_t first, std::size_t size, const Fault& fault) {
   constexpr std::size_t kStuckEvery = 32;
-  const std::size_t place = place_in(size, fault);
+  const std::size_t place = fault.element.value_or(size / 2) % size;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::size_t at = first + i;
     const bool is_hit =
@@ -88,38 +79,22 @@ bool lasts(Kind kind) {
 
 /// The part of a step that a fault changes. Those that change none: as if it were the samples.
 Sight sight_of(const Fault& fault) {
-  switch (fault.kind) {
-    case Kind::kStale:
-    case Kind::kSwapped:
-      return Sight::kSumsOnTheirWay;
-    case Kind::kWrongForward:
-    case Kind::kWrongLane:
-    case Kind::kSlow:
-    case Kind::kBusy:
-      return Sight::kOutputs;
-    case Kind::kNan:
-      return Sight::kState;
-    case Kind::kFlipBit:
-      break;
-    default:
-      return Sight::kSamples;
-  }
-  switch (fault.target) {
-    case Fault::Target::kWeights:
-    case Fault::Target::kOptimizer:
-    case Fault::Target::kStatistics:
-      return Sight::kState;
-    case Fault::Target::kGradient:
-      return Sight::kSums;
-    case Fault::Target::kSums:
-    case Fault::Target::kLink:
-      return Sight::kSumsOnTheirWay;
-    case Fault::Target::kMessage:
-      return Sight::kMessages;
-    case Fault::Target::kData:
-      break;
-  }
-  return Sight::kSamples;
+  using Target = Fault::Target;
+  static const std::map<Kind, Sight> kOfKinds = {{Kind::kStale, Sight::kSumsOnTheirWay},
+                                                 {Kind::kSwapped, Sight::kSumsOnTheirWay},
+                                                 {Kind::kWrongForward, Sight::kOutputs},
+                                                 {Kind::kWrongLane, Sight::kOutputs},
+                                                 {Kind::kSlow, Sight::kOutputs},
+                                                 {Kind::kBusy, Sight::kOutputs},
+                                                 {Kind::kNan, Sight::kState}};
+  static const std::map<Target, Sight> kOfFlippedBits = {
+      {Target::kWeights, Sight::kState},       {Target::kOptimizer, Sight::kState},
+      {Target::kStatistics, Sight::kState},    {Target::kGradient, Sight::kSums},
+      {Target::kSums, Sight::kSumsOnTheirWay}, {Target::kLink, Sight::kSumsOnTheirWay},
+      {Target::kMessage, Sight::kMessages},    {Target::kData, Sight::kSamples}};
+  if (fault.kind == Kind::kFlipBit) return kOfFlippedBits.at(fault.target);
+  const auto found = kOfKinds.find(fault.kind);
+  return found == kOfKinds.end() ? Sight::kSamples : found->second;
 }
 
 }  // namespace
@@ -153,7 +128,8 @@ FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestDat
       throw ConfigError(
           fmt::format("inject.rank: there is no rank {}, only 0 to {}", rank_, comm_.size() - 1));
     if (comm_.rank() != 0 || lasts(fault_.kind)) return;
-    struck_ = !job.run.starts_anew() && contents_of(marker_) == story_ + "\n";
+    struck_ = !job.run.starts_anew() && is_file(Env::posix(), marker_) &&
+              as_text(Env::posix().read(marker_)) == story_ + "\n";
   });
   broadcast(comm_, struck_);
 }
@@ -305,11 +281,7 @@ void FaultInjector::flip_bits_of_a_sample() {
   const auto flip = [&](auto numbers) {
     change_all(std::as_writable_bytes(numbers.subspan(sample * size, size)), fault_);
   };
-  if (data_.train.images.size() > 0) {
-    flip(data_.train.images.span());
-  } else {
-    flip(data_.train.features.span());
-  }
+  data_.train.images.size() > 0 ? flip(data_.train.images.span()) : flip(data_.train.features.span());
 }
 
 }  // namespace lockstep

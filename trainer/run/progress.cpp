@@ -147,30 +147,4 @@ std::string curve_scale(int columns, const std::string& what) {
   return fmt::format("     0{:->{}}1  {}", "", plot_columns(columns), what);
 }
 
-namespace {
-
-class AccuracyCurve final : public RunListener {
- public:
-  explicit AccuracyCurve(std::function<void(const std::string& line)> say) : say_(std::move(say)) {}
-
-  void epoch_finished(const FinishedEpoch& epoch) override {
-    const int columns = output_columns();
-    const bool validated = epoch.evaluations.validation.has_value();
-    if (!std::exchange(is_begun_, true))
-      say_(curve_scale(columns, validated ? "validation accuracy" : "test accuracy"));
-    say_(curve_row(epoch.state.epoch + 1, epoch.evaluations.judged().accuracy(), columns,
-                   output_terminal().unicode));
-  }
-
- private:
-  std::function<void(const std::string& line)> say_;
-  bool is_begun_ = false;
-};
-
-}  // namespace
-
-std::unique_ptr<RunListener> accuracy_curve(std::function<void(const std::string& line)> say) {
-  return std::make_unique<AccuracyCurve>(std::move(say));
-}
-
 }  // namespace lockstep

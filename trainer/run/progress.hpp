@@ -98,7 +98,4 @@ std::string curve_row(std::int64_t epoch, double accuracy, int columns, bool uni
 /// The scale above the first row.
 std::string curve_scale(int columns, const std::string& what = "test accuracy");
 
-/// Draws the curve of a run. @param say  prints a line
-std::unique_ptr<RunListener> accuracy_curve(std::function<void(const std::string& line)> say);
-
 }  // namespace lockstep

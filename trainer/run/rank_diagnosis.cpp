@@ -19,6 +19,8 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <system_error>
 
@@ -36,38 +38,26 @@ std::string run_directory(const Job& job) {
   return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-/// File in a directory, or in its nearest existing parent, to learn which ranks see it.
-class RunDirectoryMark {
- public:
-  explicit RunDirectoryMark(const std::string& directory)
-      : path_((existing_directory(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid()))
-                  .string()) {
-    try {
-      Env::posix().create(path_);
-    } catch (const IoError&) {
-      path_.clear();
-    }
+/// Creates a file in a directory, or in its nearest existing parent. @returns its path; empty: it cannot be written
+std::string make_mark(const std::string& directory) {
+  auto path = existing_directory(directory) / fmt::format(".lockstep-doctor-{}-{}", host_name(), ::getpid());
+  try {
+    Env::posix().create(path);
+    return path;
+  } catch (const IoError&) {
+    return "";
   }
-  ~RunDirectoryMark() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove(path_, ignored);
-  }
-  RunDirectoryMark(const RunDirectoryMark&) = delete;
-  RunDirectoryMark& operator=(const RunDirectoryMark&) = delete;
-  /// Empty where it could not be written.
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+}
 
 /// Rank 0 puts a mark where its run directory is or will be; do the others see it?
 bool sees_run_directory(Communicator& comm, const std::string& directory) {
-  std::optional<RunDirectoryMark> mark;
-  if (comm.rank() == 0) mark.emplace(directory);
-  const std::string path = gather_text(comm, mark ? mark->path() : "").front();
-  std::error_code unwritable;
-  const bool seen = path.empty() || fs::exists(path, unwritable);
+  std::error_code ignored;
+  const std::string mark = comm.rank() == 0 ? make_mark(directory) : "";
+  const std::shared_ptr<void> at_the_end(nullptr, [&](void*) {
+    if (!mark.empty()) fs::remove(mark, ignored);
+  });
+  const std::string path = gather_text(comm, mark).front();
+  const bool seen = path.empty() || fs::exists(path, ignored);
   comm.barrier();
   return seen;
 }
@@ -151,24 +141,22 @@ std::vector<CheckResult> run_checks(Views ranks, bool all) {
 Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too) {
   Diagnosis diagnosis;
   DeviceChoice device;
-  std::vector<CheckResult> agreements;
-  agreements.push_back(
-      attempt("equal-ranks", "all ranks have the same program, libraries and job",
-              "install the same build on all hosts, and give all ranks one command line",
-              [&] { expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job)); }));
-  agreements.push_back(attempt("device", "every rank has its device",
-                               "see 'lockstep devices' on that host, or set parallel.device=cpu", [&] {
-                                 device =
-                                     choose_device(for_precision(job.parallel, job.train.precision), comm);
-                               }));
-  if (data_too && agreements.back().findings.empty())
-    agreements.push_back(
+  auto& results = diagnosis.results;
+  results.push_back(attempt("equal-ranks", "all ranks have the same program, libraries and job",
+                            "install the same build on all hosts, and give all ranks one command line", [&] {
+                              expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job));
+                            }));
+  results.push_back(attempt("device", "every rank has its device",
+                            "see 'lockstep devices' on that host, or set parallel.device=cpu", [&] {
+                              device = choose_device(for_precision(job.parallel, job.train.precision), comm);
+                            }));
+  if (data_too && results.back().findings.empty())
+    results.push_back(
         attempt("equal-data", "all ranks have the same network and data",
                 script_command("get-data") + " on every host, or one LOCKSTEP_DATA that all share",
                 [&] { compare_setup(comm, job, device); }));
   diagnosis.ranks = exchange_views(comm, job, device, true);
-  diagnosis.results = run_checks(diagnosis.ranks, true);
-  diagnosis.results.insert(diagnosis.results.begin(), agreements.begin(), agreements.end());
+  std::ranges::move(run_checks(diagnosis.ranks, true), std::back_inserter(results));
   diagnosis.all_reduce = measure_latency(comm, kProbeBytes, kProbeBudget);
   return diagnosis;
 }

@@ -30,8 +30,8 @@ void make_directories(const std::string& path) {
     throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
 }
 
-bool is_file(Env& env, const std::string& path) {
-  return env.entry(path).kind == EntryKind::kFile;
+bool is_there(Env& env, const std::string& path) {
+  return env.entry(path).kind != EntryKind::kNothing;
 }
 
 /// True if a run has written here: every start leaves its lock; a copy without it has checkpoints or records.
@@ -52,7 +52,7 @@ bool is_in_the_way(const std::string& name) {
 void refuse_directory_of_others(Env& env, const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none) || holds_a_run(env, path)) return;
-  if (env.entry(path + "/job.yaml").kind != EntryKind::kNothing)
+  if (is_there(env, path + "/job.yaml"))
     throw ConfigError(
         fmt::format("run.dir: {0} holds a job.yaml that no run has written, and a run's own job.yaml would "
                     "take its place; choose another name, such as run.dir={0}/run, or give that file "
@@ -81,19 +81,18 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
 }
 
 /// Checkpoint that run.resume names.
-FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
+FoundCheckpoint named_resume_point(Env& env, const std::string& path) {
   if (const NamedAverage average = split_average(env, path); !average.name.empty())
     throw ConfigError(
         fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
                     "another run with train.initial_weights={}",
                     path, average.path, path));
   try {
-    return open_checkpoint(env, path, on_damaged);
+    return open_checkpoint(env, path, print_error);
   } catch (const MissingDataError&) {
     throw MissingDataError(
         fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
-                    "checkpoints, or "
-                    "leave run.resume out: then a run without a checkpoint starts anew",
+                    "checkpoints, or leave run.resume out: then a run without a checkpoint starts anew",
                     path));
   }
 }
@@ -104,20 +103,67 @@ void make_log(const std::string& run_dir) {
   make_own(Env::posix(), run_dir + "/log/rank-0.log");
 }
 
+/// previous-1, or the first number that is free, newly made.
+std::string make_previous(Env& env, const std::string& path) {
+  int number = 1;
+  while (is_there(env, fmt::format("{}/previous-{}", path, number))) ++number;
+  auto aside = fmt::format("{}/previous-{}", path, number);
+  env.make_directory(aside);
+  return aside;
+}
+
+/// Moves later checkpoints and their metrics aside where run.resume names an earlier one: they are work all
+/// the same.
+void move_later_checkpoints_aside(Env& env, const std::string& path, std::int64_t step) {
+  auto later = list_checkpoints(env, path);
+  std::erase_if(later, [&](const CheckpointEntry& entry) { return entry.step <= step; });
+  if (later.empty()) return;
+  const auto aside = make_previous(env, path);
+  const auto checkpoints = aside + "/" + kCheckpointsDirectory;
+  env.make_directory(checkpoints);
+  for (const std::string name : {kMetricsFile, kTrailFile, kRankFile})
+    if (is_file(env, path + "/" + name)) write_synced(env, aside + "/" + name, env.read(path + "/" + name));
+  for (const CheckpointEntry& entry : later)
+    env.rename(entry.path, checkpoints + entry.path.substr(entry.path.rfind('/')));
+  for (const auto& directory : {checkpoints, aside, path + "/" + kCheckpointsDirectory, path})
+    env.sync_directory(directory);
+  print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
+}
+
+void move_previous_run_aside(Env& env, const std::string& path) {
+  const auto aside = make_previous(env, path);
+  for (const std::string name : {"checkpoints", kMetricsFile, kTrailFile, kRankFile, kDoubtFile, kStatusFile,
+                                 "job.yaml", "report.html", kTraceFile})
+    if (is_there(env, path + "/" + name)) env.rename(path + "/" + name, aside + "/" + name);
+  for (const std::string& name : env.list(path))
+    if (is_event_file(name)) env.rename(path + "/" + name, aside + "/" + name);
+  env.sync_directory(aside);
+  env.sync_directory(path);
+}
+
+/// @param damaged  checkpoints were passed over
+void clear_for_a_new_run(Env& env, const Job& job, bool damaged) {
+  const std::string& path = job.run.dir;
+  const bool has_checkpoints = !list_checkpoints(env, path).empty();
+  if (job.run.takes_newest() && !damaged && !has_checkpoints) {  // interrupted before it saved
+    for (const char* name : {kMetricsFile, kTrailFile, kRankFile}) env.remove_file(path + "/" + name);
+    for (const std::string& name : env.list(path))
+      if (is_event_file(name) && is_file(env, path + "/" + name)) env.remove_file(path + "/" + name);
+  } else if (has_checkpoints || is_there(env, path + "/" + kMetricsFile) ||
+             is_there(env, path + "/" + kTrailFile)) {
+    move_previous_run_aside(env, path);
+  }
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
     : env_(env), job_(job), path_(job.run.dir), lock_(lock_directory(env, job, wait)) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
-  std::optional<FoundCheckpoint> found;
-  if (job_.run.starts_anew()) return found;
-  const auto on_damaged = [](const std::string& damage) { print_error(damage); };
-  if (job_.run.takes_newest()) {
-    found = find_latest(env_, path_, on_damaged, &damaged_);
-  } else {
-    found = named_resume_point(env_, job_.run.resume, on_damaged);
-  }
+  if (job_.run.starts_anew()) return std::nullopt;
+  auto found = job_.run.takes_newest() ? find_latest(env_, path_, print_error, &damaged_)
+                                       : named_resume_point(env_, job_.run.resume);
   if (found) require_same_job(found->state.facts.job, job_, found->path);
   return found;
 }
@@ -126,9 +172,11 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
                                               const CheckpointFacts& facts) && {
   require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
-  if (step == 0) clear_for_a_new_run();
-  keep_damaged_aside();
-  move_later_checkpoints_aside(step);
+  if (step == 0) clear_for_a_new_run(env_, job_, !damaged_.empty());
+  // Gone by now where a new run has moved everything aside.
+  std::erase_if(damaged_, [&](const std::string& path) { return !is_there(env_, path); });
+  set_aside_damaged(env_, path_, damaged_, print_error);
+  move_later_checkpoints_aside(env_, path_, step);
   KnownCheckpoints known{.accuracy = {}, .good = {}, .replayed = facts.replayed};
   prune_checkpoints(env_, path_, keep_policy(job_), known);  // a kill may have come between a save and that
   const std::string metrics = path_ + "/" + kMetricsFile;
@@ -146,68 +194,6 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
   print_error(*lost);
   files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
   return files;
-}
-
-void RunDirectory::clear_for_a_new_run() {
-  const bool interrupted_before_it_saved =
-      job_.run.takes_newest() && damaged_.empty() && list_checkpoints(env_, path_).empty();
-  if (interrupted_before_it_saved) {
-    for (const char* name : {kMetricsFile, kTrailFile, kRankFile}) env_.remove_file(path_ + "/" + name);
-    for (const std::string& name : env_.list(path_))
-      if (is_event_file(name) && is_file(env_, path_ + "/" + name)) env_.remove_file(path_ + "/" + name);
-  } else if (env_.entry(path_ + "/" + kMetricsFile).kind != EntryKind::kNothing ||
-             env_.entry(path_ + "/" + kTrailFile).kind != EntryKind::kNothing ||
-             !list_checkpoints(env_, path_).empty()) {
-    move_previous_run_aside();
-  }
-}
-
-/// previous-1, or the first number that is free, newly made.
-std::string RunDirectory::make_previous() {
-  int number = 1;
-  while (env_.entry(fmt::format("{}/previous-{}", path_, number)).kind != EntryKind::kNothing) ++number;
-  auto aside = fmt::format("{}/previous-{}", path_, number);
-  env_.make_directory(aside);
-  return aside;
-}
-
-/// Moves later checkpoints and their metrics aside where run.resume names an earlier one: they are work all
-/// the same.
-void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
-  auto later = list_checkpoints(env_, path_);
-  std::erase_if(later, [&](const CheckpointEntry& entry) { return entry.step <= step; });
-  if (later.empty()) return;
-  const auto aside = make_previous();
-  const auto checkpoints = aside + "/" + kCheckpointsDirectory;
-  env_.make_directory(checkpoints);
-  for (const std::string name : {kMetricsFile, kTrailFile, kRankFile})
-    if (is_file(env_, path_ + "/" + name))
-      write_synced(env_, aside + "/" + name, env_.read(path_ + "/" + name));
-  for (const CheckpointEntry& entry : later)
-    env_.rename(entry.path, checkpoints + entry.path.substr(entry.path.rfind('/')));
-  for (const auto& directory : {checkpoints, aside, path_ + "/" + kCheckpointsDirectory, path_})
-    env_.sync_directory(directory);
-  print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
-}
-
-/// Moves aside what resume_point passed over; gone by now where a new run has moved everything aside.
-void RunDirectory::keep_damaged_aside() {
-  std::erase_if(damaged_,
-                [&](const std::string& path) { return env_.entry(path).kind == EntryKind::kNothing; });
-  set_aside_damaged(env_, path_, damaged_, [](const std::string& line) { print_error(line); });
-}
-
-void RunDirectory::move_previous_run_aside() {
-  const auto aside = make_previous();
-  for (const std::string name : {"checkpoints", kMetricsFile, kTrailFile, kRankFile, kDoubtFile, kStatusFile,
-                                 "job.yaml", "report.html", kTraceFile}) {
-    if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
-      env_.rename(path_ + "/" + name, aside + "/" + name);
-  }
-  for (const std::string& name : env_.list(path_))
-    if (is_event_file(name)) env_.rename(path_ + "/" + name, aside + "/" + name);
-  env_.sync_directory(aside);
-  env_.sync_directory(path_);
 }
 
 }  // namespace lockstep

@@ -44,12 +44,6 @@ class RunDirectory {
   std::unique_ptr<RunWriter> open(std::int64_t step, bool evaluated, const CheckpointFacts& facts) &&;
 
  private:
-  void clear_for_a_new_run();
-  std::string make_previous();
-  void move_previous_run_aside();
-  void move_later_checkpoints_aside(std::int64_t step);
-  void keep_damaged_aside();
-
   Env& env_;
   const Job& job_;
   const std::string& path_;
@@ -82,10 +76,6 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
 
 /// True if a run has ended and the page that its job asks for is missing: it was killed before.
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job);
-
-/// Reason why the job does not go on in this directory, as far as reading shows: "is finished". Nothing: it
-/// may, also in one where no run has begun.
-std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job);
 
 /// Collective. On every rank that is a process: writes the run directory, and a line feed, to the file that
 /// $LOCKSTEP_RUN_FILE names, if it names one. For programs that start ranks and want to read the run (launch/python).

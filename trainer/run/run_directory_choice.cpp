@@ -15,7 +15,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
@@ -38,42 +37,50 @@ int number_of(std::string_view entry, const Job& job) {
   if (!entry.starts_with(job.name)) return 0;
   entry.remove_prefix(job.name.size());
   if (entry.empty()) return 1;
-  int number = 0;
-  const auto [end, error] = std::from_chars(entry.data() + 1, entry.data() + entry.size(), number);
-  const bool written_so = entry == fmt::format("-{}", number) && number >= 2;
-  return error == std::errc{} && written_so ? number : 0;
+  const int number = parse_whole<int>(entry.substr(1)).value_or(0);
+  return number >= 2 && entry == fmt::format("-{}", number) ? number : 0;
 }
 
-/// A directory may be of another job, whose name is this one's with a number.
-bool is_of_this_job(Env& env, const Job& job, int number) {
-  const std::string line = first_line_of_job(env, path_of(job, number));
-  return line.empty() || line == first_line_of_job(job);
-}
-
-/// Numbers of the job's directories that there are, newest first.
+/// Numbers of the job's directories that there are, newest first. One may be of another job, whose name is this one's
+/// with a number.
 std::vector<int> existing_runs(Env& env, const Job& job) {
   std::vector<int> numbers;
   if (!env.exists(kFolder)) return numbers;
   for (const std::string& entry : env.list(kFolder)) {
     const int number = number_of(entry, job);
-    if (number > 0 && is_of_this_job(env, job, number)) numbers.push_back(number);
+    if (number == 0) continue;
+    const std::string line = first_line_of_job(env, path_of(job, number));
+    if (line.empty() || line == first_line_of_job(job)) numbers.push_back(number);
   }
   std::sort(numbers.rbegin(), numbers.rend());
   return numbers;
 }
 
-std::string text_of_file(Env& env, const std::string& path) {
-  return std::string(as_text(env.read(path)));
-}
-
 /// Made for a run that ended before it had written anything.
 bool is_empty_run(Env& env, const std::string& run_dir) {
   try {
-    const auto entries = env.list(run_dir);
-    return std::all_of(entries.begin(), entries.end(),
-                       [](const std::string& entry) { return entry == "lock" || entry == "log"; });
+    return std::ranges::all_of(env.list(run_dir),
+                               [](const auto& entry) { return entry == "lock" || entry == "log"; });
   } catch (const Error&) {
     return false;  // a file, or nothing that this user may look into
+  }
+}
+
+/// Reason why the job does not go on in this directory, as far as reading shows: "is finished". Nothing: it
+/// may, also in one where no run has begun.
+std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
+  const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
+  if (!env.exists(job_file))
+    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
+  if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
+  try {
+    Job then = parse_job(std::string(as_text(env.read(job_file))), job_file);
+    if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
+    const auto differences = differing_keys(determining_keys(then), determining_keys(job));
+    if (differences.empty()) return std::nullopt;
+    return fmt::format("differs in {}", fmt::join(differences, ", "));
+  } catch (const ConfigError& error) {
+    return fmt::format("has a job.yaml that cannot be read ({})", error.what());
   }
 }
 
@@ -138,7 +145,7 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
   try {
     const std::string path = run_dir + "/job.yaml";
     if (!env.exists(path)) return "";
-    const std::string text = text_of_file(env, path), line = text.substr(0, text.find('\n'));
+    const std::string text(as_text(env.read(path))), line = text.substr(0, text.find('\n'));
     return line.starts_with("# job ") ? line : "";
   } catch (const Error&) {
     return "";  // a read error is reported by the code that needs the file
@@ -148,23 +155,6 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
   return job.run.report && ends_a_run(env, run_dir + "/metrics.jsonl") &&
          !env.exists(run_dir + "/report.html");
-}
-
-std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
-  const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
-  if (!env.exists(job_file)) {
-    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
-  }
-  if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
-  try {
-    Job then = parse_job(text_of_file(env, job_file), job_file);
-    if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
-    const auto differences = differing_keys(determining_keys(then), determining_keys(job));
-    if (differences.empty()) return std::nullopt;
-    return fmt::format("differs in {}", fmt::join(differences, ", "));
-  } catch (const ConfigError& error) {
-    return fmt::format("has a job.yaml that cannot be read ({})", error.what());
-  }
 }
 
 std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open) {

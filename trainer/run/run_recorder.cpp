@@ -47,19 +47,16 @@ bool RunRecorder::is_best() const {
 
 /// Searches for NaN and infinity where weights are read anyway, not in every update: the next losses show
 /// those. Weights whose losses do not show it must not be evaluated, saved or hashed.
-void RunRecorder::require_finite_weights() {
+void RunRecorder::check_state() {
+  compare_copies();
   const std::int64_t step = run_.state.step;
   if (step == finite_step_) return;
   const InPhase phase(run_.comm.activity(), Phase::kChecking);
   run_.strategy->collect();
   agree(run_.comm, [&] {
     if (run_.comm.rank() != 0) return;
-    std::string wrong;
-    const std::span<const float> weights = run_.strategy->whole_state().weights;
-    for (const Parameter& tensor : run_.setup.network.parameters().tensors()) {
-      const std::string here = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
-      if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
-    }
+    const std::string wrong = unusable_weights(described(run_.setup.network.parameters().tensors()),
+                                               run_.strategy->whole_state().weights);
     if (wrong.empty()) return;
     throw InternalError(
         fmt::format("after step {}: {}. Try this: lower train.optimizer.lr or train.optimizer.weight_decay. "
@@ -67,11 +64,6 @@ void RunRecorder::require_finite_weights() {
                     step, wrong));
   });
   finite_step_ = step;
-}
-
-void RunRecorder::check_state() {
-  compare_copies();
-  require_finite_weights();
 }
 
 void RunRecorder::save() {

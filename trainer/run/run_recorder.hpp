@@ -40,7 +40,6 @@ class RunRecorder {
 
  private:
   bool is_saved() const;
-  void require_finite_weights();
   void wait_for_disk();
   void flush_trail();
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace lockstep {
 
@@ -28,7 +29,7 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 }  // namespace
 
 void RunReporter::say(const std::string& line) {
-  if (!run_.files) return;
+  if (!run_.files || line.empty()) return;
   progress_.say(line);
   run_.files->log(line);
 }
@@ -52,6 +53,12 @@ void RunReporter::epoch_finished(const FinishedEpoch& epoch) {
                    clock.train_seconds(), clock.samples_per_second(epoch.state.epoch_samples));
   progress_.say(fields);
   run_.files->log(join(fields));
+  if (!run_.job.run.curve) return;
+  const int columns = output_columns();
+  if (!std::exchange(has_scale_, true))
+    say(curve_scale(columns, epoch.evaluations.validation ? "validation accuracy" : "test accuracy"));
+  say(curve_row(epoch.state.epoch + 1, epoch.evaluations.judged().accuracy(), columns,
+                output_terminal().unicode));
 }
 
 void RunReporter::why_it_stops(const TimeLimit& limit) {
@@ -85,7 +92,7 @@ void RunReporter::run_finished(const FinishedRun& run) {
     if (part == EvaluatedPart::kTest)
       say(fmt::format("{}: accuracy {:.2f} % of {}, checkpoint {}@{}", average, 100 * found.accuracy(),
                       counted(found.samples, "test sample"), directory, average));
-  if (const std::string best = best_line(Env::posix(), directory); !best.empty()) say(best);
+  say(best_line(Env::posix(), directory));
   say_weights(run.sha256, run.published);
 }
 

@@ -8,8 +8,8 @@
 #include "trainer/run/run_events.hpp"
 #include "trainer/run/stop_signal.hpp"
 
-#include <memory>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -18,7 +18,7 @@ class RunReporter final : public RunListener {
   /// Borrows both.
   RunReporter(const RunContext& run, Progress& progress) : run_(run), progress_(progress) {}
 
-  /// To the person who watches, and to the log.
+  /// To the person who watches, and to the log; an empty line is none.
   void say(const std::string& line);
 
   // Messages that are said once: announcements.cpp.
@@ -28,6 +28,10 @@ class RunReporter final : public RunListener {
   void nothing_left(const RunStart& start);
   /// How much memory the run took. Collective.
   void memory();
+  /// The ranks' devices: "Let's use 2 GPUs! 0: cuda:0 NVIDIA H100, 1: ..."; with one rank nothing. Collective.
+  void devices();
+  /// The sizes of each batch just taken, on the ranks and as a whole; after devices(). Collective.
+  void batch_shapes(const StepSeries& series);
 
   // Its course: run_reporter.cpp.
   /// The line of PyTorch's tutorials, "[1,   100] loss: 0.123".
@@ -44,10 +48,8 @@ class RunReporter final : public RunListener {
 
   const RunContext& run_;
   Progress& progress_;
+  bool has_scale_ = false;            ///< the curve that run.curve asks for is begun
+  std::vector<std::string> devices_;  ///< names by rank
 };
-
-/// Says the ranks' devices, and then the sizes of each batch, on the ranks and as a whole. Each event is collective, too:
-/// every rank says how many samples it computes. Collective; borrows both.
-std::unique_ptr<RunListener> batch_shapes(const RunContext& run, RunReporter& reporter);
 
 }  // namespace lockstep

@@ -19,12 +19,6 @@
 namespace lockstep {
 namespace {
 
-std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
-  std::vector<CheckpointParameter> parameters;
-  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
-  return parameters;
-}
-
 /// Starts the count of patience at a checkpoint that has none. The evaluation of its own step may still be to come.
 CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart judge) {
   return {.counted_from = accuracy_on(judge, facts) ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
@@ -38,17 +32,22 @@ std::string names_of(const auto& buffers) {
 
 void restore_optimizer(const CheckpointState& checkpoint, const std::vector<OptimizerBufferView>& buffers) {
   const std::string stored = names_of(checkpoint.optimizer), wanted = names_of(buffers);
-  if (stored != wanted) {
-    throw DataError(
-        fmt::format("the checkpoint of step {} holds of its optimiser: {}; the job's optimiser "
-                    "remembers: {}; start afresh with run.resume=never or another run.dir",
-                    checkpoint.facts.step, stored, wanted));
-  }
+  if (stored != wanted)
+    throw DataError(fmt::format(
+        "the checkpoint of step {} holds of its optimiser: {}; the job's optimiser remembers: {}; "
+        "start afresh with run.resume=never or another run.dir",
+        checkpoint.facts.step, stored, wanted));
   for (std::size_t i = 0; i < buffers.size(); ++i)
     std::ranges::copy(checkpoint.optimizer[i].values, buffers[i].values.begin());
 }
 
 }  // namespace
+
+std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  return parameters;
+}
 
 /// Refuses a position that is not one of this job on these data. Training would go on from it, past the end
 /// of an epoch for instance, and then for ever.
@@ -70,13 +69,14 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
       unprinted.samples <= facts.epoch_samples && facts.unlogged.steps <= facts.step_in_epoch &&
       facts.unlogged.samples <= facts.epoch_samples && facts.unlogged.correct <= facts.epoch_correct;
   if (possible) return;
-  throw DataError(fmt::format(
-      "the checkpoint of step {} is after {}, {} and {}, where a run "
-      "with {} an epoch in batches of {} cannot be: the data set has changed its size, or "
-      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
-      "another run.dir",
-      facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
-      counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
+  throw DataError(
+      fmt::format("the checkpoint of step {} is after {}, {} and {}, where a run with {} an epoch in batches "
+                  "of {} cannot "
+                  "be: the data set has changed its size, or the manifest is damaged; bring the data back as "
+                  "they were, or "
+                  "start afresh with run.resume=never or another run.dir",
+                  facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
+                  counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
 }
 
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
@@ -92,10 +92,6 @@ std::int64_t log_spacing(const Job& job, std::int64_t steps_taken) {
 }
 
 namespace {
-
-std::int64_t arithmetic_version(const Job& job, const JobSetup& setup) {
-  return static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
-}
 
 /// Reads the background of the data; a failing disk must not keep trained weights from being saved.
 bool light_background(const Job& job, const JobSetup& setup) {
@@ -116,7 +112,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.seed = job.train.seed;
   facts.epoch_loss_sum = state.epoch_loss();
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
-  facts.arithmetic.version = arithmetic_version(job, setup);
+  facts.arithmetic.version = static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes()));
   if (job.run.print_loss_every_steps == 0) facts.unprinted.reset();
   if (job.run.log_every_steps == 0) facts.unlogged = {};
   if (job.train.patience == 0) facts.patience.reset();
@@ -150,12 +146,11 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   require_same_data(facts, job, *setup.data, setup.fingerprints->get());
   const ParameterLayout& layout = setup.network.parameters();
   if (facts.parameters != described(layout.parameters) || facts.kept != described(layout.kept) ||
-      facts.model != describe_model(job, setup)) {
+      facts.model != describe_model(job, setup))
     throw ConfigError(
         fmt::format("the checkpoint of step {} was written with another version of model '{}'; bring the "
                     "model file back as it was, or use another run.dir",
                     facts.step, job.model));
-  }
   require_possible_position(facts, sampler);
   restore_optimizer(checkpoint, trained.optimizer);
   LOCKSTEP_CHECK(checkpoint.weights.size() == trained.weights.size());
@@ -163,7 +158,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   RunState state = facts;
   state.patience = facts.patience.value_or(counted_from_here(facts, judging_part(job)));
-  if (facts.arithmetic.version != arithmetic_version(job, setup)) state.arithmetic.since = facts.step;
+  if (facts.arithmetic.version != static_cast<std::int64_t>(arithmetic_of(job, setup.network.classes())))
+    state.arithmetic.since = facts.step;
   state.unprinted = facts.unprinted.value_or(LossWindow());  // empty: the next window is printed first
   return state;
 }

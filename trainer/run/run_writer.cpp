@@ -33,8 +33,7 @@ void MetricsWriter::write(const nlohmann::ordered_json& event) {
 }
 
 KeepPolicy keep_policy(const Job& job) {
-  const KeepSection& keep = job.run.keep;
-  return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
+  return {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best};
 }
 
 RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step)
@@ -145,8 +144,7 @@ void RunWriter::open_trail(TrailHead head, const RankStretch& ranks,
   }
   std::optional<TrailPosition> position;
   if (expected) position = {expected->records, digest_of_hex(expected->sha256)};
-  trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position,
-                                       [](const std::string& line) { print_error(line); });
+  trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position, print_error);
   ranks_ = std::make_unique<RankFile>(env_, path_, ranks);
 }
 

@@ -93,9 +93,7 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
 }
 
 SavedModel load_saved_model(const std::string& path) {
-  Env& env = Env::posix();
-  const auto [directory, checkpoint] =
-      open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
+  const auto [directory, checkpoint] = open_checkpoint(Env::posix(), path, print_error);
   const Job job = recorded_job(checkpoint.facts, directory);
   SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
                    .weights = AlignedBuffer<float>(checkpoint.weights.size()),
@@ -105,11 +103,10 @@ SavedModel load_saved_model(const std::string& path) {
                    .checkpoint = directory};
   check_channels(saved.data.options, saved.network.input_shape().channels, directory);
   const std::size_t expected = saved.network.parameters().weights_size();
-  if (expected != checkpoint.weights.size()) {
+  if (expected != checkpoint.weights.size())
     throw DataError(fmt::format("{}: {}, but its model has {}", directory,
                                 counted(checkpoint.weights.size(), "weight"),
                                 with_thousands(static_cast<std::int64_t>(expected))));
-  }
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), saved.weights.data());
   return saved;
 }
@@ -153,10 +150,8 @@ WeightsFile file_at(const std::string& path) {
 /// weights is made here.
 WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
-  const OnDamaged tell = [](const std::string& damage) { print_error(damage); };
-  const NamedAverage average = split_average(env, given);
-  if (!average.name.empty()) {
-    const FoundCheckpoint found = open_checkpoint(env, given, tell);
+  if (!split_average(env, given).name.empty()) {
+    const FoundCheckpoint found = open_checkpoint(env, given, print_error);
     return {found.path, write_safetensors(tensors_of(found.state.facts.tensors(), found.state.weights, "")),
             position_of(found.state.facts), read_data_record(found.state.facts, found.path).class_names};
   }
@@ -165,7 +160,7 @@ WeightsFile read_weights_file(const std::string& given) {
   if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
   std::string in_checkpoint = path + "/" + kModelFile;
   if (std::filesystem::exists(in_checkpoint, ignored)) return file_at(in_checkpoint);
-  return file_at(open_checkpoint(env, path, tell).path + "/" + kModelFile);
+  return file_at(open_checkpoint(env, path, print_error).path + "/" + kModelFile);
 }
 
 /// Refuses a file of torch.save(): a zip archive of a pickle. Reading a pickle can run a program in it.

@@ -20,22 +20,19 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 
 namespace {
 
-struct StopSignal {
-  int number;
-  const char* name;
-};
-constexpr std::array<StopSignal, 6> kStopSignals = {
+constexpr auto kStopSignals = std::to_array<std::pair<int, const char*>>(
     {{SIGINT, "SIGINT"},
      {SIGTERM, "SIGTERM"},
      {SIGHUP, "SIGHUP"},
      {SIGUSR1, "SIGUSR1"},
      {SIGUSR2, "SIGUSR2"},
-     {SIGXCPU, "SIGXCPU (the limit on processor time, ulimit -S -t)"}}};
+     {SIGXCPU, "SIGXCPU (the limit on processor time, ulimit -S -t)"}});
 /// Exit code that the shell reports for a process that a signal ended.
 constexpr int kEndedBySignal = 128;
 
@@ -129,9 +126,8 @@ void catch_stop_signals() {
   sigemptyset(&action.sa_mask);
   // One at a time: leaving shall not interrupt a word.
   for (const auto& [signal, name] : kStopSignals) sigaddset(&action.sa_mask, signal);
-  for (const auto& [signal, name] : kStopSignals) {
+  for (const auto& [signal, name] : kStopSignals)
     if (signal != SIGHUP || !is_ignored(SIGHUP)) sigaction(signal, &action, nullptr);
-  }
   std::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -144,8 +140,9 @@ int stop_signal() noexcept {
 }
 
 const char* stop_signal_name(int signal) noexcept {
-  const auto known = std::ranges::find(kStopSignals, signal, &StopSignal::number);
-  return known == kStopSignals.end() ? "a signal" : known->name;
+  for (const auto& [number, name] : kStopSignals)
+    if (number == signal) return name;
+  return "a signal";
 }
 
 // Limits in seconds and in Unix time, as one point of the clock that does not jump.
@@ -169,24 +166,15 @@ TimeLimit::TimeLimit(Clock::time_point start, double max_seconds, std::optional<
   end_ = std::min(end_, Clock::now() + seconds(std::max(left, 0.0)));
 }
 
-bool has_passed(std::int64_t unix_seconds) {
-  return static_cast<double>(unix_seconds) < now_seconds();
-}
-
-std::optional<std::int64_t> slurm_allocation_end() {
-  const char* text = std::getenv("SLURM_JOB_END_TIME");
-  return text == nullptr ? std::nullopt : parse_whole<std::int64_t>(text);
-}
-
 std::optional<std::int64_t> allocation_end_ahead() {
-  const auto end = slurm_allocation_end();
-  if (!end || !has_passed(*end)) return end;
-  if (speaks_for_all()) {
+  const char* text = std::getenv("SLURM_JOB_END_TIME");
+  const auto end = text == nullptr ? std::nullopt : parse_whole<std::int64_t>(text);
+  if (!end || static_cast<double>(*end) >= now_seconds()) return end;
+  if (speaks_for_all())
     print_error(
         fmt::format("warning: SLURM_JOB_END_TIME={} is in the past: ignored; unset it, or set "
                     "run.max_seconds for a limit",
                     *end));
-  }
   return std::nullopt;
 }
 

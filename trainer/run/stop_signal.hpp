@@ -49,15 +49,9 @@ class TimeLimit {
   Clock::time_point end_;
 };
 
-/// True if this Unix time is in the past.
-bool has_passed(std::int64_t unix_seconds);
-
 /// $SLURM_JOB_END_TIME, which Slurm sets to the end of the allocation in Unix seconds. Nothing if it is not
-/// set or not a number.
-std::optional<std::int64_t> slurm_allocation_end();
-
-/// As slurm_allocation_end(), unless that has passed; then nothing, and rank 0 warns. Either another job left
-/// the variable, or the administrator lets jobs overrun.
+/// set or not a number. Nothing, and rank 0 warns, if it has passed: either another job left the variable, or the
+/// administrator lets jobs overrun.
 std::optional<std::int64_t> allocation_end_ahead();
 
 // Counting of stop requests: repetitions of one request, and a second one that ends the wait.

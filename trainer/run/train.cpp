@@ -1,51 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From a job to a run on every rank: in which directory it begins, from which checkpoint or weights.
+/// Start of a run on every rank: in which directory it begins, from which checkpoint or weights.
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
-#include "trainer/ranks/equal_ranks.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/run_context.hpp"
-#include "trainer/run/training_run.hpp"
 #include "trainer/setup/strategies.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace lockstep {
-
-int train(const Job& job, const WhenFinished& when_finished) {
-  const auto process_start = Clock::now();
-  refuse_faults_unless_allowed(job);
-  catch_stop_signals();
-  const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
-  hash_program_in_advance();
-  const auto data = load_in_advance(job, DataCopy::kOfHost, recorded_directory(job));
-  std::string finished;  // as rank 0 has it
-  const int code = run_on_ranks(job.parallel, [&](Communicator& comm) {
-    expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
-    Job on_ranks;
-    agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
-    return run_leaking_on_peer_loss(
-        std::make_unique<TrainingRun>(on_ranks, comm, data, process_start, time_limit),
-        [&](TrainingRun& run) {
-          const int code_of_run = run.run();
-          if (comm.rank() == 0 && code_of_run == 0) finished = run.finished_directory();
-          return code_of_run;
-        });
-  });
-  if (!finished.empty() && when_finished) when_finished(finished, *data.get().sets);
-  return code;
-}
 
 RunContext::RunContext(const Job& asked, Communicator& ranks, const DatasetFuture& data)
     : job(asked),
@@ -76,10 +49,9 @@ void open_chosen(RunContext& run, std::unique_ptr<RunDirectory>& directory, cons
   GradientUnits units = run.strategy->whole_state().units;
   const auto state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(),
                              {weights, buffers.views(), units});
-  if (state.step > run.steps()) {
+  if (state.step > run.steps())
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.step), with_thousands(run.steps())));
-  }
 }
 
 /// Places of all ranks, and the share of a batch that each has. Collective.
@@ -173,14 +145,12 @@ namespace {
 /// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
 std::string command_of_this_process() {
   constexpr std::size_t kLongest = 4096;
+  constexpr const char* kPlain = "_@%+=:,./-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string command, word;
   while (std::getline(file, word, '\0') && command.size() < kLongest) {
     if (!command.empty()) command += ' ';
-    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-      return std::isalnum(c) != 0 ||
-             std::string_view("_@%+=:,./-").find(static_cast<char>(c)) != std::string_view::npos;
-    });
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == word.npos;
     for (std::size_t at = 0; !is_plain && (at = word.find('\'', at)) != word.npos; at += 4)
       word.replace(at, 1, "'\\''");
     command += is_plain ? word : "'" + word + "'";

@@ -192,19 +192,16 @@ class MetricsCutTest : public ::testing::Test {
     env_.remove_file("m");
     write_synced(env_, "m", std::as_bytes(std::span(text)));
     env_.start_trace();
-    result_ = truncate_metrics(env_, "m", step, epoch_line_written);
+    truncate_metrics(env_, "m", step, epoch_line_written);
     const auto& bytes = env_.file("m");
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
   MemoryEnv env_;
-  MetricsCut result_;
 };
 
 TEST_F(MetricsCutTest, LaterStepsGo) {
   EXPECT_EQ(cut(kStart + kStep100 + kStep200 + kEnd, 150), kStart + kStep100);
-  EXPECT_EQ(result_.kept_lines, 2U);
-  EXPECT_EQ(result_.dropped_lines, 2U);
 }
 
 TEST_F(MetricsCutTest, StepOfTheCheckpointStays) {
@@ -223,7 +220,6 @@ TEST_F(MetricsCutTest, EpochLineStaysOnlyIfItsEvaluationWasDone) {
 
 TEST_F(MetricsCutTest, TornLastLineGoes) {
   EXPECT_EQ(cut(kStep100 + R"({"event":"step","st)", 500), kStep100);
-  EXPECT_EQ(result_.dropped_lines, 1U);
   EXPECT_EQ(cut(kStep100 + std::string(64, '\0'), 500), kStep100);
 }
 
@@ -237,7 +233,7 @@ TEST_F(MetricsCutTest, StartAloneStays) {
 }
 
 TEST_F(MetricsCutTest, MissingFileIsAnEmptyOne) {
-  EXPECT_EQ(truncate_metrics(env_, "nowhere", 5).kept_lines, 0U);
+  EXPECT_NO_THROW(truncate_metrics(env_, "nowhere", 5));
 }
 
 /// Note of a checkpoint of step 100, against a file.

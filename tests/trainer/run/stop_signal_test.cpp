@@ -106,19 +106,30 @@ TEST(TimeLimitTest, TheEarlierLimitWins) {
   EXPECT_TRUE(TimeLimit(steady_clock::now(), 100000, unix_seconds_from_now(10)).reached());
 }
 
+/// Output about SLURM_JOB_END_TIME, which is unset afterwards, and the value taken from it.
+std::pair<std::string, std::optional<std::int64_t>> told_and_taken(const std::string& end_time) {
+  setenv("SLURM_JOB_END_TIME", end_time.c_str(), 1);
+  ::testing::internal::CaptureStderr();
+  const auto taken = allocation_end_ahead();
+  unsetenv("SLURM_JOB_END_TIME");
+  return {::testing::internal::GetCapturedStderr(), taken};
+}
+
 TEST(TimeLimitTest, AStaleEndTimeIsTold) {
-  EXPECT_TRUE(has_passed(unix_seconds_from_now(-5)));
-  EXPECT_TRUE(has_passed(1));
-  EXPECT_FALSE(has_passed(unix_seconds_from_now(5)));
+  for (const std::int64_t stale : {unix_seconds_from_now(-5), std::int64_t{1}}) {
+    const auto [told, taken] = told_and_taken(std::to_string(stale));
+    EXPECT_EQ(taken, std::nullopt);
+    EXPECT_NE(told.find(fmt::format("SLURM_JOB_END_TIME={} is in the past", stale)), std::string::npos);
+  }
 }
 
 TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
-  setenv("SLURM_JOB_END_TIME", "1700000000", 1);
-  EXPECT_EQ(slurm_allocation_end(), 1700000000);
-  setenv("SLURM_JOB_END_TIME", "soon", 1);
-  EXPECT_EQ(slurm_allocation_end(), std::nullopt);
-  unsetenv("SLURM_JOB_END_TIME");
-  EXPECT_EQ(slurm_allocation_end(), std::nullopt);
+  const std::int64_t soon = unix_seconds_from_now(5);
+  const auto [told, taken] = told_and_taken(std::to_string(soon));
+  EXPECT_EQ(told, "");
+  EXPECT_EQ(taken, soon);
+  EXPECT_EQ(told_and_taken("soon").second, std::nullopt);
+  EXPECT_EQ(allocation_end_ahead(), std::nullopt);
 }
 
 // Verdicts: of the last start under one name, of earlier ones under numbers.
