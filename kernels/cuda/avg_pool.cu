@@ -55,40 +55,25 @@ __global__ void backward(PoolPlan plan, float share, const float* dy, float* dx)
   store_pack(dx + std::size_t{thread} * kWidth, sum);
 }
 
-template <int kWidth>
-void launch_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  const LaunchShape threads = thread_each(plan.outputs);
-  const float share = share_of_tap(shape);
-  if (shape.padding == 0 && shape.kernel == 2) {
-    launch(stream, threads, forward<kWidth, 2>, plan, share, x, y);
-  } else if (shape.padding == 0 && shape.kernel == 3) {
-    launch(stream, threads, forward<kWidth, 3>, plan, share, x, y);
-  } else {
-    launch(stream, threads, forward<kWidth, 0>, plan, share, x, y);
-  }
-}
-
-template <int kWidth>
-void launch_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy, float* dx) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  launch(stream, thread_each(plan.inputs), backward<kWidth>, plan, share_of_tap(shape), dy, dx);
-}
-
-/// True if a thread may process four samples at once.
-bool in_packs_of_four(const Pool2dShape& shape, const float* a, const float* b) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  return is_packable<4>(a, batch) && is_packable<4>(b, batch);
-}
-
 }  // namespace
 
-void avg_pool_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y) {
-  (in_packs_of_four(shape, x, y) ? launch_forward<4> : launch_forward<1>)(stream, shape, x, y);
+void NativeOps::avg_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y) {
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    with_kernel_size(shape, [&]<int kKernel>() {
+      launch(on(stream), thread_each(plan.outputs), forward<kWidth, kKernel>, plan, share_of_tap(shape), x,
+             y);
+    });
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), x, y);
 }
 
-void avg_pool_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy, float* dx) {
-  (in_packs_of_four(shape, dy, dx) ? launch_backward<4> : launch_backward<1>)(stream, shape, dy, dx);
+void NativeOps::avg_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy, float* dx) {
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    launch(on(stream), thread_each(plan.inputs), backward<kWidth>, plan, share_of_tap(shape), dy, dx);
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), dy, dx);
 }
 
 // Windows of an adaptive pool. A thread for each output, and for each pixel a gather, in the CPU's order of additions.
@@ -170,16 +155,18 @@ __global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx)
 
 }  // namespace
 
-void adaptive_avg_pool_forward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* x,
-                               float* y) {
+void NativeOps::adaptive_avg_pool_forward(Stream& stream, const AdaptivePoolShape& of, const float* x,
+                                          float* y) {
+  const AdaptivePoolShape shape = as_channels(of);
   const AdaptivePlan plan = plan_of(shape, shape.out_size(), shape.out_height, shape.out_width);
-  launch(stream, thread_each(plan.threads), adaptive_forward, plan, x, y);
+  launch(on(stream), thread_each(plan.threads), adaptive_forward, plan, x, y);
 }
 
-void adaptive_avg_pool_backward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* dy,
-                                float* dx) {
+void NativeOps::adaptive_avg_pool_backward(Stream& stream, const AdaptivePoolShape& of, const float* dy,
+                                           float* dx) {
+  const AdaptivePoolShape shape = as_channels(of);
   const AdaptivePlan plan = plan_of(shape, shape.in_size(), shape.in_height, shape.in_width);
-  launch(stream, thread_each(plan.threads), adaptive_backward, plan, dy, dx);
+  launch(on(stream), thread_each(plan.threads), adaptive_backward, plan, dy, dx);
 }
 
 // The mean of each whole channel, a thread for each channel of a sample, in the CPU's order of additions.
@@ -228,21 +215,19 @@ __global__ void mean_backward(std::uint32_t inputs, Divisor columns, Divisor cha
 
 }  // namespace
 
-void global_avg_pool_forward(cudaStream_t stream, const ImageShape& shape, int batch, const float* x,
-                             float* y) {
-  const int pixels = shape.height * shape.width;
-  const std::uint32_t outputs =
-      thread_count(static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(batch));
-  launch(stream, thread_each(outputs), mean_forward, outputs, Divisor(batch), pixels, share_of_pixel(pixels),
-         x, y);
+void NativeOps::global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
+                                        float* y) {
+  const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
+  const std::uint32_t outputs = thread_count(std::size_t{1} * shape.channels * batch);
+  launch(on(stream), thread_each(outputs), mean_forward, outputs, Divisor(columns), pixels,
+         share_of_pixel(pixels), x, y);
 }
 
-void global_avg_pool_backward(cudaStream_t stream, const ImageShape& shape, int batch, const float* dy,
-                              float* dx) {
-  const int pixels = shape.height * shape.width;
-  const std::uint32_t inputs =
-      thread_count(static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch));
-  launch(stream, thread_each(inputs), mean_backward, inputs, Divisor(batch), Divisor(pixels * batch),
+void NativeOps::global_avg_pool_backward(Stream& stream, const ImageShape& shape, int batch, const float* dy,
+                                         float* dx) {
+  const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
+  const std::uint32_t inputs = thread_count(std::size_t{1} * shape.features() * batch);
+  launch(on(stream), thread_each(inputs), mean_backward, inputs, Divisor(columns), Divisor(pixels * columns),
          share_of_pixel(pixels), dy, dx);
 }
 

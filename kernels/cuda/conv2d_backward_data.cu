@@ -183,8 +183,8 @@ void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dSha
 
 }  // namespace
 
-void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
-                          const float* w, const float* b, const EpilogueBackward* expand, float* dx) {
+void NativeOps::conv2d_backward_data(Stream& stream, const Conv2dShape& s, const float* dy, const float* w,
+                                     const float* b, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(expand == nullptr ||
                  (b == nullptr && expand->channels == s.in_channels &&
                   expand->pooled_height() == s.in_height && expand->pooled_width() == s.in_width));
@@ -198,9 +198,9 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
                                .dx = dx};
   const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_square && s.kernel_height == 5) {
-    square_data_gradient<5>(stream, chip, s, dy, w, store);
+    square_data_gradient<5>(on(stream), chip_, s, dy, w, store);
   } else if (is_square && s.kernel_height == 3) {
-    square_data_gradient<3>(stream, chip, s, dy, w, store);
+    square_data_gradient<3>(on(stream), chip_, s, dy, w, store);
   } else {
     const Conv2dShape group = s.group();
     const GenericArgs args = {
@@ -214,7 +214,7 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
         .x = dy,
         .filters = transposed(group, w),
     };
-    launch_generic(stream, args, store);
+    launch_generic(on(stream), args, store);
   }
 }
 

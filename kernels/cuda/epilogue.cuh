@@ -9,10 +9,16 @@
 
 #include <gpu/launch.cuh>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace lockstep::LOCKSTEP_GPU {
+
+inline bool has_dropout(const Epilogue& epilogue) {
+  return std::any_of(epilogue.steps, epilogue.steps + epilogue.count,
+                     [](const EpilogueStep& step) { return step.kind == EpilogueKind::kDropout; });
+}
 
 /// Place of an epilogue's window in [channels, height, width]. The pool window is at (row, column) of
 /// the pooled image. Also the column of the batch.

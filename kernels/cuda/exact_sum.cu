@@ -86,23 +86,21 @@ LaunchShape threads_for(std::size_t size, std::size_t width) {
 
 }  // namespace
 
-void accumulate_exact(cudaStream_t stream, std::size_t size, const float* g, const ExactTarget& to) {
+void NativeOps::accumulate_exact(Stream& stream, std::size_t size, const float* g, const ExactTarget& to) {
   if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(to.sums)) {
-    launch(stream, threads_for(size, 2), accumulate<2>, size, g, to);
-  } else {
-    launch(stream, threads_for(size, 1), accumulate<1>, size, g, to);
-  }
+  const auto run = [&]<int kWidth>() {
+    launch(on(stream), threads_for(size, kWidth), accumulate<kWidth>, size, g, to);
+  };
+  run_in_packs<2>(run, 2, g, to.sums);
 }
 
-void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* sum,
-                   const std::int16_t* exponents, float* g) {
+void NativeOps::exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum,
+                              const std::int16_t* exponents, float* g) {
   if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(sum) && is_packable<2>(exponents)) {
-    launch(stream, threads_for(size, 2), convert<2>, size, sum, exponents, g);
-  } else {
-    launch(stream, threads_for(size, 1), convert<1>, size, sum, exponents, g);
-  }
+  const auto run = [&]<int kWidth>() {
+    launch(on(stream), threads_for(size, kWidth), convert<kWidth>, size, sum, exponents, g);
+  };
+  run_in_packs<2>(run, 2, g, sum, exponents);
 }
 
 // Fingerprints of what no update reads (running means of batch_norm, averages of weights). And of sums before and after
@@ -152,15 +150,15 @@ __global__ void fingerprint_sum_parts(SumFingerprintArgs args) {
 
 }  // namespace
 
-void fingerprint_kept(cudaStream_t stream, const KeptFingerprintArgs& args) {
+void NativeOps::fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
-  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
-         fingerprint_parts, args);
+  launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)}, fingerprint_parts,
+         args);
 }
 
-void fingerprint_sums(cudaStream_t stream, const SumFingerprintArgs& args) {
+void NativeOps::fingerprint_sums(Stream& stream, const SumFingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
-  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
+  launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
          fingerprint_sum_parts, args);
 }
 

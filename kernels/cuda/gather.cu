@@ -214,20 +214,26 @@ void launch_gather(cudaStream_t stream, GatherPlan plan, const T* set, const std
 
 }  // namespace
 
-void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const SampleSelection& selection,
-            TensorLayout layout, float* x, std::int32_t* labels) {
+void NativeOps::gather(Stream& stream, int batch, const DeviceDataset& set, const SampleSelection& selection,
+                       float* x, std::int32_t* labels) {
   const int channel_features = set.channels > 1 ? set.features / set.channels : 0;
-  const GatherPlan plan = {
-      batch, set.features, set.scale, set.shift, channel_features, set.channel_scale, set.channel_shift,
-      false, layout};
+  const GatherPlan plan = {batch,
+                           set.features,
+                           set.scale,
+                           set.shift,
+                           channel_features,
+                           set.channel_scale,
+                           set.channel_shift,
+                           false,
+                           layout(batch, set.features)};
   if (set.augment != nullptr) {
-    launch(stream, {tiles_of(plan), dim3(kThreads)},
+    launch(on(stream), {tiles_of(plan), dim3(kThreads)},
            selection.mixes == nullptr ? gather_augmented_tile : gather_mixed_tile, plan, set.augment,
            set.images, set.labels, selection, x, labels);
   } else if (set.images != nullptr) {
-    launch_gather(stream, plan, set.images, set.labels, selection, x, labels);
+    launch_gather(on(stream), plan, set.images, set.labels, selection, x, labels);
   } else {
-    launch_gather(stream, plan, set.features_fp32, set.labels, selection, x, labels);
+    launch_gather(on(stream), plan, set.features_fp32, set.labels, selection, x, labels);
   }
 }
 

@@ -171,40 +171,37 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
   add_exact(gradient.bias, static_cast<std::size_t>(channel), static_cast<float>(sums[0]));
 }
 
-int blocks_of_group(const GroupNormShape& shape) {
-  return pieces(shape.batch, static_cast<int>(kSamplesOfBlock));
-}
-
 GroupPlan plan_of(const GroupNormShape& shape, TensorLayout layout) {
-  return {shape, Divisor(blocks_of_group(shape)), Divisor(shape.pixels), layout};
+  return {shape, Divisor(pieces(shape.batch, kSamplesOfBlock)), Divisor(shape.pixels), layout};
 }
 
-LaunchShape block_each_group(const GroupNormShape& shape) {
-  const std::size_t blocks = std::size_t{1} * shape.groups * blocks_of_group(shape);
-  return {dim3(thread_count(blocks)), dim3(kGroupThreads)};
+LaunchShape block_each_group(const GroupPlan& plan) {
+  return {dim3(thread_count(std::size_t{1} * plan.shape.groups * plan.blocks_of_group.value)),
+          dim3(kGroupThreads)};
 }
 
 }  // namespace
 
-void group_norm_forward(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout, double eps,
-                        const float* x, const float* weight, const float* bias, float* statistics, float* y) {
-  launch(stream, block_each_group(shape), normalise_groups, plan_of(shape, layout), eps, x, weight, bias,
-         statistics, y);
+void NativeOps::group_norm_forward(Stream& stream, const GroupNormShape& shape, double eps, const float* x,
+                                   const float* weight, const float* bias, float* statistics, float* y) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
+  launch(on(stream), block_each_group(plan), normalise_groups, plan, eps, x, weight, bias, statistics, y);
 }
 
-void group_norm_backward(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout,
-                         const float* x, const float* dy, const float* weight, const float* statistics,
-                         float* dx) {
-  launch(stream, block_each_group(shape), normalise_groups_backward, plan_of(shape, layout), x, dy, weight,
-         statistics, dx);
+void NativeOps::group_norm_backward(Stream& stream, const GroupNormShape& shape, const float* x,
+                                    const float* dy, const float* weight, const float* statistics,
+                                    float* dx) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
+  launch(on(stream), block_each_group(plan), normalise_groups_backward, plan, x, dy, weight, statistics, dx);
 }
 
-void group_norm_weight_gradients(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout,
-                                 int grain, const float* x, const float* dy, const float* statistics,
-                                 const ExactGradient& gradient) {
+void NativeOps::group_norm_weight_gradients(Stream& stream, const GroupNormShape& shape, int grain,
+                                            const float* x, const float* dy, const float* statistics,
+                                            const ExactGradient& gradient) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
   const std::uint32_t blocks = thread_count(std::size_t{1} * shape.channels * pieces(shape.batch, grain));
-  launch(stream, {dim3(blocks), dim3(kWeightThreads)}, sum_norm_weights, plan_of(shape, layout),
-         Divisor(shape.channels), grain, x, dy, statistics, gradient);
+  launch(on(stream), {dim3(blocks), dim3(kWeightThreads)}, sum_norm_weights, plan, Divisor(shape.channels),
+         grain, x, dy, statistics, gradient);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

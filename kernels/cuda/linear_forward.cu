@@ -61,7 +61,7 @@ struct ForwardTile {
   }
   __host__ __device__ static int partial_floats(int slices) { return slices * kElements * kLanes; }
   __host__ __device__ static int chunk_rows(int length) {
-    return length < kChunk ? tiles(length, kGroup) * kGroup : kChunk;
+    return length < kChunk ? pieces(length, kGroup) * kGroup : kChunk;
   }
 };
 
@@ -85,9 +85,9 @@ __device__ inline void load_x(const ForwardArgs& args, int i, const InputSlice& 
 template <int kOutputs, int kStride>
 __device__ inline void stage_weights(const ForwardArgs& args, int i, const InputSlice& slice, int rows,
                                      int output, int lane, float* shared) {
-  float w[tiles(kChunk, kLanes)][kOutputs];
+  float w[pieces(kChunk, kLanes)][kOutputs];
 #pragma unroll
-  for (int part = 0; part < tiles(kChunk, kLanes); ++part) {
+  for (int part = 0; part < pieces(kChunk, kLanes); ++part) {
     const int k = part * kLanes + lane;
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
@@ -97,7 +97,7 @@ __device__ inline void stage_weights(const ForwardArgs& args, int i, const Input
     }
   }
 #pragma unroll
-  for (int part = 0; part < tiles(kChunk, kLanes); ++part) {
+  for (int part = 0; part < pieces(kChunk, kLanes); ++part) {
     const int k = part * kLanes + lane;
     if (k < rows) store_neighbours(w[part], shared + k * kStride);
   }
@@ -197,8 +197,8 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(
 
 template <int kOutputs, int kSamples>
 dim3 grid_of(const LinearShape& shape) {
-  return dim3(static_cast<unsigned>(tiles(shape.out_features, kOutputs)),
-              static_cast<unsigned>(tiles(shape.batch, kLanes * kSamples)));
+  return dim3(static_cast<unsigned>(pieces(shape.out_features, kOutputs)),
+              static_cast<unsigned>(pieces(shape.batch, kLanes * kSamples)));
 }
 
 template <int kOutputs, int kSamples>
@@ -214,23 +214,23 @@ void launch_forward(cudaStream_t stream, const ForwardArgs& args) {
 
 }  // namespace
 
-void linear_forward(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* x,
-                    const float* w, const float* b, const Epilogue& epilogue, const StepState* state,
-                    float* y, std::uint8_t* mask) {
+void NativeOps::linear_forward(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                               const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                               std::uint8_t* mask) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && epilogue.pool == 1);
   const InputSlices slices(shape.in_features);
   const ForwardArgs args = {shape, x, w, b, epilogue, state, y, mask, slices.count, slices.length};
   // The largest tile of which there is one for (almost) every multiprocessor. With the sums of blocks, that of 16
   // elements would need more shared memory than a T4 has.
   const bool has_blocks = slices.length > InputSlices::kBlock;
-  if (!has_blocks && fills(grid_of<8, 2>(shape), chip.multiprocessors)) {
-    launch_forward<8, 2>(stream, args);
-  } else if (fills(grid_of<8, 1>(shape), chip.multiprocessors)) {
-    launch_forward<8, 1>(stream, args);
-  } else if (fills(grid_of<4, 1>(shape), chip.multiprocessors)) {
-    launch_forward<4, 1>(stream, args);
+  if (!has_blocks && fills(grid_of<8, 2>(shape), chip_.multiprocessors)) {
+    launch_forward<8, 2>(on(stream), args);
+  } else if (fills(grid_of<8, 1>(shape), chip_.multiprocessors)) {
+    launch_forward<8, 1>(on(stream), args);
+  } else if (fills(grid_of<4, 1>(shape), chip_.multiprocessors)) {
+    launch_forward<4, 1>(on(stream), args);
   } else {
-    launch_forward<2, 1>(stream, args);
+    launch_forward<2, 1>(on(stream), args);
   }
 }
 

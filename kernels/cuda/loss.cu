@@ -211,14 +211,21 @@ void (*kernel_for(const LossShape& shape))(LossArgs) {
 
 }  // namespace
 
-void loss_and_gradient(cudaStream_t stream, const LossShape& shape, TensorLayout layout, const float* logits,
-                       const LossTarget& target, float* dlogits) {
+void NativeOps::loss_and_gradient(Stream& stream, const LossShape& shape, const float* logits,
+                                  const LossTarget& target, float* dlogits) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
-  const LossArgs args = {shape.batch, shape.classes,      layout,     logits, target, dlogits,
-                         shape.rule,  shape.weight_sum(), shape.mixed};
-  const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kSamplesOfWarp)));
-  launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape), args);
+  const LossArgs args = {shape.batch,
+                         shape.classes,
+                         layout(shape.batch, shape.classes),
+                         logits,
+                         target,
+                         dlogits,
+                         shape.rule,
+                         shape.weight_sum(),
+                         shape.mixed};
+  const dim3 blocks(static_cast<unsigned>(pieces(shape.batch, kSamplesOfWarp)));
+  launch(on(stream), {blocks, dim3(kLanes)}, kernel_for(shape), args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -255,10 +255,10 @@ void queue_update(cudaStream_t stream, const UpdateArgs& args) {
 
 }  // namespace
 
-void update(cudaStream_t stream, const UpdateArgs& args) {
+void NativeOps::update(Stream& stream, const UpdateArgs& args) {
   LOCKSTEP_CHECK(args.parameters > 0);
   LOCKSTEP_CHECK(args.fingerprints.rows == nullptr || args.fp32_sums == nullptr);
-  visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(stream, args); });
+  visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(on(stream), args); });
 }
 
 // An average of the weights moves by a share of the way to them. A thread for each number.
@@ -278,9 +278,9 @@ __global__ void move_average(std::uint32_t count, AverageArgs args) {
 
 }  // namespace
 
-void average(cudaStream_t stream, const AverageArgs& args) {
+void NativeOps::average(Stream& stream, const AverageArgs& args) {
   const std::uint32_t count = thread_count(args.parameters);
-  if (count > 0) launch(stream, thread_each(count), move_average, count, args);
+  if (count > 0) launch(on(stream), thread_each(count), move_average, count, args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -109,7 +109,6 @@ class StreamContext {
   /// Allocates: not while the stream captures. Borrows the device.
   StreamContext(Device& device, cudaStream_t stream);
 
-  cudaStream_t stream() const { return stream_; }
   cudnnHandle_t cudnn() const { return cudnn_.get(); }
   cublasHandle_t cublas() const { return cublas_.get(); }
 

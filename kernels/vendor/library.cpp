@@ -14,14 +14,8 @@ Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device),
   const CublasHandle cublas = create_cublas();
 }
 
-StreamContext& Library::on(Stream& stream) {
-  cudaStream_t handle = handle_of(stream);
-  return contexts_.try_emplace(handle, device_, handle).first->second;
-}
-
-cudaStream_t Library::handle_of(Stream& stream) {
-  LOCKSTEP_CUDA(cudaSetDevice(device_.properties().index));
-  return static_cast<cudaStream_t>(stream.native_handle());
+StreamContext& Library::context(cudaStream_t stream) {
+  return contexts_.try_emplace(stream, device_, stream).first->second;
 }
 
 Conv2d& Library::layer(const Conv2dShape& shape) {

@@ -53,7 +53,6 @@ class Linear {
   explicit Linear(const LinearShape& shape);
 
   std::size_t weight_size() const { return shape_.weight_size(); }
-  int batch() const { return shape_.batch; }
   ImageShape input() const { return {shape_.in_features, 1, 1}; }
   ImageShape output() const { return {shape_.out_features, 1, 1}; }
   const ChannelBias& bias() const { return bias_; }
@@ -76,7 +75,6 @@ class Conv2d {
   Conv2d(const Conv2dShape& shape, VendorAlgorithms algorithms);
 
   std::size_t weight_size() const { return shape_.weight_size(); }
-  int batch() const { return shape_.batch; }
   ImageShape input() const { return {shape_.in_channels, shape_.in_height, shape_.in_width}; }
   ImageShape output() const { return {shape_.out_channels, shape_.out_height(), shape_.out_width()}; }
   const ChannelBias& bias() const { return bias_; }
@@ -104,10 +102,8 @@ class Library {
   /// @throws DeviceError if the libraries cannot be used on it
   Library(Device& device, VendorAlgorithms algorithms);
 
-  /// The context that the stream's work is queued with. Makes the device the calling thread's current one.
-  StreamContext& on(Stream& stream);
-  /// The stream for work that needs nothing of the libraries: no context is made.
-  cudaStream_t handle_of(Stream& stream);
+  /// The context that the stream's work is queued with. The device is the calling thread's current one.
+  StreamContext& context(cudaStream_t stream);
 
   Conv2d& layer(const Conv2dShape& shape);
   Linear& layer(const LinearShape& shape);

@@ -28,9 +28,8 @@ enum class VendorAlgorithms {
 ///
 /// The first call for each shape on each stream allocates, so it cannot be captured in a graph. Every stream
 /// has separate memory; streams may run side by side.
-class VendorOps : public DeviceOps {
+class VendorOps : public virtual DeviceOps {
  public:
-  std::string_view name() const override { return "vendor"; }
   bool batch_innermost() const override { return false; }
 
   // A library's call alone, for benchmarks: no bias, no epilogue, no grains, no exact sums. (Data gradients
