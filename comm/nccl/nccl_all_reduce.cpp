@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -38,7 +39,7 @@ class NcclAllReduce final : public DeviceAllReduce {
   void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
     reduce(stream, terms, sums, count);
   }
-  void check() override { nccl_.check(); }
+  void check() override { nccl_.settled(); }
 
  private:
   template <typename T>
@@ -113,7 +114,7 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclSend(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return std::make_unique<Message>(*this);
+    return message();
   }
 
   std::unique_ptr<PendingCollective> start_receive(const Event& behind, std::span<std::byte> data) override {
@@ -121,26 +122,19 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclRecv(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return std::make_unique<Message>(*this);
+    return message();
   }
 
  private:
   /// First NCCL's threads put it on the stream, then the stream carries it out.
-  class Message final : public PendingCollective {
-   public:
-    explicit Message(NcclLink& link) : link_(link) {}
-    bool test() override {
-      if (!as_peer_lost([this] { return link_.nccl_.settled(); })) return false;
-      if (!marked_) link_.stream_->record(*link_.done_);
-      marked_ = true;
-      return link_.done_->done();
-    }
-    bool needs_this_core() const override { return true; }
-
-   private:
-    NcclLink& link_;
-    bool marked_ = false;
-  };
+  std::unique_ptr<PendingCollective> message() {
+    const auto test = [this, marked = false]() mutable {
+      if (!as_peer_lost([this] { return nccl_.settled(); })) return false;
+      if (!std::exchange(marked, true)) stream_->record(*done_);
+      return done_->done();
+    };
+    return std::make_unique<PendingWork>(test, /*needs_this_core=*/true);
+  }
 
   template <typename Call>
   void call(const Call& call) {

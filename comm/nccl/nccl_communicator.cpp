@@ -121,16 +121,6 @@ void warn(const Communicator& comm, const char* what) {
 
 }  // namespace
 
-class NcclCommunicator::Settling final : public PendingCollective {
- public:
-  explicit Settling(NcclCommunicator& owner) : owner_(owner) {}
-  bool test() override { return owner_.settled(); }
-  bool needs_this_core() const override { return true; }
-
- private:
-  NcclCommunicator& owner_;
-};
-
 void NcclCommunicator::connect() {
   const SignalHandlersKept signal_handlers_kept;
   const ncclUniqueId id = shared_id(comm_);
@@ -146,7 +136,7 @@ void NcclCommunicator::connect() {
 }
 
 void NcclCommunicator::settle(std::string_view what) {
-  Settling settling(*this);
+  PendingWork settling([this] { return settled(); }, /*needs_this_core=*/true);
   comm_.wait(settling, what);
 }
 

@@ -74,12 +74,8 @@ class NcclCommunicator {
   void settle(std::string_view what);
   /// True if settle() would return at once. @throws NcclError if something failed since
   bool settled();
-  /// @throws NcclError if something failed since
-  void check() { settled(); }
 
  private:
-  class Settling;
-
   void finish() noexcept;
   void abandon() noexcept;
 
