@@ -19,15 +19,88 @@
 
 namespace lockstep {
 
+// Memory of a network on a GPU, before anything is allocated there.
+
 namespace {
 
-EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* mask) {
-  return {.channels = stage.before_epilogue.channels,
-          .height = stage.before_epilogue.height,
-          .width = stage.before_epilogue.width,
-          .pool = stage.epilogue.pool,
-          .factors = stage.epilogue.factors(),
-          .mask = mask};
+/// Memory that DeviceExecution keeps for one stage, for each sample.
+struct StageMemory {
+  std::uint64_t y = 0;              ///< numbers: the output
+  std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
+  std::uint64_t gradient = 0;       ///< numbers: the gradient before the epilogue; 0: another's, or none
+  std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
+  /// Numbers: the gradient of y, where the stage after it cannot store through the epilogue.
+  std::uint64_t detour = 0;
+};
+
+/// Memory that DeviceExecution keeps for the two ends of a part, for each sample.
+struct PartEnds {
+  std::uint64_t input = 0;            ///< numbers
+  std::uint64_t input_gradient = 0;   ///< numbers: in separate memory; 0: in another's, or not wanted
+  std::uint64_t from_branches = 0;    ///< numbers: the gradient that branches of the input bring
+  std::uint64_t output_gradient = 0;  ///< numbers: as others bring it
+};
+
+std::uint64_t elements(const ImageShape& shape) {
+  return static_cast<std::uint64_t>(shape.features());
+}
+
+/// @param next  null: the last stage
+void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
+  const bool has_epilogue = stage.epilogue.count > 0;
+  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
+  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
+    memory.gradient = elements(stage.before_epilogue);
+  if (stage.branches) memory.from_branches = elements(stage.output);
+  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
+  if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
+}
+
+/// One for each stage. Evaluation needs no gradients.
+/// @param input_gradient  that of the first stage's input is wanted, too
+std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
+                                           bool input_gradient) {
+  std::vector<StageMemory> plan;
+  bool trained = input_gradient;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    trained = trained || stage.trained();
+    StageMemory memory;
+    memory.y = elements(stage.output);
+    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
+    if (stage.epilogue.count > 0) memory.mask = memory.y;
+    if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
+    plan.push_back(memory);
+  }
+  return plan;
+}
+
+/// @param stages  stages of the part
+PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
+                        bool training) {
+  const std::size_t last = std::min(part.last, network.layers().size()) - 1;
+  PartEnds ends{.input = elements(network.layers()[part.first]->input())};
+  if (training && part.takes_output_gradient)
+    ends.output_gradient = elements(network.layers()[last]->output());
+  if (!training || !part.gives_input_gradient || stages.empty()) return ends;
+  if (!stages.front().passes_gradient()) ends.input_gradient = ends.input;
+  for (const Stage& stage : stages) {
+    if (stage.branch == std::size_t{0}) ends.from_branches = ends.input;
+  }
+  return ends;
+}
+
+/// Numbers of the longest bias that a layer's kernels take and it does not have.
+std::size_t longest_missing_bias(const Network& network) {
+  std::size_t longest = 0;
+  for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
+  return longest;
+}
+
+/// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
+std::size_t unread_sums_of(const Network& network) {
+  const std::size_t longest = longest_missing_bias(network);
+  return longest == 0 ? 0 : longest + 1;
 }
 
 }  // namespace
@@ -47,7 +120,12 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       zero_bias_(device, longest_missing_bias(network)),
       unread_sums_(device, purpose == Purpose::kTraining ? unread_sums_of(network) : 0) {
   check_device_limits(network, max_batch);
-  fill_stand_ins(device);
+  if (zero_bias_.size() > 0) {
+    const auto stream = device.make_stream();
+    stream->fill_zero(zero_bias_.data(), zero_bias_.bytes());
+    stream->fill_zero(unread_sums_.data(), unread_sums_.bytes());
+    stream->synchronize();
+  }
   make_units(device, network, part, purpose == Purpose::kTraining);
   const auto is_trained = [](const Unit& unit) { return unit.stage.trained(); };
   if (!gives_input_gradient_)
@@ -71,8 +149,6 @@ void DeviceExecution::make_units(Device& device, const Network& network, const N
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t first_tensor = tensors;
     if (stages[i].trained()) tensors += stages[i].head->parameters().size();
-    const BatchLayer* over_batch = stages[i].head == nullptr ? nullptr : stages[i].head->over_batch();
-    const std::size_t statistics = over_batch == nullptr ? 0 : over_batch->statistics_bytes();
     units_.push_back({.stage = std::move(stages[i]),
                       .y = DeviceBuffer<float>(device, plan[i].y * batch),
                       .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
@@ -82,7 +158,9 @@ void DeviceExecution::make_units(Device& device, const Network& network, const N
                       .ready = device.make_event(),
                       .way_back = {},
                       .first_tensor = first_tensor,
-                      .statistics = DeviceBuffer<std::byte>(device, statistics)});
+                      .statistics = {}});
+    if (const BatchLayer* over_batch = units_.back().over_batch())
+      units_.back().statistics = DeviceBuffer<std::byte>(device, over_batch->statistics_bytes());
   }
 }
 
@@ -94,14 +172,6 @@ void DeviceExecution::make_room_for_next_input(Device& device) {
 void DeviceExecution::take_next_input() {
   std::swap(input_.y, next_input_);
   std::swap(labels_, next_labels_);
-}
-
-void DeviceExecution::fill_stand_ins(Device& device) {
-  if (zero_bias_.size() == 0) return;
-  const auto stream = device.make_stream();
-  stream->fill_zero(zero_bias_.data(), zero_bias_.bytes());
-  stream->fill_zero(unread_sums_.data(), unread_sums_.bytes());
-  stream->synchronize();
 }
 
 void DeviceExecution::plan_gradients() {
@@ -130,12 +200,14 @@ void DeviceExecution::plan_gradient(Unit& unit, const Unit* next) {
     unit.gradient = unit.dy;
     return;
   }
-  unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
   unit.stored_through = shape.has_value();
-  if (!unit.stored_through) return;
-  unit.way_back.channels = shape->channels;
-  unit.way_back.height = shape->height;
-  unit.way_back.width = shape->width;
+  const ImageShape seen = shape.value_or(unit.stage.before_epilogue);
+  unit.way_back = {.channels = seen.channels,
+                   .height = seen.height,
+                   .width = seen.width,
+                   .pool = unit.stage.epilogue.pool,
+                   .factors = unit.stage.epilogue.factors(),
+                   .mask = unit.mask.data()};
 }
 
 const float* DeviceExecution::branch_of(const Unit& unit) const {
@@ -181,81 +253,7 @@ void DeviceExecution::queue_move_kept(Stream& stream) {
   }
 }
 
-// The tensors of each stage, as DeviceExecution will ask for them, and what a grid cannot hold.
-
-namespace {
-
-std::uint64_t elements(const ImageShape& shape) {
-  return static_cast<std::uint64_t>(shape.features());
-}
-
-/// @param next  null: the last stage
-void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
-  const bool has_epilogue = stage.epilogue.count > 0;
-  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
-  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
-    memory.gradient = elements(stage.before_epilogue);
-  if (stage.branches) memory.from_branches = elements(stage.output);
-  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
-  if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
-}
-
-[[noreturn]] void fail(const Layer& layer, const std::string& what) {
-  throw ShapeError(
-      fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
-}
-
-void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples, std::string_view fewer) {
-  if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
-  fail(layer,
-       fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
-                   "{} or use more ranks",
-                   shape.features(), samples, kMaxDeviceElements, fewer));
-}
-
-}  // namespace
-
-std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
-                                           bool input_gradient) {
-  std::vector<StageMemory> plan;
-  bool trained = input_gradient;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    trained = trained || stage.trained();
-    StageMemory memory;
-    memory.y = elements(stage.output);
-    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
-    if (stage.epilogue.count > 0) memory.mask = memory.y;
-    if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
-    plan.push_back(memory);
-  }
-  return plan;
-}
-
-PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
-                        bool training) {
-  const std::size_t last = std::min(part.last, network.layers().size()) - 1;
-  PartEnds ends{.input = elements(network.layers()[part.first]->input())};
-  if (training && part.takes_output_gradient)
-    ends.output_gradient = elements(network.layers()[last]->output());
-  if (!training || !part.gives_input_gradient || stages.empty()) return ends;
-  if (!stages.front().passes_gradient()) ends.input_gradient = ends.input;
-  for (const Stage& stage : stages) {
-    if (stage.branch == std::size_t{0}) ends.from_branches = ends.input;
-  }
-  return ends;
-}
-
-std::size_t longest_missing_bias(const Network& network) {
-  std::size_t longest = 0;
-  for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
-  return longest;
-}
-
-std::size_t unread_sums_of(const Network& network) {
-  const std::size_t longest = longest_missing_bias(network);
-  return longest == 0 ? 0 : longest + 1;
-}
+// What a network takes of a device, and what a grid cannot hold.
 
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part) {
@@ -279,6 +277,23 @@ std::uint64_t next_input_bytes(const Network& network, std::int64_t samples) {
   constexpr std::uint64_t kLabel = 1;
   return checked_product(checked_sum(elements(network.input_shape()), kLabel), samples, sizeof(float));
 }
+
+namespace {
+
+[[noreturn]] void fail(const Layer& layer, const std::string& what) {
+  throw ShapeError(
+      fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
+}
+
+void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples, std::string_view fewer) {
+  if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
+  fail(layer,
+       fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
+                   "{} or use more ranks",
+                   shape.features(), samples, kMaxDeviceElements, fewer));
+}
+
+}  // namespace
 
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {
   const std::string lower = fmt::format("lower {}", spelling().global_batch);

@@ -151,8 +151,6 @@ class DeviceExecution {
   /// The one whose output unit i reads.
   Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
   void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
-  /// Zeroes the replacements of missing biases.
-  void fill_stand_ins(Device& device);
   /// Plans the place of each gradient, and the way back through each epilogue.
   void plan_gradients();
   void plan_gradient(Unit& unit, const Unit* next);
@@ -172,10 +170,8 @@ class DeviceExecution {
   /// True if the gradient of the input of a unit is wanted.
   bool gives_gradient(std::size_t i) const { return i > first_trained_ || gives_input_gradient_; }
   const float* branch_of(const Unit& unit) const;
-  /// Adds what branches bring to the gradient of the output of a unit.
-  void join_branches(Stream& stream, Unit& unit, int batch);
   /// From dy to the gradient of a unit.
-  void through_epilogue(Stream& stream, Unit& unit, int batch);
+  void through_epilogue(Stream& stream, Unit& unit);
   /// On `side`, but for the last one.
   void backward_unit_weights(Stream& main, Stream& side, std::size_t i, const DeviceGradient& gradient,
                              const DeviceGradientReady& on_ready);
@@ -214,37 +210,6 @@ class DeviceExecution {
 };
 
 // Memory of a network on a GPU, before anything is allocated there.
-
-/// Memory that DeviceExecution keeps for one stage, for each sample.
-struct StageMemory {
-  std::uint64_t y = 0;              ///< numbers: the output
-  std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
-  std::uint64_t gradient = 0;       ///< numbers: the gradient before the epilogue; 0: another's, or none
-  std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
-  std::uint64_t detour =
-      0;  ///< numbers: the gradient of y, where the stage after it cannot store through the epilogue
-};
-
-/// One for each stage. Evaluation needs no gradients.
-/// @param input_gradient  that of the first stage's input is wanted, too
-std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
-                                           bool input_gradient = false);
-
-/// Memory that DeviceExecution keeps for the two ends of a part, for each sample.
-struct PartEnds {
-  std::uint64_t input = 0;            ///< numbers
-  std::uint64_t input_gradient = 0;   ///< numbers: in separate memory; 0: in another's, or not wanted
-  std::uint64_t from_branches = 0;    ///< numbers: the gradient that branches of the input bring
-  std::uint64_t output_gradient = 0;  ///< numbers: as others bring it
-};
-/// @param stages  stages of the part
-PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
-                        bool training);
-
-/// Numbers of the longest bias that a layer's kernels take and it does not have.
-std::size_t longest_missing_bias(const Network& network);
-/// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
-std::size_t unread_sums_of(const Network& network);
 
 /// Bytes of activations, masks and gradients for that many samples at a time, and of replacements of missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,

@@ -109,10 +109,6 @@ bool DeviceExecution::forward_with_loss(Stream& stream, DeviceLayerTensors tenso
 
 namespace {
 
-std::size_t size_of(const ImageShape& shape, int batch) {
-  return static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch);
-}
-
 /// In units so large that every finite sum is none of them: nothing adds up or is refused.
 ExactTarget unread(const DeviceBuffer<std::int64_t>& sums) {
   if (sums.size() == 0) return {};
@@ -141,7 +137,7 @@ void DeviceExecution::begin_backward(Stream& main, float* dlogits) {
   next_ = units_.size();
   Unit& last = unit_before(next_);
   last.dy = dlogits;
-  if (pass_.batch > 0) through_epilogue(main, last, pass_.batch);
+  if (pass_.batch > 0) through_epilogue(main, last);
 }
 
 CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
@@ -185,9 +181,9 @@ void DeviceExecution::backward_unit_weights(Stream& main, Stream& side, std::siz
 }
 
 /// A unit without an epilogue may share its gradient with those before it that have the same numbers.
-void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
+void DeviceExecution::through_epilogue(Stream& stream, Unit& unit) {
   if (unit.has_epilogue()) {
-    ops_.epilogue_backward(stream, unit.way_back, batch, unit.dy, unit.gradient);
+    ops_.epilogue_backward(stream, unit.way_back, pass_.batch, unit.dy, unit.gradient);
   } else {
     unit.gradient = unit.dy;
   }
@@ -237,13 +233,11 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
                              .zero_bias = zero_bias_.data()});
   }
   if (before.stored_through) return;
-  join_branches(stream, before, pass_.batch);
-  through_epilogue(stream, before, pass_.batch);
-}
-
-void DeviceExecution::join_branches(Stream& stream, Unit& unit, int batch) {
-  if (!unit.stage.branches) return;
-  ops_.add(stream, size_of(unit.stage.output, batch), unit.dy, unit.from_branches.data(), unit.dy);
+  if (before.stage.branches) {
+    const std::size_t size = std::size_t{1} * before.stage.output.features() * pass_.batch;
+    ops_.add(stream, size, before.dy, before.from_branches.data(), before.dy);
+  }
+  through_epilogue(stream, before);
 }
 
 }  // namespace lockstep
