@@ -47,13 +47,13 @@ class DeviceGradientReducer::Check {
         size_(kCounterSlots + units.parameters()),
         tensors_(units.tensors() + 1),
         reduced_(device, size_),
-        parts_(device, parts_of(units).size()),
         taken_(device, kKinds * (tensors_ + 1)),
         host_(device, kKinds * (tensors_ + 1)),
         differences_(device, 1),
         host_differences_(device, 1) {
     const auto stream = device.make_stream();
-    stream->copy_to_device(parts_.data(), parts_of(units).data(), parts_.bytes());
+    const std::vector<SumPart> parts = parts_of(units);
+    parts_ = upload(device, *stream, parts);
     stream->synchronize();
   }
 
@@ -148,10 +148,7 @@ class DeviceGradientReducer::Check {
   // For the observer, by way of the host; the counters are not shown.
   bool is_seen() const { return observer_ != nullptr && observer_->sees_sums(); }
   std::vector<std::int64_t> fetch(Stream& stream, const std::int64_t* sums) const {
-    std::vector<std::int64_t> on_host(size_ - kCounterSlots);
-    stream.copy_to_host(on_host.data(), sums + kCounterSlots, on_host.size() * sizeof(std::int64_t));
-    stream.synchronize();
-    return on_host;
+    return download(stream, sums + kCounterSlots, size_ - kCounterSlots);
   }
   template <typename F>
   void change(Stream& stream, std::int64_t* sums, const F& f) const {

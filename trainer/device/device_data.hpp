@@ -146,8 +146,7 @@ class DeviceData {
   void normalise(Stream& stream, const ChannelScales& scales);
 
   std::optional<SampleRing> ring_;
-  DeviceBuffer<std::uint8_t> images_;
-  DeviceBuffer<float> features_;
+  DeviceBuffer<std::uint8_t> rows_;  ///< [sample][bytes of a sample]; empty where the set streams
   DeviceBuffer<std::int32_t> labels_;
   DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
   DeviceBuffer<AugmentPlan> augment_;

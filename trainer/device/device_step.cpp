@@ -15,9 +15,8 @@ namespace lockstep {
 
 namespace {
 
-bool reduces_on_host(const Gpu& gpu) {
-  return gpu.all_reduce != nullptr && !gpu.all_reduce->on_stream();
-}
+/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
+constexpr int kSeries = 8;
 
 }  // namespace
 
@@ -35,7 +34,7 @@ DeviceStep::DeviceStep(const TrainingSetup& setup, const Gpu& gpu, GraphUse grap
       classes_(setup.network.classes()),
       global_batch_(sizes.global_batch),
       long_(sizes.long_steps),
-      gathers_ahead_(!reduces_on_host(gpu_) &&
+      gathers_ahead_((gpu_.all_reduce == nullptr || gpu_.all_reduce->on_stream()) &&
                      bytes_gathered_ahead(graph, setup.network, sizes.max_columns, sizes.long_steps) > 0),
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
@@ -87,9 +86,7 @@ void DeviceStep::reduce(const CutSums& cut) {
 SumFingerprints DeviceStep::own_cut_sums() {
   SumFingerprints fingerprints;
   for (const DeviceBuffer<std::int64_t>& own : own_at_cuts_) {
-    std::vector<std::int64_t> words(own.size());
-    main_->copy_to_host(words.data(), own.data(), own.bytes());
-    main_->synchronize();
+    const auto words = download(*main_, own.data(), own.size());
     fingerprints.push_back(cpu::fingerprint(kGradientBuffer, 0, words));
   }
   return fingerprints;
@@ -265,13 +262,6 @@ void DeviceStep::queue_state_to_host() {
 
 // A shape of batch is run directly once, captured the second time, and launched in series from then on.
 
-namespace {
-
-/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
-constexpr int kSeries = 8;
-
-}  // namespace
-
 /// Records what `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
 /// even free memory.
 template <typename Queue>
@@ -298,9 +288,8 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
   Captured* captured = find(share);
   if (captured == nullptr) {
     queue_directly(share);
-    captured_.push_back(
-        {.share = share, .gradients = {}, .cuts = {}, .update = {}, .step = {}, .series = {}});
-    captured = &captured_.back();
+    captured = &captured_.emplace_back();
+    captured->share = share;
     --count;
   }
   if (count > 0 && captured->step == nullptr && captured->gradients.empty()) capture(*captured);
@@ -320,8 +309,8 @@ StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
 
 void StepGraphs::capture(Captured& captured) {
   if (!step_.arena().reducer().on_host()) {
-    captured.step = capture_steps(captured.share, 1);
-    if (!step_.is_long()) captured.series = capture_steps(captured.share, kSeries);
+    captured.step = record([&] { step_.queue_series(captured.share, 1); });
+    if (!step_.is_long()) captured.series = record([&] { step_.queue_series(captured.share, kSeries); });
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
@@ -329,10 +318,6 @@ void StepGraphs::capture(Captured& captured) {
     captured.cuts.push_back(step_.cut());
   }
   captured.update = record([&] { step_.queue_update(); });
-}
-
-std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int count) {
-  return record([&] { step_.queue_series(share, count); });
 }
 
 void StepGraphs::launch(Captured& captured, std::int64_t count) {

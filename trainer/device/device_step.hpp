@@ -206,7 +206,6 @@ class StepGraphs {
   void capture(Captured& captured);
   template <typename Queue>
   std::unique_ptr<Graph> record(const Queue& queue);
-  std::unique_ptr<Graph> capture_steps(const BatchShare& share, int count);
   void launch(Captured& captured, std::int64_t count);
 
   DeviceStep& step_;
