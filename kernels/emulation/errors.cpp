@@ -26,31 +26,32 @@ struct StatusText {
 
 constexpr StatusText kUnknown = {cudaSuccess, "unrecognized error code", "unrecognized error code"};
 
+/// A status with its name.
+#define LOCKSTEP_STATUS(name) name, #name
+
 constexpr StatusText kTexts[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+    {LOCKSTEP_STATUS(cudaSuccess), "no error"},
+    {LOCKSTEP_STATUS(cudaErrorInvalidValue), "invalid argument"},
+    {LOCKSTEP_STATUS(cudaErrorMemoryAllocation), "out of memory"},
+    {LOCKSTEP_STATUS(cudaErrorNoDevice), "no CUDA-capable device is detected"},
+    {LOCKSTEP_STATUS(cudaErrorInvalidDevice), "invalid device ordinal"},
+    {LOCKSTEP_STATUS(cudaErrorNoKernelImageForDevice),
      "no kernel image is available for execution on the device"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+    {LOCKSTEP_STATUS(cudaErrorInvalidResourceHandle), "invalid resource handle"},
+    {LOCKSTEP_STATUS(cudaErrorNotReady), "device not ready"},
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureInvalidated),
      "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureMerge),
      "operation would result in a merge of separate capture sequences"},
-    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnmatched),
      "capture was not ended in the same stream as it began"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
-    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureIsolation),
      "dependency created on uncaptured work in another stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+    {LOCKSTEP_STATUS(cudaErrorCapturedEvent),
      "operation not permitted on an event last recorded in a capturing stream"},
-    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+    {LOCKSTEP_STATUS(cudaErrorStreamCaptureWrongThread),
      "attempt to terminate a thread-local capture sequence from another thread"},
 };
 
