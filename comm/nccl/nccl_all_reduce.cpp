@@ -55,27 +55,8 @@ class NcclAllReduce final : public DeviceAllReduce {
   NcclCommunicator nccl_;
 };
 
-}  // namespace
-}  // namespace lockstep
-
-LOCKSTEP_PLUGIN_TAKES_SPELLING
-
-extern "C" bool lockstep_nccl_shares_gpus() {
-  const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");  // NOLINT(concurrency-mt-unsafe)
-  return lockstep::loaded_nccl_code() >= NCCL_VERSION(2, 30, 0) && enabled != nullptr &&
-         std::atoi(enabled) != 0;
-}
-
-extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
-                                                                    lockstep::Device& device) {
-  return std::make_unique<lockstep::NcclAllReduce>(comm, device).release();
-}
-
 // lockstep_nccl.so: messages from one GPU to another. Work on one NCCL communicator runs in order, on any number of
 // streams; so a link has a separate communicator and stream.
-
-namespace lockstep {
-namespace {
 
 /// Blocks of the GPU that a message holds while it waits for its other end.
 constexpr int kMostBlocks = 4;
@@ -114,7 +95,7 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclSend(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return message();
+    return started_message();
   }
 
   std::unique_ptr<PendingCollective> start_receive(const Event& behind, std::span<std::byte> data) override {
@@ -122,12 +103,12 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclRecv(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return message();
+    return started_message();
   }
 
  private:
   /// First NCCL's threads put it on the stream, then the stream carries it out.
-  std::unique_ptr<PendingCollective> message() {
+  std::unique_ptr<PendingCollective> started_message() {
     const auto test = [this, marked = false]() mutable {
       if (!as_peer_lost([this] { return nccl_.settled(); })) return false;
       if (!std::exchange(marked, true)) stream_->record(*done_);
@@ -163,6 +144,19 @@ class NcclLink final : public DeviceLink {
 
 }  // namespace
 }  // namespace lockstep
+
+LOCKSTEP_PLUGIN_TAKES_SPELLING
+
+extern "C" bool lockstep_nccl_shares_gpus() {
+  const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");  // NOLINT(concurrency-mt-unsafe)
+  return lockstep::loaded_nccl_code() >= NCCL_VERSION(2, 30, 0) && enabled != nullptr &&
+         std::atoi(enabled) != 0;
+}
+
+extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
+                                                                    lockstep::Device& device) {
+  return std::make_unique<lockstep::NcclAllReduce>(comm, device).release();
+}
 
 extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator& comm,
                                                          lockstep::Device& device, lockstep::LinkEnd end) {

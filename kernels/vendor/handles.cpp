@@ -172,42 +172,27 @@ std::string describe(cublasStatus_t status) {
   return cublasGetStatusString(status);
 }
 
-template <typename Status>
-std::string failure_text(Status status, const VendorCall& site) {
-  return fmt::format("{} failed: {} at {}:{}", site.call, describe(status), site.file, site.line);
-}
+}  // namespace
 
 template <typename Status>
-[[noreturn]] void throw_failure(Status status, const VendorCall& site) {
-  if (const char* fix = fix_of(status)) {
-    throw DeviceError(
-        fmt::format("{}; {}, or use {}native", failure_text(status, site), advice(fix), spelling().kernels));
-  }
-  throw InternalError(fmt::format("internal error: {}; please report this", failure_text(status, site)));
+void check(Status status, const VendorCall& site) {
+  if (status == Status{}) return;
+  const std::string failure =
+      fmt::format("{} failed: {} at {}:{}", site.call, describe(status), site.file, site.line);
+  if (const char* fix = fix_of(status))
+    throw DeviceError(fmt::format("{}; {}, or use {}native", failure, advice(fix), spelling().kernels));
+  throw InternalError(fmt::format("internal error: {}; please report this", failure));
 }
+template void check(cudnnStatus_t, const VendorCall&);
+template void check(cublasStatus_t, const VendorCall&);
 
 template <typename Status>
-void print_failure(Status status, const VendorCall& site) noexcept {
+void log_failure(Status status, const VendorCall& site) noexcept {
+  if (status == Status{}) return;
   std::fprintf(stderr, "lockstep: warning: %s failed with status %d at %s:%d\n", site.call,
                static_cast<int>(status), site.file, site.line);
 }
-
-}  // namespace
-
-void check(cudnnStatus_t status, const VendorCall& site) {
-  if (status != CUDNN_STATUS_SUCCESS) throw_failure(status, site);
-}
-
-void check(cublasStatus_t status, const VendorCall& site) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw_failure(status, site);
-}
-
-void log_failure(cudnnStatus_t status, const VendorCall& site) noexcept {
-  if (status != CUDNN_STATUS_SUCCESS) print_failure(status, site);
-}
-
-void log_failure(cublasStatus_t status, const VendorCall& site) noexcept {
-  if (status != CUBLAS_STATUS_SUCCESS) print_failure(status, site);
-}
+template void log_failure(cudnnStatus_t, const VendorCall&) noexcept;
+template void log_failure(cublasStatus_t, const VendorCall&) noexcept;
 
 }  // namespace lockstep::vendor

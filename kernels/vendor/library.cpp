@@ -6,6 +6,8 @@
 #include "kernels/cuda/error.hpp"
 #include "kernels/vendor/conv2d_algorithm.hpp"
 
+#include <utility>
+
 namespace lockstep::vendor {
 
 Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device), algorithms_(algorithms) {
@@ -41,28 +43,16 @@ Pool& Library::pool(const Pool2dShape& shape, cudnnPoolingMode_t mode) {
 
 namespace {
 
-/// A tensor as cuDNN wants it. Data is const float* or, for an output, float*.
-template <typename Descriptor, typename Data>
-struct DescribedTensor {
-  Descriptor descriptor;
-  Data data;
-};
-// For compilers that do not deduce it of a struct by themselves, such as clang 14.
-template <typename Descriptor, typename Data>
-DescribedTensor(Descriptor, Data) -> DescribedTensor<Descriptor, Data>;
-
-/// c = the direction's operation on a and b.
+/// c = the direction's operation on a and b. Each is a descriptor and the numbers that it describes.
 template <typename Api, typename A, typename B, typename C>
 void run(StreamContext& context, VendorAlgorithms algorithms, std::optional<Conv2dAlgorithm<Api>>& chosen,
          cudnnConvolutionDescriptor_t convolution, A a, B b, C c) {
   if (!chosen) {
-    chosen = choose_algorithm<Api>(context.cudnn(), algorithms, a.descriptor, b.descriptor, convolution,
-                                   c.descriptor);
+    chosen = choose_algorithm<Api>(context.cudnn(), algorithms, a.first, b.first, convolution, c.first);
   }
   void* workspace = context.bytes(VendorScratch::kWorkspace, chosen->workspace_bytes);
-  LOCKSTEP_CUDNN(Api::run(context.cudnn(), &kOne, a.descriptor, a.data, b.descriptor, b.data, convolution,
-                          chosen->algorithm, workspace, chosen->workspace_bytes, &kZero, c.descriptor,
-                          c.data));
+  LOCKSTEP_CUDNN(Api::run(context.cudnn(), &kOne, a.first, a.second, b.first, b.second, convolution,
+                          chosen->algorithm, workspace, chosen->workspace_bytes, &kZero, c.first, c.second));
 }
 
 }  // namespace
@@ -78,24 +68,23 @@ Conv2d::Conv2d(const Conv2dShape& shape, VendorAlgorithms algorithms)
 
 void Conv2d::forward(StreamContext& context, const float* x, const float* w, float* y) {
   run<ForwardApi>(context, algorithms_, forward_, convolution_.get(),
-                  DescribedTensor{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
-                  DescribedTensor{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
-                  DescribedTensor{y_.get(), y});
+                  std::pair{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
+                  std::pair{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
+                  std::pair{y_.get(), y});
 }
 
 void Conv2d::backward_data(StreamContext& context, const float* dy, const float* w, float* dx) {
   run<BackwardDataApi>(context, algorithms_, backward_data_, convolution_.get(),
-                       DescribedTensor{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
-                       DescribedTensor{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
-                       DescribedTensor{x_.get(), dx});
+                       std::pair{w_.get(), context.aligned(VendorScratch::kW, w, shape_.weight_size())},
+                       std::pair{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
+                       std::pair{x_.get(), dx});
 }
 
 void Conv2d::backward_weights(StreamContext& context, const float* x, const float* dy, float* dw) {
-  run<BackwardWeightsApi>(
-      context, algorithms_, backward_weights_, convolution_.get(),
-      DescribedTensor{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
-      DescribedTensor{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
-      DescribedTensor{w_.get(), dw});
+  run<BackwardWeightsApi>(context, algorithms_, backward_weights_, convolution_.get(),
+                          std::pair{x_.get(), context.aligned(VendorScratch::kX, x, shape_.in_size())},
+                          std::pair{y_.get(), context.aligned(VendorScratch::kDy, dy, shape_.out_size())},
+                          std::pair{w_.get(), dw});
 }
 
 // cuBLAS counts elements down the columns, so our matrix [rows][columns] is for it the transpose, of

@@ -71,14 +71,10 @@ StreamedRows SampleRing::rows_of_step(std::int64_t step, std::int64_t column) co
 }
 
 void SampleRing::begin(std::int64_t step) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool goes_on = first_ >= 0 && first_ <= step && step <= next_;
-    first_ = step;
-    if (goes_on && !error_) {
-      changed_.notify_one();
-      return;
-    }
+  const std::lock_guard lock(mutex_);
+  const bool goes_on = first_ >= 0 && first_ <= step && step <= next_ && !error_;
+  first_ = step;
+  if (!goes_on) {
     next_ = step;
     ++beginning_;
     at_end_ = false;
@@ -153,7 +149,7 @@ void SampleRing::fill() {
 
 /// The store makes the samples of the step after it ready meanwhile. False: there is no such step.
 bool SampleRing::send(std::int64_t step) {
-  const Rows rows = take_rows(step);
+  const Rows rows = rows_ahead_of_ == step ? std::exchange(rows_ahead_, std::nullopt) : rows_of_(step);
   if (!rows) return false;
   LOCKSTEP_CHECK(std::ssize(*rows) <= sizes_.rows());
   rows_ahead_ = rows_of_(step + 1);
@@ -166,10 +162,6 @@ bool SampleRing::send(std::int64_t step) {
   stream_->copy_to_device(device_rows_.data() + offset, host_rows_.data() + offset, bytes);
   stream_->record(*sent_[slot]);
   return true;
-}
-
-SampleRing::Rows SampleRing::take_rows(std::int64_t step) {
-  return rows_ahead_of_ == step ? std::exchange(rows_ahead_, std::nullopt) : rows_of_(step);
 }
 
 // Rows of samples: those that a kernel would look up in the order.

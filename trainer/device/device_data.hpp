@@ -87,7 +87,6 @@ class SampleRing {
 
   void fill();
   bool send(std::int64_t step);
-  Rows take_rows(std::int64_t step);
   bool is_sent(std::int64_t end);
 
   const Dataset& data_;

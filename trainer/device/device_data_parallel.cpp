@@ -167,11 +167,6 @@ class DeviceDataParallel final : public DataParallel {
   void queue_steps(const StepPosition& position, std::int64_t count);
   void await_samples(std::int64_t end);
   void wait_for_stream();
-  /// True if traced: then every step is watched, and none is captured.
-  bool is_traced() const {
-    const Timeline* const timeline = comm_.activity().timeline();
-    return timeline != nullptr && timeline->is_open();
-  }
 
   /// Kept here because graphs hold all-reduces. They must be gone before what makes those (NCCL's abort waits for
   /// them), in whatever order the strategy and the setup go.
@@ -245,7 +240,8 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced()) return 0;
+  const Timeline* const timeline = comm_.activity().timeline();
+  if (timeline != nullptr && timeline->is_open()) return 0;  // every step is watched, and none is captured
   most = std::min(most, series_.longest());
   if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
   std::int64_t steps = 0;

@@ -61,17 +61,6 @@ std::size_t bucket_bytes_of(const Gpu& gpu) {
 
 // Local rank to index.
 
-namespace {
-
-[[noreturn]] void throw_too_few(int local_size, int visible) {
-  throw DeviceError(
-      fmt::format("{} on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
-                  "--ntasks-per-node={}), or give each rank a GPU of its own (srun --gpus-per-task=1)",
-                  counted(local_size, "rank"), counted(visible, "GPU"), visible, visible, visible));
-}
-
-}  // namespace
-
 int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> requested) {
   LOCKSTEP_CHECK(visible >= 1 && local_rank >= 0 && local_rank < local_size);
   if (requested) {
@@ -83,7 +72,10 @@ int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> r
   }
   if (local_size <= visible) return local_rank;
   if (visible == 1) return 0;
-  throw_too_few(local_size, visible);
+  throw DeviceError(
+      fmt::format("{} on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
+                  "--ntasks-per-node={}), or give each rank a GPU of its own (srun --gpus-per-task=1)",
+                  counted(local_size, "rank"), counted(visible, "GPU"), visible, visible, visible));
 }
 
 }  // namespace lockstep
