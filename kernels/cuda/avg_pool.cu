@@ -29,7 +29,7 @@ template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, float share, const float* x, float* y) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.out_height, plan.out_width);
   Pack<float, kWidth> sum = {};
   for_each_tap<kKernel>(plan, place, [&](int /*tap*/, std::size_t offset) {
     const Pack<float, kWidth> pixel = load_pack<kWidth>(x + offset);
@@ -45,7 +45,7 @@ template <int kWidth>
 __global__ void backward(PoolPlan plan, float share, const float* dy, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.in_height, plan.in_width);
   Pack<float, kWidth> sum = {};
   for_each_window_over(plan, place, [&](int /*tap*/, std::size_t offset) {
     const Pack<float, kWidth> gradient = load_pack<kWidth>(dy + offset);
@@ -93,21 +93,8 @@ AdaptivePlan plan_of(const AdaptivePoolShape& shape, std::size_t size, int heigh
   return {thread_count(size), Divisor(shape.batch), Divisor(width), Divisor(height), shape};
 }
 
-struct AdaptivePlace {
-  std::uint32_t channel;
-  int row, column, sample;
-};
-
-__device__ AdaptivePlace place_of(std::uint32_t thread, const AdaptivePlan& plan) {
-  const Division pixel = divide(thread, plan.columns), row = divide(pixel.quotient, plan.width),
-                 channel = divide(row.quotient, plan.height);
-  return {channel.quotient, static_cast<int>(channel.remainder), static_cast<int>(row.remainder),
-          static_cast<int>(pixel.remainder)};
-}
-
-__device__ std::size_t offset_of(const AdaptivePlace& at, int height, int width, int row, int column,
-                                 int batch) {
-  const std::size_t rows = std::size_t{at.channel} * height + row;
+__device__ std::size_t offset_of(const PoolPlace& at, int height, int width, int row, int column, int batch) {
+  const std::size_t rows = static_cast<std::size_t>(at.channel) * height + row;
   return (rows * width + column) * batch + at.sample;
 }
 
@@ -115,7 +102,7 @@ __global__ void adaptive_forward(AdaptivePlan plan, const float* x, float* y) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
-  const AdaptivePlace at = place_of(thread, plan);
+  const PoolPlace at = pool_place<1>(thread, plan.columns, plan.height, plan.width);
   const AdaptiveWindow rows(at.row, s.in_height, s.out_height), columns(at.column, s.in_width, s.out_width);
   float sum = 0;
   for (int h = rows.begin; h < rows.end; ++h) {
@@ -138,7 +125,7 @@ __global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx)
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
-  const AdaptivePlace at = place_of(thread, plan);
+  const PoolPlace at = pool_place<1>(thread, plan.columns, plan.height, plan.width);
   const OutputsOver over_row(at.row, s.in_height, s.out_height),
       over_column(at.column, s.in_width, s.out_width);
   float sum = 0;
@@ -176,11 +163,6 @@ void NativeOps::adaptive_avg_pool_backward(Stream& stream, const AdaptivePoolSha
 // MB, in L2: 0.8 us.
 
 namespace {
-
-/// The share of one pixel in the mean.
-float share_of_pixel(int pixels) {
-  return 1.0F / static_cast<float>(pixels);
-}
 
 /// Pixels of a channel are `columns` numbers from each other.
 __global__ void mean_forward(std::uint32_t outputs, Divisor columns, int pixels, float share, const float* x,
@@ -220,7 +202,7 @@ void NativeOps::global_avg_pool_forward(Stream& stream, const ImageShape& shape,
   const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
   const std::uint32_t outputs = thread_count(std::size_t{1} * shape.channels * batch);
   launch(on(stream), thread_each(outputs), mean_forward, outputs, Divisor(columns), pixels,
-         share_of_pixel(pixels), x, y);
+         1.0F / static_cast<float>(pixels), x, y);
 }
 
 void NativeOps::global_avg_pool_backward(Stream& stream, const ImageShape& shape, int batch, const float* dy,
@@ -228,7 +210,7 @@ void NativeOps::global_avg_pool_backward(Stream& stream, const ImageShape& shape
   const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
   const std::uint32_t inputs = thread_count(std::size_t{1} * shape.features() * batch);
   launch(on(stream), thread_each(inputs), mean_backward, inputs, Divisor(columns), Divisor(pixels * columns),
-         share_of_pixel(pixels), dy, dx);
+         1.0F / static_cast<float>(pixels), dy, dx);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -123,11 +123,11 @@ __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
 template <class Terms>
 void queue_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout, int grain,
                 const Terms& terms, std::int64_t* words) {
-  const int of_grain = pieces(std::min(grain, shape.samples), kBatchNormLanes) * shape.pixels;
-  const Parts parts = {grain, shape.samples, shape.pixels, shape.channels, pieces(of_grain, kBatchNormRun),
-                       layout};
+  const int of_grain = pieces(std::min(grain, shape.samples), kBatchNormLanes) * shape.pixels,
+            of_channel = pieces(of_grain, kBatchNormRun);
+  const Parts parts = {grain, shape.samples, shape.pixels, shape.channels, of_channel, layout};
   const std::uint32_t blocks =
-      thread_count(std::size_t{1} * pieces(shape.samples, grain) * shape.channels * parts.of_channel);
+      thread_count(std::size_t{1} * pieces(shape.samples, grain) * shape.channels * of_channel);
   launch(stream, {dim3(blocks), dim3(kPartThreads)}, add_sums<Terms>, parts, terms, words);
 }
 
@@ -238,32 +238,27 @@ void NativeOps::batch_norm_gradient_sums(Stream& stream, const BatchNormShape& s
 
 void NativeOps::batch_norm_statistics(Stream& stream, int channels, std::int64_t numbers, double eps,
                                       const std::int64_t* words, BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(on(stream), thread_each(count), find_statistics, count, numbers, eps, words, to);
+  launch(on(stream), thread_each(channels), find_statistics, channels, numbers, eps, words, to);
 }
 
 void NativeOps::batch_norm_gradients(Stream& stream, int channels, std::int64_t numbers,
                                      const std::int64_t* words, BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(on(stream), thread_each(count), find_gradients, count, numbers, words, to);
+  launch(on(stream), thread_each(channels), find_gradients, channels, numbers, words, to);
 }
 
 void NativeOps::batch_norm_running(Stream& stream, int channels, double eps, const float* running,
                                    BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(on(stream), thread_each(count), take_running, count, eps, running, to);
+  launch(on(stream), thread_each(channels), take_running, channels, eps, running, to);
 }
 
 void NativeOps::batch_norm_move(Stream& stream, int channels, float momentum, const BatchNormChannel* from,
                                 const StepState* state, float* running) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(on(stream), thread_each(count), move_running, count, momentum, from, state, running);
+  launch(on(stream), thread_each(channels), move_running, channels, momentum, from, state, running);
 }
 
 void NativeOps::batch_norm_weight_gradients(Stream& stream, int channels, const BatchNormChannel* from,
                                             const ExactGradient& gradient) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(on(stream), thread_each(count), add_weight_gradients, count, from, gradient);
+  launch(on(stream), thread_each(channels), add_weight_gradients, channels, from, gradient);
 }
 
 void NativeOps::batch_norm_forward(Stream& stream, const BatchNormShape& shape, const float* x,

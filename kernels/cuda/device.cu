@@ -138,26 +138,11 @@ FailedSearch failed_search(cudaError_t status) {
   return search;
 }
 
-int attribute(cudaDeviceAttr which, int index) {
+template <typename T = int>
+T attribute(cudaDeviceAttr which, int index) {
   int value = 0;
   LOCKSTEP_CUDA(cudaDeviceGetAttribute(&value, which, index));
-  return value;
-}
-
-std::size_t size_attribute(cudaDeviceAttr which, int index) {
-  return static_cast<std::size_t>(attribute(which, index));
-}
-
-std::string uuid_of(const cudaDeviceProp& prop) {
-  std::array<unsigned char, 16> bytes{};
-  std::memcpy(bytes.data(), &prop.uuid, bytes.size());
-  return uuid_text(bytes, prop.name);
-}
-
-std::string pci_bus_of(int index) {
-  char text[32] = {};
-  LOCKSTEP_CUDA(cudaDeviceGetPCIBusId(text, sizeof text, index));
-  return text;
+  return static_cast<T>(value);
 }
 
 PeerLink read_link(int from, int to) {
@@ -185,20 +170,25 @@ int device_count() {
 DeviceProperties read_properties(int index) {
   cudaDeviceProp prop{};
   LOCKSTEP_CUDA(cudaGetDeviceProperties(&prop, index));
-  return {.index = index,
-          .name = prop.name,
-          .uuid = uuid_of(prop),
-          .pci_bus = pci_bus_of(index),
-          .total_bytes = prop.totalGlobalMem,
-          .compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index),
-          .compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index),
-          .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index),
-          .clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000,
-          .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000,
-          .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index),
-          .l2_bytes = size_attribute(cudaDevAttrL2CacheSize, index),
-          .shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlock, index),
-          .max_shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)};
+  std::array<unsigned char, 16> uuid{};
+  std::memcpy(uuid.data(), &prop.uuid, uuid.size());
+  char pci_bus[32] = {};
+  LOCKSTEP_CUDA(cudaDeviceGetPCIBusId(pci_bus, sizeof pci_bus, index));
+  return {
+      .index = index,
+      .name = prop.name,
+      .uuid = uuid_text(uuid, prop.name),
+      .pci_bus = pci_bus,
+      .total_bytes = prop.totalGlobalMem,
+      .compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index),
+      .compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index),
+      .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index),
+      .clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000,
+      .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000,
+      .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index),
+      .l2_bytes = attribute<std::size_t>(cudaDevAttrL2CacheSize, index),
+      .shared_bytes_per_block = attribute<std::size_t>(cudaDevAttrMaxSharedMemoryPerBlock, index),
+      .max_shared_bytes_per_block = attribute<std::size_t>(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)};
 }
 
 class GpuPlatform final : public Platform {

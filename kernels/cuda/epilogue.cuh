@@ -220,14 +220,6 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
   return {window.v[0], static_cast<std::uint8_t>(window.passes)};
 }
 
-/// run_epilogue() for a thread that has one window.
-template <int kPool>
-__device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uint32_t step,
-                                              const WindowPlace& place, const float (&v)[kPool * kPool]) {
-  LastDraw last;
-  return run_epilogue<kPool>(epilogue, step, place, v, last);
-}
-
 /// Writes `gradient` where the mask passes it and 0 elsewhere to the window of `place`. Writes 0 to what lies
 /// beyond the last window to the right and below, if this is the last one there. Height and width are those
 /// of `expand`.

@@ -20,6 +20,7 @@
 #include "kernels/numerics/augment.hpp"
 #include "kernels/numerics/augment_draws.hpp"
 #include "kernels/numerics/augment_pixels.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <cmath>
 
@@ -200,8 +201,8 @@ __global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, c
 }
 
 dim3 tiles_of(const GatherPlan& plan) {
-  const auto tiles = [](int size) { return static_cast<unsigned>((size + kTile - 1) / kTile); };
-  return {tiles(plan.features), tiles(plan.batch)};
+  return {static_cast<unsigned>(pieces(plan.features, kTile)),
+          static_cast<unsigned>(pieces(plan.batch, kTile))};
 }
 
 template <typename T>

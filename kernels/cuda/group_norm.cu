@@ -17,20 +17,13 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-__device__ int channels_of_group(const GroupNormShape& shape) {
-  return shape.channels / shape.groups;
-}
-
-__device__ int group_size(const GroupNormShape& shape) {
-  return channels_of_group(shape) * shape.pixels;
-}
-
 constexpr unsigned kSamplesOfBlock = 8;
 constexpr unsigned kGroupThreads = kSamplesOfBlock * kGroupNormChains;
 constexpr unsigned kWeightThreads = kGroupNormLanes * kGroupNormPixelChains;
 
 struct GroupPlan {
   GroupNormShape shape;
+  int channels_of_group, group_size;
   Divisor blocks_of_group, pixels;
   TensorLayout layout;
 };
@@ -49,7 +42,7 @@ struct GroupShare {
     is_sample = sample < plan.shape.batch;
     chain = static_cast<int>(threadIdx.x / kSamplesOfBlock);
     stride = plan.layout.feature_stride;
-    first = static_cast<std::size_t>(group) * group_size(plan.shape) * stride +
+    first = static_cast<std::size_t>(group) * plan.group_size * stride +
             static_cast<std::size_t>(sample) * plan.layout.sample_stride;
     statistics = static_cast<std::size_t>(group) * plan.shape.batch + sample;
   }
@@ -75,7 +68,7 @@ __global__ void normalise_groups(GroupPlan plan, double eps, const float* x, con
                                  const float* bias, float* statistics, float* y) {
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
-  const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
+  const int count = plan.group_size, channel = share.group * plan.channels_of_group;
   const double middle =
       sum_over_group(share, count, shares, [&](int k) { return double{x[share.first + k * share.stride]}; }) /
       count;
@@ -101,7 +94,7 @@ __global__ void normalise_groups_backward(GroupPlan plan, const float* x, const 
                                           const float* weight, const float* statistics, float* dx) {
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
-  const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
+  const int count = plan.group_size, channel = share.group * plan.channels_of_group;
   float mean = 0, rstd = 0;
   if (share.is_sample) {
     mean = statistics[share.statistics];
@@ -138,7 +131,7 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
   const int channel = static_cast<int>(block.remainder), begin = static_cast<int>(block.quotient) * grain;
   const int end = min(begin + grain, shape.batch);
   const unsigned thread = threadIdx.x;
-  const std::size_t group = static_cast<std::size_t>(channel / channels_of_group(shape)) * shape.batch,
+  const std::size_t group = static_cast<std::size_t>(channel / plan.channels_of_group) * shape.batch,
                     half_size = std::size_t{1} * shape.groups * shape.batch;
   double product = 0, sum = 0;
   for (int pixel = static_cast<int>(thread / kGroupNormLanes); pixel < shape.pixels;
@@ -172,7 +165,12 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
 }
 
 GroupPlan plan_of(const GroupNormShape& shape, TensorLayout layout) {
-  return {shape, Divisor(pieces(shape.batch, kSamplesOfBlock)), Divisor(shape.pixels), layout};
+  return {shape,
+          shape.channels_of_group(),
+          shape.group_size(),
+          Divisor(pieces(shape.batch, kSamplesOfBlock)),
+          Divisor(shape.pixels),
+          layout};
 }
 
 LaunchShape block_each_group(const GroupPlan& plan) {

@@ -206,13 +206,10 @@ template <int kFeatures, int kSamples>
 void launch_backward_data(cudaStream_t stream, const DataArgs& args) {
   const LaunchShape shape = {grid_of<kFeatures, kSamples>(args.shape), dim3(kThreads),
                              DataTile<kFeatures, kSamples>::shared_bytes(args.shape)};
-  if (args.pool == 0) {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 0>, args);
-  } else if (args.pool == 1) {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 1>, args);
-  } else {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 2>, args);
-  }
+  const auto kernel = args.pool == 0   ? backward_data_kernel<kFeatures, kSamples, 0>
+                      : args.pool == 1 ? backward_data_kernel<kFeatures, kSamples, 1>
+                                       : backward_data_kernel<kFeatures, kSamples, 2>;
+  launch(stream, shape, kernel, args);
 }
 
 }  // namespace

@@ -48,18 +48,14 @@ struct ForwardTile {
   /// Floats between the weights of neighbouring inner indices: as float4, eight lanes write without conflict.
   static constexpr int kStride = kOutputs < 8 ? kOutputs : kOutputs + 4;
 
-  __host__ __device__ static int weight_floats(int slices, int length) {
-    return slices * chunk_rows(length) * kStride;
-  }
   /// Floats before the sums of blocks.
   __host__ __device__ static int front_floats(int slices, int length) {
-    const int weights = weight_floats(slices, length), partial = partial_floats(slices);
+    const int weights = slices * chunk_rows(length) * kStride, partial = slices * kElements * kLanes;
     return weights > partial ? weights : partial;
   }
   static int block_floats(int slices, int length) {
     return length > InputSlices::kBlock ? EarlierSums<kElements>::floats(slices * kLanes) : 0;
   }
-  __host__ __device__ static int partial_floats(int slices) { return slices * kElements * kLanes; }
   __host__ __device__ static int chunk_rows(int length) {
     return length < kChunk ? pieces(length, kGroup) * kGroup : kChunk;
   }
@@ -153,7 +149,8 @@ __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int o
                               float sum) {
   const WindowPlace place = {1, 1, output, 0, 0, column};
   float window[1] = {sum + 0.0F};  // -0 becomes 0, however many zeros were added
-  const EpilogueResult result = run_epilogue<1>(args.epilogue, step, place, window);
+  LastDraw last;
+  const EpilogueResult result = run_epilogue<1>(args.epilogue, step, place, window, last);
   const std::size_t at = static_cast<std::size_t>(output) * args.shape.batch + column;
   args.y[at] = result.y;
   if (args.mask != nullptr) args.mask[at] = result.mask;

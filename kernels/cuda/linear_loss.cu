@@ -203,16 +203,8 @@ bool NativeOps::linear_loss(Stream& stream, const LinearShape& shape, const floa
     return false;
   const int floats =
       kGradientFloats + slices.count * (rows_of_slice(slices.length) * kWeightRow + kLogitsOfLane * kLanes);
-  const LinearLossArgs args = {shape,
-                               x,
-                               w,
-                               b,
-                               target,
-                               dlogits,
-                               expand == nullptr ? EpilogueBackward{} : *expand,
-                               dx,
-                               slices.count,
-                               slices.length};
+  const EpilogueBackward before = expand == nullptr ? EpilogueBackward{} : *expand;
+  const LinearLossArgs args = {shape, x, w, b, target, dlogits, before, dx, slices.count, slices.length};
   launch(on(stream),
          {dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(slices.count * kLanes)),
           static_cast<std::size_t>(floats) * sizeof(float)},

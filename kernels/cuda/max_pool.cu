@@ -56,7 +56,7 @@ template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, const float* x, float* y, std::uint8_t* argmax) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.out_height, plan.out_width);
   Best<kWidth> best = first_tap<kWidth>(plan, place);
   for_each_tap<kKernel>(
       plan, place, [&](int tap, std::size_t offset) { challenge(best, load_pack<kWidth>(x + offset), tap); });
@@ -69,7 +69,7 @@ template <int kWidth>
 __global__ void backward(PoolPlan plan, const float* dy, const std::uint8_t* argmax, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.in_height, plan.in_width);
   Pack<float, kWidth> sum = {};
   for_each_window_over(plan, place, [&](int tap, std::size_t offset) {
     const Pack<float, kWidth> gradient = load_pack<kWidth>(dy + offset);

@@ -56,9 +56,9 @@ struct PoolPlace {
 };
 
 template <int kWidth>
-__device__ inline PoolPlace pool_place(std::uint32_t thread, const PoolPlan& plan, const Divisor& height,
+__device__ inline PoolPlace pool_place(std::uint32_t thread, const Divisor& columns, const Divisor& height,
                                        const Divisor& width) {
-  const Division pixel = divide(thread, plan.columns);
+  const Division pixel = divide(thread, columns);
   const Division row = divide(pixel.quotient, width);
   const Division channel = divide(row.quotient, height);
   return {static_cast<int>(channel.quotient), static_cast<int>(channel.remainder),

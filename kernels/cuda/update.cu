@@ -232,25 +232,18 @@ __global__ void update_parameters(UpdateArgs args) {
   if (ticket[0] == gridDim.x - 1) advance(args, facts);
 }
 
-template <class Rule, int kWidth>
-bool in_packs(const UpdateArgs& args) {
-  bool all = is_packable<kWidth>(args.sums + kCounterSlots) && is_packable<kWidth>(args.weights) &&
-             is_packable<kWidth>(args.fp32_sums) && is_packable<kWidth>(args.exponents) &&
-             is_packable<kWidth>(args.tensors.range_of);
-  for (int b = 0; b < Rule::kBuffers; ++b) all = all && is_packable<kWidth>(args.buffers[b]);
-  return all;
-}
-
 template <class Rule>
 void queue_update(cudaStream_t stream, const UpdateArgs& args) {
   for (int b = 0; b < Rule::kBuffers; ++b) LOCKSTEP_CHECK(args.buffers[b] != nullptr);
   if constexpr (Rule::kUsesNorms) adapt_factors(stream, args);
-  if (in_packs<Rule, kParametersPerThread>(args)) {
-    const std::size_t packs = (args.parameters + kParametersPerThread - 1) / kParametersPerThread;
-    launch(stream, thread_each(thread_count(packs)), update_parameters<Rule, kParametersPerThread>, args);
-  } else {
-    launch(stream, thread_each(thread_count(args.parameters)), update_parameters<Rule, 1>, args);
-  }
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t packs = thread_count((args.parameters + kWidth - 1) / kWidth);
+    launch(stream, thread_each(packs), update_parameters<Rule, kWidth>, args);
+  };
+  static_assert(kMostBuffers == 3);
+  run_in_packs<kParametersPerThread>(run, kParametersPerThread, args.sums + kCounterSlots, args.weights,
+                                     args.fp32_sums, args.exponents, args.tensors.range_of, args.buffers[0],
+                                     args.buffers[1], args.buffers[2]);
 }
 
 }  // namespace
