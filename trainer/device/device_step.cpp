@@ -132,7 +132,12 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
     cut_ = queue_to_cut(last_part, Gradients::kComplete);
   }
   if (cut_.count > 0) return execution_.join_side(*main_, *side_);
-  if (place_.gathers_next) take_next_batch();
+  if (place_.gathers_next) {
+    side_->record(*next_is_there_);
+    main_->wait(*next_is_there_);
+    execution_.take_next_input();
+    mixes_.take_next();
+  }
   arena_.reducer().finish(*main_);
 }
 
@@ -190,25 +195,15 @@ void DeviceStep::queue_gather(Stream& stream, const BatchShare& part, int column
                    is_next ? execution_.next_labels() : execution_.labels());
 }
 
-/// On the side stream, which has less to do than the main one.
-void DeviceStep::gather_next_beside(const BatchShare& part) {
-  main_->record(*next_may_come_);
-  side_->wait(*next_may_come_);
-  queue_gather(*side_, part, 0, Batch::kNext);
-}
-
-void DeviceStep::take_next_batch() {
-  side_->record(*next_is_there_);
-  main_->wait(*next_is_there_);
-  execution_.take_next_input();
-  mixes_.take_next();
-}
-
 CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   if (!in_backward_) {
     const CutSums cut = execution_.forward_to_cut(*main_);
     if (cut.count > 0) return cut;
-    if (place_.gathers_next) gather_next_beside(part);
+    if (place_.gathers_next) {  // on the side stream, which has less to do than the main one
+      main_->record(*next_may_come_);
+      side_->wait(*next_may_come_);
+      queue_gather(*side_, part, 0, Batch::kNext);
+    }
     execution_.begin_backward(*main_, execution_.logits());
     in_backward_ = true;
   }
@@ -285,10 +280,10 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
     for (; count > 0; --count) queue_directly(share);
     return;
   }
-  Captured* captured = find(share);
-  if (captured == nullptr) {
+  auto captured = std::ranges::find(captured_, share, &Captured::share);
+  if (captured == captured_.end()) {
     queue_directly(share);
-    captured = &captured_.emplace_back();
+    captured = captured_.emplace(captured_.end());
     captured->share = share;
     --count;
   }
@@ -300,11 +295,6 @@ void StepGraphs::queue_directly(const BatchShare& share) {
   step_.queue_gradients(share);
   if (step_.arena().reducer().on_host()) step_.arena().reducer().reduce(step_.stream());
   step_.queue_update();
-}
-
-StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
-  const auto found = std::ranges::find(captured_, share, &Captured::share);
-  return found == captured_.end() ? nullptr : &*found;
 }
 
 void StepGraphs::capture(Captured& captured) {

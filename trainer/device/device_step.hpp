@@ -139,8 +139,6 @@ class DeviceStep {
   StreamedRows rows_of(const BatchShare& part, int column);
   enum class Batch { kThis, kNext };
   void queue_gather(Stream& stream, const BatchShare& part, int column, Batch which);
-  void gather_next_beside(const BatchShare& part);
-  void take_next_batch();
   std::optional<DeviceLoss> loss_of(const BatchShare& part);
   enum class Gradients { kMoreToCome, kComplete };
   /// Goes on with the pass: to the next cut, or to its end.
@@ -202,7 +200,6 @@ class StepGraphs {
   };
 
   void queue_directly(const BatchShare& share);
-  Captured* find(const BatchShare& share);
   void capture(Captured& captured);
   template <typename Queue>
   std::unique_ptr<Graph> record(const Queue& queue);
