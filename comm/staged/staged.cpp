@@ -20,14 +20,6 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// Part of a buffer, on the device and on the host, and the mark after its copy to the host.
-template <typename T>
-struct StagedPiece {
-  T* device = nullptr;
-  std::span<T> host;
-  Event* copied = nullptr;
-};
-
 class StagedAllReduce final : public DeviceAllReduce {
  public:
   StagedAllReduce(Communicator& comm, Device& device)
@@ -50,8 +42,6 @@ class StagedAllReduce final : public DeviceAllReduce {
  private:
   template <typename T>
   void reduce(Stream& stream, T* device, std::size_t count);
-  template <typename T>
-  std::vector<StagedPiece<T>> cut(T* device, std::size_t count);
   std::byte* pinned(std::size_t bytes);
   Event& copied(std::size_t piece);
 
@@ -65,36 +55,29 @@ class StagedAllReduce final : public DeviceAllReduce {
 
 template <typename T>
 void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
-  const std::vector<StagedPiece<T>> pieces = cut(device, count);
+  constexpr std::size_t kPieceCount = kPieceBytes / sizeof(T);
+  const std::span<T> host(reinterpret_cast<T*>(pinned(count * sizeof(T))), count);
+  std::vector<std::span<T>> pieces;
+  for (std::size_t at = 0; at < count; at += kPieceCount)
+    pieces.push_back(host.subspan(at, std::min(kPieceCount, count - at)));
+  const auto on_device = [&](std::span<T> piece) { return device + (piece.data() - host.data()); };
   stream.wait(*copied_back_);  // the last call's may have been another stream
-  for (const StagedPiece<T>& piece : pieces) {
-    stream.copy_to_host(piece.host.data(), piece.device, piece.host.size_bytes());
-    stream.record(*piece.copied);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    stream.copy_to_host(pieces[i].data(), on_device(pieces[i]), pieces[i].size_bytes());
+    stream.record(copied(i));
   }
   std::vector<std::unique_ptr<PendingCollective>> sums;
-  for (const StagedPiece<T>& piece : pieces) {
-    wait_for(*piece.copied, comm_, "the copy of gradients from this rank's GPU", nullptr, [&sums] {
+  for (const std::span<T> piece : pieces) {
+    wait_for(copied(sums.size()), comm_, "the copy of gradients from this rank's GPU", nullptr, [&sums] {
       for (const auto& sum : sums) sum->test();  // those under way go on
     });
-    sums.push_back(comm_.host_all_reduce().start(piece.host));
+    sums.push_back(comm_.host_all_reduce().start(piece));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     comm_.wait(*sums[i], "the gradients' all-reduce through host memory", Waiting::kForAll);
-    stream.copy_to_device(pieces[i].device, pieces[i].host.data(), pieces[i].host.size_bytes());
+    stream.copy_to_device(on_device(pieces[i]), pieces[i].data(), pieces[i].size_bytes());
   }
   stream.record(*copied_back_);
-}
-
-template <typename T>
-std::vector<StagedPiece<T>> StagedAllReduce::cut(T* device, std::size_t count) {
-  constexpr std::size_t kPieceCount = kPieceBytes / sizeof(T);
-  T* const host = reinterpret_cast<T*>(pinned(count * sizeof(T)));
-  std::vector<StagedPiece<T>> pieces;
-  for (std::size_t at = 0; at < count; at += kPieceCount) {
-    const std::span<T> on_host(host + at, std::min(kPieceCount, count - at));
-    pieces.push_back({device + at, on_host, &copied(pieces.size())});
-  }
-  return pieces;
 }
 
 /// The buffer is only exchanged when nothing is copied from it any more.

@@ -73,23 +73,6 @@ namespace {
 
 constexpr std::size_t kCublasWorkspaceBytes = std::size_t{32} << 20;  // cuBLAS's demand on an H100
 
-CudnnHandle make_cudnn(cudaStream_t stream) {
-  CudnnHandle handle = create_cudnn();
-  LOCKSTEP_CUDNN(cudnnSetStream(handle.get(), stream));
-  return handle;
-}
-
-/// In its default mode cuBLAS computes fp32 products in fp32, without atomic additions.
-CublasHandle make_cublas(cudaStream_t stream, void* workspace) {
-  CublasHandle owner = create_cublas();
-  cublasHandle_t handle = owner.get();
-  LOCKSTEP_CUBLAS(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
-  LOCKSTEP_CUBLAS(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED));
-  LOCKSTEP_CUBLAS(cublasSetStream(handle, stream));  // it removes an earlier workspace
-  LOCKSTEP_CUBLAS(cublasSetWorkspace(handle, workspace, kCublasWorkspaceBytes));
-  return owner;
-}
-
 }  // namespace
 
 bool is_aligned(const void* memory) {
@@ -101,8 +84,15 @@ StreamContext::StreamContext(Device& device, cudaStream_t stream)
     : device_(device),
       stream_(stream),
       cublas_workspace_(device, kCublasWorkspaceBytes),
-      cudnn_(make_cudnn(stream)),
-      cublas_(make_cublas(stream, cublas_workspace_.data())) {}
+      cudnn_(create_cudnn()),
+      cublas_(create_cublas()) {
+  LOCKSTEP_CUDNN(cudnnSetStream(cudnn(), stream));
+  // In its default mode cuBLAS computes fp32 products in fp32, without atomic additions.
+  LOCKSTEP_CUBLAS(cublasSetMathMode(cublas(), CUBLAS_DEFAULT_MATH));
+  LOCKSTEP_CUBLAS(cublasSetAtomicsMode(cublas(), CUBLAS_ATOMICS_NOT_ALLOWED));
+  LOCKSTEP_CUBLAS(cublasSetStream(cublas(), stream));  // it removes an earlier workspace
+  LOCKSTEP_CUBLAS(cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+}
 
 void* StreamContext::bytes(VendorScratch purpose, std::size_t bytes) {
   if (bytes == 0) return nullptr;

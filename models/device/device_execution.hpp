@@ -163,8 +163,6 @@ class DeviceExecution {
   /// Adds this rank's terms to zeroed sums.
   CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
   void forward_stage(Stream& stream, std::size_t i);
-  /// Queues the loss if the last stage did not take it along.
-  void queue_loss(Stream& stream);
   /// Runs the last stage with the loss and the gradient of its input, if it has a launch for them.
   bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
   /// True if the gradient of the input of a unit is wanted.
