@@ -49,8 +49,7 @@ class DeviceGradientReducer::Check {
         reduced_(device, size_),
         taken_(device, kKinds * (tensors_ + 1)),
         host_(device, kKinds * (tensors_ + 1)),
-        differences_(device, 1),
-        host_differences_(device, 1) {
+        differences_(device, 1) {
     const auto stream = device.make_stream();
     const std::vector<SumPart> parts = parts_of(units);
     parts_ = upload(device, *stream, parts);
@@ -71,12 +70,10 @@ class DeviceGradientReducer::Check {
 
   /// The sums become the result, by way of the host. @throws SumsDifferError
   void compare(Stream& stream) {
-    host_differences_[0] = differences(stream);
-    stream.copy_to_device(differences_.data(), host_differences_.data(), differences_.bytes());
+    const std::int64_t mine = differences(stream);
+    stream.copy_to_device(differences_.data(), &mine, sizeof mine);
     all_reduce_.all_reduce(stream, differences_.data(), 1);
-    stream.copy_to_host(host_differences_.data(), differences_.data(), differences_.bytes());
-    stream.synchronize();
-    conclude(stream, host_differences_[0]);
+    conclude(stream, download(stream, differences_.data(), 1).front());
   }
   /// Compares sums that are all-reduced on streams; the counts of differences go through `comm`. @throws
   /// SumsDifferError
@@ -167,7 +164,6 @@ class DeviceGradientReducer::Check {
   DeviceBuffer<std::int64_t> taken_;  ///< [kind][tensor], and of each kind the whole
   PinnedBuffer<std::int64_t> host_;
   DeviceBuffer<std::int64_t> differences_;
-  PinnedBuffer<std::int64_t> host_differences_;
   std::vector<std::uint64_t> left_;  ///< fingerprints, one a step since take_left()
   SumObserver* observer_ = nullptr;
 };
@@ -207,9 +203,8 @@ void DeviceGradientReducer::begin() {
 }
 
 DeviceGradientReducer::Piece& DeviceGradientReducer::piece_of(std::size_t offset) {
-  for (Piece& piece : pieces_) {
+  for (Piece& piece : pieces_)
     if (offset >= piece.bucket.offset && offset < piece.bucket.offset + piece.bucket.size) return piece;
-  }
   throw InternalError("no bucket holds this gradient");
 }
 

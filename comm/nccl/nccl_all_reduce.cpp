@@ -26,12 +26,6 @@ class NcclAllReduce final : public DeviceAllReduce {
 
   std::string_view name() const override { return name_; }
   bool on_stream() const override { return true; }
-  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    reduce(stream, device, device, count);
-  }
-  void all_reduce(Stream& stream, float* device, std::size_t count) override {
-    reduce(stream, device, device, count);
-  }
   void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                        std::size_t count) override {
     reduce(stream, terms, sums, count);

@@ -16,6 +16,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace lockstep {
 
@@ -23,12 +24,7 @@ namespace lockstep {
 
 namespace {
 
-struct FailureKind {
-  ExitCode code;
-  const char* text;
-};
-
-FailureKind kind_of_failure(ncclResult_t result) {
+std::pair<ExitCode, const char*> kind_of_failure(ncclResult_t result) {
   switch (result) {
     case ncclSystemError:
     case ncclRemoteError:
@@ -59,9 +55,9 @@ std::string last_words() {
 }  // namespace
 
 void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line) {
-  const FailureKind kind = kind_of_failure(result);
-  throw NcclError(kind.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
-                                         ncclGetErrorString(result), last_words(), advice(kind.text)));
+  const auto [code, text] = kind_of_failure(result);
+  throw NcclError(code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
+                                    ncclGetErrorString(result), last_words(), advice(text)));
 }
 
 // Keeps our signal handlers where a library installs others.
