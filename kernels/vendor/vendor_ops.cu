@@ -14,7 +14,7 @@ std::size_t size_of(const ImageShape& image, int batch) {
   return static_cast<std::size_t>(image.features()) * static_cast<std::size_t>(batch);
 }
 
-/// What no library does, the hand-written kernels do, compiled for the same device.
+/// Inherits from the hand-written kernels what no library does.
 class Ops final : public LOCKSTEP_GPU::NativeOps, public VendorOps {
  public:
   Ops(Device& device, VendorAlgorithms algorithms)

@@ -253,7 +253,7 @@ void DeviceExecution::queue_move_kept(Stream& stream) {
   }
 }
 
-// What a network takes of a device, and what a grid cannot hold.
+// Memory that a network takes of a device, and what a grid cannot hold.
 
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part) {

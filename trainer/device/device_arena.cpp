@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Sums on streams are compared where the host looks at steps, to replay them; and after the passes of a pipeline.
+/// Compares sums on streams where the host looks at steps, to replay them, and after the passes of a pipeline.
 DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, DeviceState& state,
                          DeviceAllReduce* all_reduce, std::int64_t steps)
     : gpu_(gpu),
