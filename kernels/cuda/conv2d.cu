@@ -35,28 +35,26 @@ namespace lockstep::LOCKSTEP_GPU {
 
 namespace {
 
-/// Runs an epilogue without dropout on all windows of a thread, step by step.
-template <int kPool, int kCount>
-__device__ inline void apply_to_all(const Epilogue& epilogue, PooledWindow<kPool> (&windows)[kCount]) {
+/// Runs an epilogue with a pool and without dropout on all windows of a thread, step by step.
+template <int kCount>
+__device__ inline void apply_to_all(const Epilogue& epilogue, PooledWindow<2> (&windows)[kCount]) {
   int done = 0;
 #pragma unroll 1
   for (; done < epilogue.count && step_at(epilogue, done).kind == EpilogueKind::kRelu; ++done) {
 #pragma unroll
     for (auto& window : windows) apply_relu(window);
   }
-  if constexpr (kPool > 1) {
-    if (step_at(epilogue, done++).kind == EpilogueKind::kMaxPool) {
+  if (step_at(epilogue, done++).kind == EpilogueKind::kMaxPool) {
 #pragma unroll
-      for (auto& window : windows) apply_max_pool(window);
-    } else {
+    for (auto& window : windows) apply_max_pool(window);
+  } else {
 #pragma unroll
-      for (auto& window : windows) apply_avg_pool(window);
-    }
+    for (auto& window : windows) apply_avg_pool(window);
+  }
 #pragma unroll 1
-    for (; done < epilogue.count; ++done) {
+  for (; done < epilogue.count; ++done) {
 #pragma unroll
-      for (auto& window : windows) apply_relu(window);
-    }
+    for (auto& window : windows) apply_relu(window);
   }
 }
 
@@ -137,10 +135,11 @@ struct ForwardStore {
     }
   }
 
-  template <int kPool, int kColumns, int kFilters>
-  __device__ void own_windows(const TileSums<kColumns, kFilters>& sums, const TilePlace& tile,
-                              const Early& early) const {
-    constexpr int kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
+  /// With a pool, and where the thread has all sums of its windows.
+  template <int kColumns, int kFilters>
+  __device__ void registers(const TileSums<kColumns, kFilters>& sums, const TilePlace& tile,
+                            const Early& early) const {
+    constexpr int kPool = 2, kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
     PooledWindow<kPool> windows[kFilters * kWindows];
 #pragma unroll
     for (int i = 0; i < kFilters * kWindows; ++i) {
@@ -167,11 +166,6 @@ struct ForwardStore {
               {windows[i].v[0], static_cast<std::uint8_t>(windows[i].passes)});
       }
     }
-  }
-  template <int kColumns, int kFilters>
-  __device__ void registers(const TileSums<kColumns, kFilters>& sums, const TilePlace& place,
-                            const Early& early) const {
-    own_windows<2>(sums, place, early);
   }
 };
 

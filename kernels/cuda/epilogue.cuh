@@ -249,20 +249,4 @@ __device__ inline void store_window(const EpilogueBackward& expand, const Window
   }
 }
 
-/// Writes dy * factors where the mask passes it and 0 elsewhere to the whole window of `place`. Zeroes
-/// what lies beyond the last window to the right and below, if this is the last one there. Height and width
-/// of `place` are not used: those of `expand` count. Batch innermost.
-template <int kPool>
-__device__ inline void store_expanded(const EpilogueBackward& expand, int batch, const WindowPlace& place,
-                                      float dy, float* dx) {
-  const auto columns = static_cast<std::size_t>(batch);
-  const int window =
-      (place.channel * (expand.height / kPool) + place.row) * (expand.width / kPool) + place.column;
-  const int corner =
-      (place.channel * expand.height + place.row * kPool) * expand.width + place.column * kPool;
-  const unsigned mask = expand.mask[static_cast<std::size_t>(window) * columns + place.sample];
-  store_window<kPool>(expand, place, mask, expand.factors.times(dy), columns,
-                      dx + static_cast<std::size_t>(corner) * columns + place.sample);
-}
-
 }  // namespace lockstep::LOCKSTEP_GPU
