@@ -102,12 +102,10 @@ ncclUniqueId shared_id(Communicator& comm) {
 /// Result of finalising; ncclInProgress if it is not done in time.
 ncclResult_t poll_until_final(ncclComm_t handle, Seconds patience) {
   const auto start = Clock::now();
-  ncclResult_t state = ncclInProgress;
-  while (true) {
-    const ncclResult_t asked = ncclCommGetAsyncError(handle, &state);
-    if (asked != ncclSuccess) return asked;
+  for (;; std::this_thread::sleep_for(kPollInterval)) {
+    ncclResult_t state = ncclInProgress;
+    if (const ncclResult_t asked = ncclCommGetAsyncError(handle, &state); asked != ncclSuccess) return asked;
     if (state != ncclInProgress || Clock::now() - start > patience) return state;
-    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
@@ -147,11 +145,7 @@ bool NcclCommunicator::settled() {
 
 NcclCommunicator::~NcclCommunicator() {
   if (handle_ == nullptr) return;
-  if (failed_ || std::uncaught_exceptions() > exceptions_) {
-    abandon();
-  } else {
-    finish();
-  }
+  failed_ || std::uncaught_exceptions() > exceptions_ ? abandon() : finish();
 }
 
 void NcclCommunicator::finish() noexcept {

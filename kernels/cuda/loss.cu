@@ -113,15 +113,11 @@ struct WeightedTarget {
   }
 };
 
-struct OutputsLoss {
-  float loss;
-  bool are_labels;  ///< for kLabelSets: the outputs above 0 are those of the sample's labels
-};
-
-/// The losses of single outputs: their mean over the classes. @param to  for the gradient; null: not wanted
+/// The losses of single outputs: their mean over the classes. For kLabelSets, is_largest: the outputs above 0 are those
+/// of the sample's labels. @param to  for the gradient; null: not wanted
 template <Form kForm>
-__device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const LossRule& rule, int label,
-                                                float* to) {
+__device__ inline SampleLoss mean_over_outputs(const LanePart& part, const LossRule& rule, int label,
+                                               float* to) {
   const float share = 1.0F / static_cast<float>(part.classes), at_label = rule.label_share + rule.spread;
   const std::uint8_t* row = rule.label_sets;
   if constexpr (kForm == Form::kLabelSets)
@@ -150,10 +146,7 @@ __device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const Loss
 template <Form kForm>
 __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int n, int label,
                                             float* to) {
-  if constexpr (kForm == Form::kLabelSets) {
-    const OutputsLoss of_outputs = mean_over_outputs<kForm>(part, args.rule, label, to);
-    return {of_outputs.loss, of_outputs.are_labels};
-  }
+  if constexpr (kForm == Form::kLabelSets) return mean_over_outputs<kForm>(part, args.rule, label, to);
   if constexpr (kForm == Form::kPlain) return cross_entropy(part, label, to);
   const float peak = find_peak(part);
   if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {

@@ -26,34 +26,29 @@ struct StatusText {
 
 constexpr StatusText kUnknown = {cudaSuccess, "unrecognized error code", "unrecognized error code"};
 
-/// A status with its name.
-#define LOCKSTEP_STATUS(name) name, #name
+#define NAMED(status) status, #status
 
 constexpr StatusText kTexts[] = {
-    {LOCKSTEP_STATUS(cudaSuccess), "no error"},
-    {LOCKSTEP_STATUS(cudaErrorInvalidValue), "invalid argument"},
-    {LOCKSTEP_STATUS(cudaErrorMemoryAllocation), "out of memory"},
-    {LOCKSTEP_STATUS(cudaErrorNoDevice), "no CUDA-capable device is detected"},
-    {LOCKSTEP_STATUS(cudaErrorInvalidDevice), "invalid device ordinal"},
-    {LOCKSTEP_STATUS(cudaErrorNoKernelImageForDevice),
-     "no kernel image is available for execution on the device"},
-    {LOCKSTEP_STATUS(cudaErrorInvalidResourceHandle), "invalid resource handle"},
-    {LOCKSTEP_STATUS(cudaErrorNotReady), "device not ready"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureInvalidated),
-     "operation failed due to a previous error during capture"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureMerge),
-     "operation would result in a merge of separate capture sequences"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnmatched),
-     "capture was not ended in the same stream as it began"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureIsolation),
-     "dependency created on uncaptured work in another stream"},
-    {LOCKSTEP_STATUS(cudaErrorCapturedEvent),
+    {NAMED(cudaSuccess), "no error"},
+    {NAMED(cudaErrorInvalidValue), "invalid argument"},
+    {NAMED(cudaErrorMemoryAllocation), "out of memory"},
+    {NAMED(cudaErrorNoDevice), "no CUDA-capable device is detected"},
+    {NAMED(cudaErrorInvalidDevice), "invalid device ordinal"},
+    {NAMED(cudaErrorNoKernelImageForDevice), "no kernel image is available for execution on the device"},
+    {NAMED(cudaErrorInvalidResourceHandle), "invalid resource handle"},
+    {NAMED(cudaErrorNotReady), "device not ready"},
+    {NAMED(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
+    {NAMED(cudaErrorStreamCaptureInvalidated), "operation failed due to a previous error during capture"},
+    {NAMED(cudaErrorStreamCaptureMerge), "operation would result in a merge of separate capture sequences"},
+    {NAMED(cudaErrorStreamCaptureUnmatched), "capture was not ended in the same stream as it began"},
+    {NAMED(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
+    {NAMED(cudaErrorStreamCaptureIsolation), "dependency created on uncaptured work in another stream"},
+    {NAMED(cudaErrorCapturedEvent),
      "operation not permitted on an event last recorded in a capturing stream"},
-    {LOCKSTEP_STATUS(cudaErrorStreamCaptureWrongThread),
+    {NAMED(cudaErrorStreamCaptureWrongThread),
      "attempt to terminate a thread-local capture sequence from another thread"},
 };
+#undef NAMED
 
 const StatusText& text_of(cudaError_t status) {
   const auto* found = std::find_if(std::begin(kTexts), std::end(kTexts),

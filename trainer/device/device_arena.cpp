@@ -62,13 +62,12 @@ void DeviceArena::queue_state_to_device() {
 
 void DeviceArena::use_units() {
   formats_.clear();
-  std::vector<std::int16_t> exponents(parameters_);
+  std::vector<std::int16_t> exponents;
   bool all_first = true;
   for (std::size_t i = 0; i < units_.tensors(); ++i) {
     formats_.push_back(units_.format(i));
     all_first &= units_.exponents()[i] == kExactExponent;
-    std::fill(exponents.begin() + static_cast<std::ptrdiff_t>(units_.begin(i)),
-              exponents.begin() + static_cast<std::ptrdiff_t>(units_.end(i)), units_.exponents()[i]);
+    exponents.resize(units_.end(i), units_.exponents()[i]);
   }
   stream_.synchronize();  // queued work may still read the old ones
   if (all_first) exponents.clear();

@@ -114,7 +114,11 @@ class DeviceDataParallel final : public DataParallel {
   DeviceEvaluator& evaluator_of(EvaluatedPart part);
   /// Fingerprints of the share that was computed last.
   SumFingerprints parts_of_share(const SumFingerprints& tensors);
-  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
+  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
+    BatchShare share = share_of_grains(grains);
+    share.batch = sampler_.batch_samples(step_in_epoch);
+    return share;
+  }
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
   }
@@ -200,12 +204,6 @@ DeviceEvaluator& DeviceDataParallel::evaluator_of(EvaluatedPart part) {
                     at_a_time(kEvaluatedAtOnce), streams_ ? &comm_ : nullptr);
   if (tests) tested_set_ = setup_.test_sets;
   return *evaluator;
-}
-
-BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
-  BatchShare share = share_of_grains(grains);
-  share.batch = sampler_.batch_samples(step_in_epoch);
-  return share;
 }
 
 StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int64_t count,

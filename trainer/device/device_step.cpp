@@ -126,11 +126,8 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
     }
     begin_pass(last_part, last * execution_.max_batch());
   }
-  cut_ = queue_to_cut(last_part, Gradients::kComplete);
-  while (cut_.count > 0 && !arena_.reducer().on_host()) {
-    reduce(cut_);
-    cut_ = queue_to_cut(last_part, Gradients::kComplete);
-  }
+  const auto go_on = [&] { return queue_to_cut(last_part, Gradients::kComplete); };
+  for (cut_ = go_on(); cut_.count > 0 && !arena_.reducer().on_host(); cut_ = go_on()) reduce(cut_);
   if (cut_.count > 0) return execution_.join_side(*main_, *side_);
   if (place_.gathers_next) {
     side_->record(*next_is_there_);

@@ -29,23 +29,15 @@ GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm) {
   }
 }
 
-namespace {
-
-std::shared_ptr<Gpu> make_gpu(const Platform& platform, const GpuRequest& request, const Communicator& comm) {
-  const int visible = static_cast<int>(platform.devices().size());
-  auto gpu = std::make_shared<Gpu>();
-  gpu->device =
-      platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, request.index));
-  gpu->ops =
-      request.kernels == Kernels::kVendor ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
-  return gpu;
-}
-
-}  // namespace
-
 ReadyGpu set_up_gpu(const Platform& platform, const GpuRequest& request, Communicator& comm) {
-  std::shared_ptr<Gpu> gpu;
-  agree(comm, [&] { gpu = make_gpu(platform, request, comm); });
+  const auto gpu = std::make_shared<Gpu>();
+  agree(comm, [&] {
+    const int visible = static_cast<int>(platform.devices().size());
+    gpu->device =
+        platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, request.index));
+    gpu->ops =
+        request.kernels == Kernels::kVendor ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
+  });
   AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, request.path);
   gpu->all_reduce = std::move(setup.all_reduce);
   if (setup.path != GradientPath::kNone) gpu->make_link = device_reducer(setup.path).make_link;
