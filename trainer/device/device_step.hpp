@@ -105,7 +105,6 @@ class DeviceStep {
   int at_a_time() const { return execution_.max_batch(); }
   /// Weights, sums and their units.
   DeviceArena& arena() { return arena_; }
-  const DeviceArena& arena() const { return arena_; }
   /// So many kernels that a graph of several steps gains nothing, and takes memory.
   bool is_long() const { return long_; }
   Stream& stream() { return *main_; }
