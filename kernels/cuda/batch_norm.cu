@@ -100,20 +100,12 @@ __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
   __syncthreads();
   if (thread < kBatchNormLanes) {
     for (int s = 0; s < kBatchNormSums; ++s) {
-      const double* chains = shares + s * kPartThreads + thread;
-      sums[s] =
+      double* chains = shares + s * kPartThreads + thread;
+      chains[0] =
           (chains[0] + chains[kBatchNormLanes]) + (chains[2 * kBatchNormLanes] + chains[3 * kBatchNormLanes]);
     }
   }
-  for (unsigned half = kBatchNormLanes; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
-      for (int s = 0; s < kBatchNormSums; ++s) {
-        double& share = shares[s * kPartThreads + thread];
-        share = half == kBatchNormLanes ? sums[s] : share + shares[s * kPartThreads + thread + half];
-      }
-    }
-  }
+  for (int s = 0; s < kBatchNormSums; ++s) add_halves(shares + s * kPartThreads, kBatchNormLanes / 2);
   __syncthreads();
   if (thread < kBatchNormSums)
     add_to_shared_sum(words + channel * kBatchNormWords + static_cast<int>(thread) * kLongSumWords,

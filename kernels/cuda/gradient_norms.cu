@@ -12,10 +12,7 @@ namespace {
 /// Adds up the lanes' sums, into the first one's. All threads of the block call it.
 __device__ double add_lanes(double* lanes, double mine) {
   lanes[threadIdx.x] = mine;
-  for (unsigned half = kNormLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
-  }
+  add_halves(lanes, kNormLanes / 2);
   __syncthreads();
   return lanes[0];
 }

@@ -56,10 +56,7 @@ __device__ double sum_over_group(const GroupShare& share, int count, double* sha
   for (int k = share.chain; share.is_sample && k < count; k += kGroupNormChains) sum += term(k);
   __syncthreads();
   shares[threadIdx.x] = sum;
-  for (unsigned half = kGroupThreads / 2; half >= kSamplesOfBlock; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shares[threadIdx.x] += shares[threadIdx.x + half];
-  }
+  add_halves(shares, kGroupThreads / 2, kSamplesOfBlock);
   __syncthreads();
   return shares[threadIdx.x % kSamplesOfBlock];
 }
@@ -152,13 +149,8 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
     add_chains(products + thread);
     add_chains(sums + thread);
   }
-  for (unsigned half = kGroupNormLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
-      products[thread] += products[thread + half];
-      sums[thread] += sums[thread + half];
-    }
-  }
+  add_halves(products, kGroupNormLanes / 2);
+  add_halves(sums, kGroupNormLanes / 2);
   if (thread != 0) return;
   add_exact(gradient.weight, static_cast<std::size_t>(channel), static_cast<float>(products[0]));
   add_exact(gradient.bias, static_cast<std::size_t>(channel), static_cast<float>(sums[0]));
