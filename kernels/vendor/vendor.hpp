@@ -60,12 +60,3 @@ std::unique_ptr<VendorOps> make_vendor_ops(Device& device,
 /// The function that lockstep_vendor.so exports. The caller owns the result.
 extern "C" lockstep::VendorOps* lockstep_make_vendor_ops(lockstep::Device& device,
                                                          lockstep::VendorAlgorithms algorithms);
-
-namespace lockstep::vendor {
-
-// The ops of a device by cuDNN and cuBLAS: the oracle of the native kernels, and their rival in benchmarks.
-
-/// The plugin's result: lockstep::make_vendor_ops() without loading anything.
-std::unique_ptr<VendorOps> make_ops(Device& device, VendorAlgorithms algorithms);
-
-}  // namespace lockstep::vendor

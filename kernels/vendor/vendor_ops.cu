@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// VendorOps: the calls of cuDNN and cuBLAS, around them the layouts that they want.
+#include "common/error.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/vendor/library.hpp"
 #include "kernels/vendor/vendor.hpp"
@@ -157,9 +158,11 @@ class Ops final : public LOCKSTEP_GPU::NativeOps, public VendorOps {
 };
 
 }  // namespace
-
-std::unique_ptr<VendorOps> make_ops(Device& device, VendorAlgorithms algorithms) {
-  return std::make_unique<Ops>(device, algorithms);
-}
-
 }  // namespace lockstep::vendor
+
+LOCKSTEP_PLUGIN_TAKES_SPELLING
+
+lockstep::VendorOps* lockstep_make_vendor_ops(lockstep::Device& device,
+                                              lockstep::VendorAlgorithms algorithms) {
+  return std::make_unique<lockstep::vendor::Ops>(device, algorithms).release();
+}
