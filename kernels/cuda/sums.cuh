@@ -53,8 +53,8 @@ __device__ inline void add_exact(const ExactTarget& to, std::size_t i, float ter
   add_integer(to.sums + i, fixed_point(term, to.format));
 }
 
-/// Adds sums[i + half] to sums[i] for all i < half, and then again for half of that, down to `least`. All threads of the
-/// block; one of `half` has the last sum.
+/// Adds sums[i + half] to sums[i] for all i < half. Then again for half of that, down to `least`. All threads of the
+/// block call it.
 template <typename T>
 __device__ inline void add_halves(T* sums, unsigned half, unsigned least = 1) {
   for (; half >= least; half /= 2) {
