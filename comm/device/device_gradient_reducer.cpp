@@ -30,10 +30,6 @@ std::vector<SumPart> parts_of(const GradientUnits& units) {
   return parts;
 }
 
-SumFingerprints words_of(std::span<const std::int64_t> words) {
-  return {words.begin(), words.end()};
-}
-
 }  // namespace
 
 /// Keeps this rank's own sums beside the result until they are compared.
@@ -85,7 +81,7 @@ class DeviceGradientReducer::Check {
 
   std::vector<std::uint64_t> take_left() { return std::exchange(left_, {}); }
 
-  SumFingerprints own() const { return words_of(host_.span().first(tensors_ - 1)); }
+  SumFingerprints own() const { return fetched(kLeft, tensors_ - 1); }
   SumFingerprints take_replayed(Stream& stream) {
     const SumFingerprints of_step = own();
     stream.fill_zero(taken_.data(), taken_.bytes());
@@ -134,13 +130,17 @@ class DeviceGradientReducer::Check {
     stream.copy_to_host(host_.data(), taken_.data(), taken_.bytes());
     stream.synchronize();
   }
+  /// Those of the first tensors.
+  SumFingerprints fetched(Kind kind, std::size_t tensors) const {
+    const auto words = host_.span().subspan(kind * (tensors_ + 1), tensors);
+    return {words.begin(), words.end()};
+  }
   SumRecord record(Stream& stream) {
     take(stream, kKept, sums_, whole_of(kKept));
     fetch(stream);
-    const auto of = [&](Kind kind) {
-      return words_of(host_.span().subspan(kind * (tensors_ + 1), tensors_));
-    };
-    return {.left = of(kLeft), .kept = of(kKept), .arrived = of(kArrived)};
+    return {.left = fetched(kLeft, tensors_),
+            .kept = fetched(kKept, tensors_),
+            .arrived = fetched(kArrived, tensors_)};
   }
   // For the observer, by way of the host; the counters are not shown.
   bool is_seen() const { return observer_ != nullptr && observer_->sees_sums(); }

@@ -129,15 +129,6 @@ class GpuDevice final : public Device {
 // Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them. None of these questions
 // makes a context, so none uses device memory.
 
-FailedSearch failed_search(cudaError_t status) {
-  FailedSearch search;
-  search.error = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")";
-  static_cast<void>(cudaDriverGetVersion(&search.driver_version));
-  static_cast<void>(cudaRuntimeGetVersion(&search.runtime_version));
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) search.visible_devices = visible;
-  return search;
-}
-
 template <typename T = int>
 T attribute(cudaDeviceAttr which, int index) {
   int value = 0;
@@ -161,7 +152,11 @@ int device_count() {
   if (status == cudaSuccess && count > 0) return count;
   static_cast<void>(cudaGetLastError());
   if (status == cudaSuccess) status = cudaErrorNoDevice;
-  const FailedSearch search = failed_search(status);
+  FailedSearch search;
+  search.error = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")";
+  static_cast<void>(cudaDriverGetVersion(&search.driver_version));
+  static_cast<void>(cudaRuntimeGetVersion(&search.runtime_version));
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) search.visible_devices = visible;
   if (is_without_gpus(search)) throw NoGpuError(no_device_message(search));
   throw DeviceError(no_device_message(search));
 }

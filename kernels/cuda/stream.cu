@@ -93,7 +93,12 @@ class GpuStream final : public Stream {
     LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking, cuda_priority(priority)));
   }
   ~GpuStream() override {
-    if (capturing_) abandon_capture();
+    if (capturing_) {  // an exception in the middle of a capture leaves it open
+      cudaGraph_t captured = nullptr;
+      static_cast<void>(cudaStreamEndCapture(handle_, &captured));
+      static_cast<void>(cudaGetLastError());
+      if (captured != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(captured));
+    }
     LOCKSTEP_CUDA_NOEXCEPT(cudaStreamDestroy(handle_));
   }
   GpuStream(const GpuStream&) = delete;
@@ -155,14 +160,6 @@ class GpuStream final : public Stream {
     if (bytes == 0) return;
     use_device();
     LOCKSTEP_CUDA(cudaMemcpyAsync(to, from, bytes, kind, handle_));
-  }
-
-  /// An exception in the middle of a capture leaves it open.
-  void abandon_capture() noexcept {
-    cudaGraph_t captured = nullptr;
-    static_cast<void>(cudaStreamEndCapture(handle_, &captured));
-    static_cast<void>(cudaGetLastError());
-    if (captured != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(captured));
   }
 
   int device_;

@@ -166,12 +166,6 @@ struct BlockFingerprints {
   }
 };
 
-/// After all threads of the block have read their facts. @returns how many blocks had done so before
-__device__ std::uint32_t take_ticket(StepState* state) {
-  __threadfence();
-  return atomicAdd(&state->blocks_done, 1U);
-}
-
 /// Counts the step, for the first threads of the block with the last ticket.
 __device__ void advance(const UpdateArgs& args, const StepFacts& facts) {
   __threadfence();
@@ -213,8 +207,11 @@ __global__ void update_parameters(UpdateArgs args) {
   // After them, so that all are on their way together. These are equal in a warp, and the compiler waits for such.
   const StepFacts facts = read_facts(args);
   __syncthreads();
-  std::uint32_t blocks_before = 0;
-  if (threadIdx.x == 0) blocks_before = take_ticket(args.state);  // on its way during what follows
+  std::uint32_t blocks_before = 0;  // whose threads had read their facts, too
+  if (threadIdx.x == 0) {           // on its way during what follows
+    __threadfence();
+    blocks_before = atomicAdd(&args.state->blocks_done, 1U);
+  }
   if (args.fingerprints.rows != nullptr) fingerprints.put(args, facts, mine, first, is_whole, tensor);
   if (is_whole) {
     update_pack(args, facts, mine, first);

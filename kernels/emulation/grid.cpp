@@ -39,16 +39,6 @@ bool processor_has_fma() {
 #endif
 }
 
-void run_block(const LaunchShape& shape, const Kernel& kernel) {
-  try {
-    BlockRunner::here().run(kernel, shape.shared_bytes);
-  } catch (const InternalError& error) {
-    throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
-                                    emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,
-                                    error.what()));
-  }
-}
-
 }  // namespace
 
 void check_shape(const LaunchShape& shape) {
@@ -70,7 +60,13 @@ void run_grid(const LaunchShape& shape, const Kernel& kernel) {
   blockDim = {shape.block.x, shape.block.y, shape.block.z};
   for (const std::uint32_t number : BlockRunner::here().order().permutation(volume(shape.grid))) {
     blockIdx = position(number, shape.grid);
-    run_block(shape, kernel);
+    try {
+      BlockRunner::here().run(kernel, shape.shared_bytes);
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
+                                      emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,
+                                      error.what()));
+    }
   }
   const std::string damage = DeviceMemory::instance().damage();
   if (damage.empty()) return;

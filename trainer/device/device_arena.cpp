@@ -226,17 +226,6 @@ void add_parts(const HeldTensor& tensor, std::size_t slot, const float* values, 
   }
 }
 
-/// @param buffers  of the layout's, those that the update reads
-FingerprintTensor tensor_of_update(const HeldTensor& held, const FingerprintLayout& layout,
-                                   std::size_t buffers) {
-  FingerprintTensor tensor{.first = held.first, .offset = held.local};
-  tensor.slots[0] = static_cast<std::uint32_t>(layout.gradient(held.number));
-  tensor.slots[1] = static_cast<std::uint32_t>(layout.weights(held.number));
-  for (std::size_t b = 0; b < buffers; ++b)
-    tensor.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, held.number));
-  return tensor;
-}
-
 Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor>& held, const float* weights,
                    const std::vector<const float*>& averages) {
   const std::size_t of_update = layout.buffers - averages.size();
@@ -251,7 +240,13 @@ Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor
     LOCKSTEP_CHECK(tensor.local == parameters);
     parameters += tensor.size;
     tables.tensor_of.resize(strides(parameters), static_cast<std::int32_t>(tables.tensors.size()));
-    tables.tensors.push_back(tensor_of_update(tensor, layout, of_update));
+    FingerprintTensor& row = tables.tensors.emplace_back();
+    row.first = tensor.first;
+    row.offset = tensor.local;
+    row.slots[0] = static_cast<std::uint32_t>(layout.gradient(tensor.number));
+    row.slots[1] = static_cast<std::uint32_t>(layout.weights(tensor.number));
+    for (std::size_t b = 0; b < of_update; ++b)
+      row.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, tensor.number));
     for (std::size_t i = 0; i < averages.size(); ++i) {
       const std::size_t buffer = of_update + i;
       add_parts(tensor, layout.optimizer(buffer, tensor.number), averages[i],

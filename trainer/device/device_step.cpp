@@ -120,11 +120,10 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
   const BatchShare last_part = micro_batch(share, last);
   if (piece == 0) {
     arena_.reducer().begin();
-    for (int i = 0; i < last; ++i) {
+    for (int i = 0; i <= last; ++i) {
       begin_pass(micro_batch(share, i), i * execution_.max_batch());
-      queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
+      if (i < last) queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
     }
-    begin_pass(last_part, last * execution_.max_batch());
   }
   const auto go_on = [&] { return queue_to_cut(last_part, Gradients::kComplete); };
   for (cut_ = go_on(); cut_.count > 0 && !arena_.reducer().on_host(); cut_ = go_on()) reduce(cut_);
