@@ -207,7 +207,7 @@ __global__ void update_parameters(UpdateArgs args) {
   // After them, so that all are on their way together. These are equal in a warp, and the compiler waits for such.
   const StepFacts facts = read_facts(args);
   __syncthreads();
-  std::uint32_t blocks_before = 0;  // whose threads had read their facts, too
+  std::uint32_t blocks_before = 0;  // that had read their facts before
   if (threadIdx.x == 0) {           // on its way during what follows
     __threadfence();
     blocks_before = atomicAdd(&args.state->blocks_done, 1U);
