@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace lockstep {
 
@@ -35,6 +36,23 @@ class DeviceBuffer {
   std::unique_ptr<T[], Deleter> data_;
   std::size_t size_ = 0;
 };
+
+/// Device memory with these values, once the stream has come so far. They must stay until then.
+template <typename Values>
+auto upload(Device& device, Stream& stream, const Values& values) {
+  DeviceBuffer<typename Values::value_type> buffer(device, values.size());
+  stream.copy_to_device(buffer.data(), values.data(), buffer.bytes());
+  return buffer;
+}
+
+/// The values of device memory, after what is queued on the stream. Waits for it.
+template <typename T>
+std::vector<T> download(Stream& stream, const T* device, std::size_t size) {
+  std::vector<T> values(size);
+  stream.copy_to_host(values.data(), device, size * sizeof(T));
+  stream.synchronize();
+  return values;
+}
 
 /// Owns `size` elements of T in pinned host memory, zeroed. Movable.
 template <typename T>

@@ -153,11 +153,9 @@ class DeviceOps {
   /// @param expand  without a pool; or null
   /// @param dx      null: not wanted
   /// @returns false, and nothing is queued, where this layer, batch or loss needs one op after the other
-  virtual bool linear_loss(Stream&, const LinearShape&, const float* /*x*/, const float* /*w*/,
-                           const float* /*b*/, const LossShape&, const LossTarget&, float* /*dlogits*/,
-                           const EpilogueBackward* /*expand*/, float* /*dx*/) {
-    return false;
-  }
+  virtual bool linear_loss(Stream&, const LinearShape&, const float* x, const float* w, const float* b,
+                           const LossShape&, const LossTarget&, float* dlogits,
+                           const EpilogueBackward* expand, float* dx) = 0;
 
   /// Accumulates: sums[i] += round(g[i] * scale), half to even.
   virtual void accumulate_exact(Stream&, std::size_t size, const float* g, const ExactTarget&) = 0;

@@ -30,18 +30,18 @@ class DeviceAllReduce {
   /// and cannot be captured.
   virtual bool on_stream() const = 0;
 
-  /// In place. Device memory [count], after the work that is on the stream now, becomes the sum over all
-  /// ranks for the work queued on it afterwards. int64: exact, wraps around, the same bits everywhere. fp32:
-  /// the same bits on every rank; which, is the backend's.
+  /// Device memory `sums` [count] becomes the sum over all ranks of `terms` [count]. It comes after the work that is on
+  /// the stream now, and is there for the work queued on it afterwards. The terms stay as they are unless they are the same memory.
+  /// int64: exact, wraps around, the same bits everywhere. fp32: the same bits on every rank; which, is the backend's.
   /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
-  virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
-  virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
-
-  /// Out of place. Device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
-  /// unless they are the same memory. If a backend has no other way: a copy, then in place.
   virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
-                               std::size_t count);
-  virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
+                               std::size_t count) = 0;
+  virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) = 0;
+  /// In place.
+  template <typename T>
+  void all_reduce(Stream& stream, T* device, std::size_t count) {
+    all_reduce_into(stream, device, device, count);
+  }
 
   /// Throws what went wrong with queued work, as far as the backend knows of it. Cheap, to be called while
   /// waiting. A peer that is gone may show in nothing but a wait that does not end.

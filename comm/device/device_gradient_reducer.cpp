@@ -30,10 +30,6 @@ std::vector<SumPart> parts_of(const GradientUnits& units) {
   return parts;
 }
 
-SumFingerprints words_of(std::span<const std::int64_t> words) {
-  return {words.begin(), words.end()};
-}
-
 }  // namespace
 
 /// Keeps this rank's own sums beside the result until they are compared.
@@ -47,13 +43,12 @@ class DeviceGradientReducer::Check {
         size_(kCounterSlots + units.parameters()),
         tensors_(units.tensors() + 1),
         reduced_(device, size_),
-        parts_(device, parts_of(units).size()),
         taken_(device, kKinds * (tensors_ + 1)),
         host_(device, kKinds * (tensors_ + 1)),
-        differences_(device, 1),
-        host_differences_(device, 1) {
+        differences_(device, 1) {
     const auto stream = device.make_stream();
-    stream->copy_to_device(parts_.data(), parts_of(units).data(), parts_.bytes());
+    const std::vector<SumPart> parts = parts_of(units);
+    parts_ = upload(device, *stream, parts);
     stream->synchronize();
   }
 
@@ -71,12 +66,10 @@ class DeviceGradientReducer::Check {
 
   /// The sums become the result, by way of the host. @throws SumsDifferError
   void compare(Stream& stream) {
-    host_differences_[0] = differences(stream);
-    stream.copy_to_device(differences_.data(), host_differences_.data(), differences_.bytes());
+    const std::int64_t mine = differences(stream);
+    stream.copy_to_device(differences_.data(), &mine, sizeof mine);
     all_reduce_.all_reduce(stream, differences_.data(), 1);
-    stream.copy_to_host(host_differences_.data(), differences_.data(), differences_.bytes());
-    stream.synchronize();
-    conclude(stream, host_differences_[0]);
+    conclude(stream, download(stream, differences_.data(), 1).front());
   }
   /// Compares sums that are all-reduced on streams; the counts of differences go through `comm`. @throws
   /// SumsDifferError
@@ -88,7 +81,7 @@ class DeviceGradientReducer::Check {
 
   std::vector<std::uint64_t> take_left() { return std::exchange(left_, {}); }
 
-  SumFingerprints own() const { return words_of(host_.span().first(tensors_ - 1)); }
+  SumFingerprints own() const { return fetched(kLeft, tensors_ - 1); }
   SumFingerprints take_replayed(Stream& stream) {
     const SumFingerprints of_step = own();
     stream.fill_zero(taken_.data(), taken_.bytes());
@@ -137,21 +130,22 @@ class DeviceGradientReducer::Check {
     stream.copy_to_host(host_.data(), taken_.data(), taken_.bytes());
     stream.synchronize();
   }
+  /// Those of the first tensors.
+  SumFingerprints fetched(Kind kind, std::size_t tensors) const {
+    const auto words = host_.span().subspan(kind * (tensors_ + 1), tensors);
+    return {words.begin(), words.end()};
+  }
   SumRecord record(Stream& stream) {
     take(stream, kKept, sums_, whole_of(kKept));
     fetch(stream);
-    const auto of = [&](Kind kind) {
-      return words_of(host_.span().subspan(kind * (tensors_ + 1), tensors_));
-    };
-    return {.left = of(kLeft), .kept = of(kKept), .arrived = of(kArrived)};
+    return {.left = fetched(kLeft, tensors_),
+            .kept = fetched(kKept, tensors_),
+            .arrived = fetched(kArrived, tensors_)};
   }
   // For the observer, by way of the host; the counters are not shown.
   bool is_seen() const { return observer_ != nullptr && observer_->sees_sums(); }
   std::vector<std::int64_t> fetch(Stream& stream, const std::int64_t* sums) const {
-    std::vector<std::int64_t> on_host(size_ - kCounterSlots);
-    stream.copy_to_host(on_host.data(), sums + kCounterSlots, on_host.size() * sizeof(std::int64_t));
-    stream.synchronize();
-    return on_host;
+    return download(stream, sums + kCounterSlots, size_ - kCounterSlots);
   }
   template <typename F>
   void change(Stream& stream, std::int64_t* sums, const F& f) const {
@@ -170,7 +164,6 @@ class DeviceGradientReducer::Check {
   DeviceBuffer<std::int64_t> taken_;  ///< [kind][tensor], and of each kind the whole
   PinnedBuffer<std::int64_t> host_;
   DeviceBuffer<std::int64_t> differences_;
-  PinnedBuffer<std::int64_t> host_differences_;
   std::vector<std::uint64_t> left_;  ///< fingerprints, one a step since take_left()
   SumObserver* observer_ = nullptr;
 };
@@ -210,9 +203,8 @@ void DeviceGradientReducer::begin() {
 }
 
 DeviceGradientReducer::Piece& DeviceGradientReducer::piece_of(std::size_t offset) {
-  for (Piece& piece : pieces_) {
+  for (Piece& piece : pieces_)
     if (offset >= piece.bucket.offset && offset < piece.bucket.offset + piece.bucket.size) return piece;
-  }
   throw InternalError("no bucket holds this gradient");
 }
 

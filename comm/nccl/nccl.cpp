@@ -18,14 +18,10 @@ Function* exported(const char* symbol) {
   return plugin_function<Function>(plugin, symbol);
 }
 
-auto* factory() {
-  return exported<decltype(lockstep_make_nccl_all_reduce)>("lockstep_make_nccl_all_reduce");
-}
-
 }  // namespace
 
 void load_nccl() {
-  factory();
+  exported<decltype(lockstep_make_nccl_all_reduce)>("lockstep_make_nccl_all_reduce");
 }
 
 bool nccl_shares_gpus() {
@@ -37,7 +33,8 @@ void set_nccl_defaults() {
 }
 
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device) {
-  return std::unique_ptr<DeviceAllReduce>(factory()(comm, device));
+  auto* make = exported<decltype(lockstep_make_nccl_all_reduce)>("lockstep_make_nccl_all_reduce");
+  return std::unique_ptr<DeviceAllReduce>(make(comm, device));
 }
 
 std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end) {

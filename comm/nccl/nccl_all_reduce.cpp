@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -25,12 +26,6 @@ class NcclAllReduce final : public DeviceAllReduce {
 
   std::string_view name() const override { return name_; }
   bool on_stream() const override { return true; }
-  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    reduce(stream, device, device, count);
-  }
-  void all_reduce(Stream& stream, float* device, std::size_t count) override {
-    reduce(stream, device, device, count);
-  }
   void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                        std::size_t count) override {
     reduce(stream, terms, sums, count);
@@ -38,7 +33,7 @@ class NcclAllReduce final : public DeviceAllReduce {
   void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
     reduce(stream, terms, sums, count);
   }
-  void check() override { nccl_.check(); }
+  void check() override { nccl_.settled(); }
 
  private:
   template <typename T>
@@ -54,27 +49,8 @@ class NcclAllReduce final : public DeviceAllReduce {
   NcclCommunicator nccl_;
 };
 
-}  // namespace
-}  // namespace lockstep
-
-LOCKSTEP_PLUGIN_TAKES_SPELLING
-
-extern "C" bool lockstep_nccl_shares_gpus() {
-  const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");  // NOLINT(concurrency-mt-unsafe)
-  return lockstep::loaded_nccl_code() >= NCCL_VERSION(2, 30, 0) && enabled != nullptr &&
-         std::atoi(enabled) != 0;
-}
-
-extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
-                                                                    lockstep::Device& device) {
-  return std::make_unique<lockstep::NcclAllReduce>(comm, device).release();
-}
-
 // lockstep_nccl.so: messages from one GPU to another. Work on one NCCL communicator runs in order, on any number of
 // streams; so a link has a separate communicator and stream.
-
-namespace lockstep {
-namespace {
 
 /// Blocks of the GPU that a message holds while it waits for its other end.
 constexpr int kMostBlocks = 4;
@@ -113,7 +89,7 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclSend(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return std::make_unique<Message>(*this);
+    return started_message();
   }
 
   std::unique_ptr<PendingCollective> start_receive(const Event& behind, std::span<std::byte> data) override {
@@ -121,26 +97,19 @@ class NcclLink final : public DeviceLink {
     call([&] {
       LOCKSTEP_NCCL(ncclRecv(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
-    return std::make_unique<Message>(*this);
+    return started_message();
   }
 
  private:
   /// First NCCL's threads put it on the stream, then the stream carries it out.
-  class Message final : public PendingCollective {
-   public:
-    explicit Message(NcclLink& link) : link_(link) {}
-    bool test() override {
-      if (!as_peer_lost([this] { return link_.nccl_.settled(); })) return false;
-      if (!marked_) link_.stream_->record(*link_.done_);
-      marked_ = true;
-      return link_.done_->done();
-    }
-    bool needs_this_core() const override { return true; }
-
-   private:
-    NcclLink& link_;
-    bool marked_ = false;
-  };
+  std::unique_ptr<PendingCollective> started_message() {
+    const auto test = [this, marked = false]() mutable {
+      if (!as_peer_lost([this] { return nccl_.settled(); })) return false;
+      if (!std::exchange(marked, true)) stream_->record(*done_);
+      return done_->done();
+    };
+    return std::make_unique<PendingWork>(test, /*needs_this_core=*/true);
+  }
 
   template <typename Call>
   void call(const Call& call) {
@@ -169,6 +138,19 @@ class NcclLink final : public DeviceLink {
 
 }  // namespace
 }  // namespace lockstep
+
+LOCKSTEP_PLUGIN_TAKES_SPELLING
+
+extern "C" bool lockstep_nccl_shares_gpus() {
+  const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");  // NOLINT(concurrency-mt-unsafe)
+  return lockstep::loaded_nccl_code() >= NCCL_VERSION(2, 30, 0) && enabled != nullptr &&
+         std::atoi(enabled) != 0;
+}
+
+extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
+                                                                    lockstep::Device& device) {
+  return std::make_unique<lockstep::NcclAllReduce>(comm, device).release();
+}
 
 extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator& comm,
                                                          lockstep::Device& device, lockstep::LinkEnd end) {

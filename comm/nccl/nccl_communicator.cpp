@@ -16,6 +16,7 @@
 #include <future>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace lockstep {
 
@@ -23,12 +24,7 @@ namespace lockstep {
 
 namespace {
 
-struct FailureKind {
-  ExitCode code;
-  const char* text;
-};
-
-FailureKind kind_of_failure(ncclResult_t result) {
+std::pair<ExitCode, const char*> kind_of_failure(ncclResult_t result) {
   switch (result) {
     case ncclSystemError:
     case ncclRemoteError:
@@ -59,9 +55,9 @@ std::string last_words() {
 }  // namespace
 
 void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line) {
-  const FailureKind kind = kind_of_failure(result);
-  throw NcclError(kind.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
-                                         ncclGetErrorString(result), last_words(), advice(kind.text)));
+  const auto [code, text] = kind_of_failure(result);
+  throw NcclError(code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
+                                    ncclGetErrorString(result), last_words(), advice(text)));
 }
 
 // Keeps our signal handlers where a library installs others.
@@ -106,12 +102,10 @@ ncclUniqueId shared_id(Communicator& comm) {
 /// Result of finalising; ncclInProgress if it is not done in time.
 ncclResult_t poll_until_final(ncclComm_t handle, Seconds patience) {
   const auto start = Clock::now();
-  ncclResult_t state = ncclInProgress;
-  while (true) {
-    const ncclResult_t asked = ncclCommGetAsyncError(handle, &state);
-    if (asked != ncclSuccess) return asked;
+  for (;; std::this_thread::sleep_for(kPollInterval)) {
+    ncclResult_t state = ncclInProgress;
+    if (const ncclResult_t asked = ncclCommGetAsyncError(handle, &state); asked != ncclSuccess) return asked;
     if (state != ncclInProgress || Clock::now() - start > patience) return state;
-    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
@@ -120,16 +114,6 @@ void warn(const Communicator& comm, const char* what) {
 }
 
 }  // namespace
-
-class NcclCommunicator::Settling final : public PendingCollective {
- public:
-  explicit Settling(NcclCommunicator& owner) : owner_(owner) {}
-  bool test() override { return owner_.settled(); }
-  bool needs_this_core() const override { return true; }
-
- private:
-  NcclCommunicator& owner_;
-};
 
 void NcclCommunicator::connect() {
   const SignalHandlersKept signal_handlers_kept;
@@ -146,7 +130,7 @@ void NcclCommunicator::connect() {
 }
 
 void NcclCommunicator::settle(std::string_view what) {
-  Settling settling(*this);
+  PendingWork settling([this] { return settled(); }, /*needs_this_core=*/true);
   comm_.wait(settling, what);
 }
 
@@ -161,11 +145,7 @@ bool NcclCommunicator::settled() {
 
 NcclCommunicator::~NcclCommunicator() {
   if (handle_ == nullptr) return;
-  if (failed_ || std::uncaught_exceptions() > exceptions_) {
-    abandon();
-  } else {
-    finish();
-  }
+  failed_ || std::uncaught_exceptions() > exceptions_ ? abandon() : finish();
 }
 
 void NcclCommunicator::finish() noexcept {

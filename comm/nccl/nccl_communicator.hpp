@@ -28,8 +28,6 @@ class NcclError : public Error {
 /// Throws NcclError with NCCL's texts for `result`, the call, its place and advice.
 [[noreturn]] void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line);
 
-}  // namespace lockstep
-
 /// Runs an NCCL call and throws NcclError if it fails. ncclInProgress is no failure: a communicator that does
 /// not block answers so (NcclCommunicator::settle()).
 #define LOCKSTEP_NCCL(call)                                                            \
@@ -38,8 +36,6 @@ class NcclError : public Error {
     if (lockstep_nccl_result != ncclSuccess && lockstep_nccl_result != ncclInProgress) \
       ::lockstep::throw_nccl_error(lockstep_nccl_result, #call, __FILE__, __LINE__);   \
   } while (false)
-
-namespace lockstep {
 
 class NcclCommunicator {
  public:
@@ -74,12 +70,8 @@ class NcclCommunicator {
   void settle(std::string_view what);
   /// True if settle() would return at once. @throws NcclError if something failed since
   bool settled();
-  /// @throws NcclError if something failed since
-  void check() { settled(); }
 
  private:
-  class Settling;
-
   void finish() noexcept;
   void abandon() noexcept;
 

@@ -20,14 +20,6 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// Part of a buffer, on the device and on the host, and the mark after its copy to the host.
-template <typename T>
-struct StagedPiece {
-  T* device = nullptr;
-  std::span<T> host;
-  Event* copied = nullptr;
-};
-
 class StagedAllReduce final : public DeviceAllReduce {
  public:
   StagedAllReduce(Communicator& comm, Device& device)
@@ -38,20 +30,19 @@ class StagedAllReduce final : public DeviceAllReduce {
 
   std::string_view name() const override { return name_; }
   bool on_stream() const override { return false; }
-  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    reduce(stream, device, count);
+  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                       std::size_t count) override {
+    reduce(stream, terms, sums, count);
   }
-  void all_reduce(Stream& stream, float* device, std::size_t count) override {
-    reduce(stream, device, count);
+  void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
+    reduce(stream, terms, sums, count);
   }
   /// Nothing of it is ever left under way.
   void check() override {}
 
  private:
   template <typename T>
-  void reduce(Stream& stream, T* device, std::size_t count);
-  template <typename T>
-  std::vector<StagedPiece<T>> cut(T* device, std::size_t count);
+  void reduce(Stream& stream, const T* terms, T* sums, std::size_t count);
   std::byte* pinned(std::size_t bytes);
   Event& copied(std::size_t piece);
 
@@ -64,37 +55,30 @@ class StagedAllReduce final : public DeviceAllReduce {
 };
 
 template <typename T>
-void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
-  const std::vector<StagedPiece<T>> pieces = cut(device, count);
+void StagedAllReduce::reduce(Stream& stream, const T* terms, T* sums, std::size_t count) {
+  constexpr std::size_t kPieceCount = kPieceBytes / sizeof(T);
+  const std::span<T> host(reinterpret_cast<T*>(pinned(count * sizeof(T))), count);
+  std::vector<std::span<T>> pieces;
+  for (std::size_t at = 0; at < count; at += kPieceCount)
+    pieces.push_back(host.subspan(at, std::min(kPieceCount, count - at)));
+  const auto offset = [&](std::span<T> piece) { return piece.data() - host.data(); };
   stream.wait(*copied_back_);  // the last call's may have been another stream
-  for (const StagedPiece<T>& piece : pieces) {
-    stream.copy_to_host(piece.host.data(), piece.device, piece.host.size_bytes());
-    stream.record(*piece.copied);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    stream.copy_to_host(pieces[i].data(), terms + offset(pieces[i]), pieces[i].size_bytes());
+    stream.record(copied(i));
   }
-  std::vector<std::unique_ptr<PendingCollective>> sums;
-  for (const StagedPiece<T>& piece : pieces) {
-    wait_for(*piece.copied, comm_, "the copy of gradients from this rank's GPU", nullptr, [&sums] {
-      for (const auto& sum : sums) sum->test();  // those under way go on
+  std::vector<std::unique_ptr<PendingCollective>> pending;
+  for (const std::span<T> piece : pieces) {
+    wait_for(copied(pending.size()), comm_, "the copy of gradients from this rank's GPU", nullptr, [&] {
+      for (const auto& sum : pending) sum->test();  // those under way go on
     });
-    sums.push_back(comm_.host_all_reduce().start(piece.host));
+    pending.push_back(comm_.host_all_reduce().start(piece));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    comm_.wait(*sums[i], "the gradients' all-reduce through host memory", Waiting::kForAll);
-    stream.copy_to_device(pieces[i].device, pieces[i].host.data(), pieces[i].host.size_bytes());
+    comm_.wait(*pending[i], "the gradients' all-reduce through host memory", Waiting::kForAll);
+    stream.copy_to_device(sums + offset(pieces[i]), pieces[i].data(), pieces[i].size_bytes());
   }
   stream.record(*copied_back_);
-}
-
-template <typename T>
-std::vector<StagedPiece<T>> StagedAllReduce::cut(T* device, std::size_t count) {
-  constexpr std::size_t kPieceCount = kPieceBytes / sizeof(T);
-  T* const host = reinterpret_cast<T*>(pinned(count * sizeof(T)));
-  std::vector<StagedPiece<T>> pieces;
-  for (std::size_t at = 0; at < count; at += kPieceCount) {
-    const std::span<T> on_host(host + at, std::min(kPieceCount, count - at));
-    pieces.push_back({device + at, on_host, &copied(pieces.size())});
-  }
-  return pieces;
 }
 
 /// The buffer is only exchanged when nothing is copied from it any more.

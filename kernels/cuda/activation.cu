@@ -5,6 +5,8 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
 
+#include <numeric>
+
 namespace lockstep::LOCKSTEP_GPU {
 
 // Activations with a curve, and sums of two tensors: a thread for each four numbers.
@@ -55,31 +57,30 @@ template <typename Function>
 void for_each(cudaStream_t stream, const Function& f, std::size_t size, const float* a, const float* b,
               float* y) {
   if (size == 0) return;
-  if (is_packable<4>(a, size) && is_packable<4>(b, size) && is_packable<4>(y, size)) {
-    const std::uint32_t packs = thread_count(size / 4);
-    launch(stream, thread_each(packs), each<Function, 4>, packs, f, a, b, y);
-  } else {
-    const std::uint32_t numbers = thread_count(size);
-    launch(stream, thread_each(numbers), each<Function, 1>, numbers, f, a, b, y);
-  }
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t packs = thread_count(size / kWidth);
+    launch(stream, thread_each(packs), each<Function, kWidth>, packs, f, a, b, y);
+  };
+  run_in_packs<4>(run, size, a, b, y);
 }
 
 }  // namespace
 
-void activation_forward(cudaStream_t stream, const ActivationFunction& f, std::size_t size, const float* x,
-                        float* y) {
+void NativeOps::activation_forward(Stream& stream, const ActivationFunction& f, std::size_t size,
+                                   const float* x, float* y) {
   with_constant(f.kind,
-                [&]<Activation kKind>() { for_each(stream, Forward<kKind>{f.number}, size, x, x, y); });
+                [&]<Activation kKind>() { for_each(on(stream), Forward<kKind>{f.number}, size, x, x, y); });
 }
 
-void activation_backward(cudaStream_t stream, const ActivationFunction& f, std::size_t size,
-                         const float* saved, const float* dy, float* dx) {
-  with_constant(
-      f.kind, [&]<Activation kKind>() { for_each(stream, Backward<kKind>{f.number}, size, saved, dy, dx); });
+void NativeOps::activation_backward(Stream& stream, const ActivationFunction& f, std::size_t size,
+                                    const float* saved, const float* dy, float* dx) {
+  with_constant(f.kind, [&]<Activation kKind>() {
+    for_each(on(stream), Backward<kKind>{f.number}, size, saved, dy, dx);
+  });
 }
 
-void add(cudaStream_t stream, std::size_t size, const float* a, const float* b, float* y) {
-  for_each(stream, Sum{}, size, a, b, y);
+void NativeOps::add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) {
+  for_each(on(stream), Sum{}, size, a, b, y);
 }
 
 // The bias of a layer whose samples are outermost, for the vendor ops. cuDNN adds only biases that begin at
@@ -103,24 +104,16 @@ __global__ void add_bias(std::uint32_t size, Divisor pixels, Divisor channels, c
   store_pack(at, values);
 }
 
-template <int kWidth>
-void launch_add_bias(cudaStream_t stream, const ImageShape& output, int batch, const float* b, float* y) {
-  const int pixels = output.height * output.width;
-  const auto size =
-      thread_count(static_cast<std::size_t>(batch) * static_cast<std::size_t>(output.features()) / kWidth);
-  launch(stream, thread_each(size), add_bias<kWidth>, size, Divisor(pixels / kWidth),
-         Divisor(output.channels), b, y);
-}
-
 }  // namespace
 
 void add_channel_bias(cudaStream_t stream, const ImageShape& output, int batch, const float* b, float* y) {
-  if (batch == 0) return;
-  if (is_packable<4>(y, std::size_t{1} * output.height * output.width)) {
-    launch_add_bias<4>(stream, output, batch, b, y);
-  } else {
-    launch_add_bias<1>(stream, output, batch, b, y);
-  }
+  const int pixels = output.height * output.width;
+  const auto run = [&]<int kWidth>() {
+    const auto size = thread_count(std::size_t{1} * batch * output.features() / kWidth);
+    launch(stream, thread_each(size), add_bias<kWidth>, size, Divisor(pixels / kWidth),
+           Divisor(output.channels), b, y);
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(pixels), y);
 }
 
 // A product with one number for each channel of each sample, and the gradient of that number. Also features that are
@@ -190,53 +183,46 @@ __global__ void copy_rows(std::uint32_t size, Divisor length, std::size_t from_s
                to + (row.quotient * to_stride + row.remainder) * kWidth);
 }
 
-std::uint32_t numbers_of(const ScaleShape& shape, int pixels) {
-  return thread_count(static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(pixels) *
-                      static_cast<std::size_t>(shape.batch));
-}
-
 }  // namespace
 
-void scale_channels(cudaStream_t stream, const ScaleShape& shape, const float* x, const float* scale,
-                    bool adds, float* y) {
+void NativeOps::scale_channels(Stream& stream, const ScaleShape& of, const float* x, const float* scale,
+                               bool adds, float* y) {
+  const ScaleShape shape = as_channels(of);
   const auto run = [&]<int kWidth>() {
-    const std::uint32_t size = numbers_of(shape, shape.pixels) / kWidth;
+    const std::uint32_t size =
+        thread_count(std::size_t{1} * shape.channels * shape.pixels * shape.batch / kWidth);
     const int columns = shape.batch / kWidth;
-    launch(stream, thread_each(size), scale_numbers<kWidth>, size, Divisor(columns),
+    launch(on(stream), thread_each(size), scale_numbers<kWidth>, size, Divisor(columns),
            Divisor(shape.pixels * columns), x, scale, adds, y);
   };
-  const auto columns = static_cast<std::size_t>(shape.batch);
-  if (is_packable<4>(x, columns) && is_packable<4>(scale, columns) && is_packable<4>(y, columns))
-    return run.template operator()<4>();
-  run.template operator()<1>();
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), x, scale, y);
 }
 
-void sum_products(cudaStream_t stream, const ScaleShape& shape, const float* a, const float* b, bool adds,
-                  float* y) {
-  const std::uint32_t outputs = numbers_of(shape, 1);
-  launch(stream, thread_each(outputs), sum_channels, outputs, Divisor(shape.batch), shape.pixels, a, b, adds,
-         y);
+void NativeOps::sum_products(Stream& stream, const ScaleShape& of, const float* a, const float* b, bool adds,
+                             float* y) {
+  const ScaleShape shape = as_channels(of);
+  const std::uint32_t outputs = thread_count(std::size_t{1} * shape.channels * shape.batch);
+  launch(on(stream), thread_each(outputs), sum_channels, outputs, Divisor(shape.batch), shape.pixels, a, b,
+         adds, y);
 }
 
-void copy_features(cudaStream_t stream, const FeatureCopy& copy, bool batch_innermost, const float* from,
-                   bool adds, float* to) {
-  const auto columns = static_cast<std::size_t>(batch_innermost ? copy.batch : 1);
-  const std::size_t length = static_cast<std::size_t>(copy.count) * columns;
-  const std::size_t size = static_cast<std::size_t>(copy.count) * static_cast<std::size_t>(copy.batch);
-  const auto from_stride = static_cast<std::size_t>(copy.from_features),
-             to_stride = static_cast<std::size_t>(copy.to_features);
+/// With the batch innermost it is one row.
+void NativeOps::copy_features(Stream& stream, const FeatureCopy& copy, const float* from, bool adds,
+                              float* to) {
+  const auto columns = static_cast<std::size_t>(batch_innermost() ? copy.batch : 1);
+  const auto count = static_cast<std::size_t>(copy.count),
+             size = count * static_cast<std::size_t>(copy.batch), length = count * columns;
+  const auto from_stride = static_cast<std::size_t>(batch_innermost() ? 0 : copy.from_features),
+             to_stride = static_cast<std::size_t>(batch_innermost() ? 0 : copy.to_features);
   from += static_cast<std::size_t>(copy.from_first) * columns;
   to += static_cast<std::size_t>(copy.to_first) * columns;
   const auto run = [&]<int kWidth>() {
     const std::uint32_t packs = thread_count(size / kWidth);
-    launch(stream, thread_each(packs), copy_rows<kWidth>, packs, Divisor(static_cast<int>(length / kWidth)),
-           from_stride / kWidth, to_stride / kWidth, from, adds, to);
+    launch(on(stream), thread_each(packs), copy_rows<kWidth>, packs,
+           Divisor(static_cast<int>(length / kWidth)), from_stride / kWidth, to_stride / kWidth, from, adds,
+           to);
   };
-  const bool is_one_row = batch_innermost;
-  if (is_packable<4>(from, length) && is_packable<4>(to, length) &&
-      (is_one_row || (from_stride % 4 == 0 && to_stride % 4 == 0)))
-    return run.template operator()<4>();
-  run.template operator()<1>();
+  run_in_packs<4>(run, std::gcd(length, std::gcd(from_stride, to_stride)), from, to);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

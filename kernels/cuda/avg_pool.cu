@@ -29,7 +29,7 @@ template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, float share, const float* x, float* y) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.out_height, plan.out_width);
   Pack<float, kWidth> sum = {};
   for_each_tap<kKernel>(plan, place, [&](int /*tap*/, std::size_t offset) {
     const Pack<float, kWidth> pixel = load_pack<kWidth>(x + offset);
@@ -45,7 +45,7 @@ template <int kWidth>
 __global__ void backward(PoolPlan plan, float share, const float* dy, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.in_height, plan.in_width);
   Pack<float, kWidth> sum = {};
   for_each_window_over(plan, place, [&](int /*tap*/, std::size_t offset) {
     const Pack<float, kWidth> gradient = load_pack<kWidth>(dy + offset);
@@ -55,40 +55,25 @@ __global__ void backward(PoolPlan plan, float share, const float* dy, float* dx)
   store_pack(dx + std::size_t{thread} * kWidth, sum);
 }
 
-template <int kWidth>
-void launch_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  const LaunchShape threads = thread_each(plan.outputs);
-  const float share = share_of_tap(shape);
-  if (shape.padding == 0 && shape.kernel == 2) {
-    launch(stream, threads, forward<kWidth, 2>, plan, share, x, y);
-  } else if (shape.padding == 0 && shape.kernel == 3) {
-    launch(stream, threads, forward<kWidth, 3>, plan, share, x, y);
-  } else {
-    launch(stream, threads, forward<kWidth, 0>, plan, share, x, y);
-  }
-}
-
-template <int kWidth>
-void launch_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy, float* dx) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  launch(stream, thread_each(plan.inputs), backward<kWidth>, plan, share_of_tap(shape), dy, dx);
-}
-
-/// True if a thread may process four samples at once.
-bool in_packs_of_four(const Pool2dShape& shape, const float* a, const float* b) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  return is_packable<4>(a, batch) && is_packable<4>(b, batch);
-}
-
 }  // namespace
 
-void avg_pool_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y) {
-  (in_packs_of_four(shape, x, y) ? launch_forward<4> : launch_forward<1>)(stream, shape, x, y);
+void NativeOps::avg_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y) {
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    with_kernel_size(shape, [&]<int kKernel>() {
+      launch(on(stream), thread_each(plan.outputs), forward<kWidth, kKernel>, plan, share_of_tap(shape), x,
+             y);
+    });
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), x, y);
 }
 
-void avg_pool_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy, float* dx) {
-  (in_packs_of_four(shape, dy, dx) ? launch_backward<4> : launch_backward<1>)(stream, shape, dy, dx);
+void NativeOps::avg_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy, float* dx) {
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    launch(on(stream), thread_each(plan.inputs), backward<kWidth>, plan, share_of_tap(shape), dy, dx);
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), dy, dx);
 }
 
 // Windows of an adaptive pool. A thread for each output, and for each pixel a gather, in the CPU's order of additions.
@@ -108,21 +93,8 @@ AdaptivePlan plan_of(const AdaptivePoolShape& shape, std::size_t size, int heigh
   return {thread_count(size), Divisor(shape.batch), Divisor(width), Divisor(height), shape};
 }
 
-struct AdaptivePlace {
-  std::uint32_t channel;
-  int row, column, sample;
-};
-
-__device__ AdaptivePlace place_of(std::uint32_t thread, const AdaptivePlan& plan) {
-  const Division pixel = divide(thread, plan.columns), row = divide(pixel.quotient, plan.width),
-                 channel = divide(row.quotient, plan.height);
-  return {channel.quotient, static_cast<int>(channel.remainder), static_cast<int>(row.remainder),
-          static_cast<int>(pixel.remainder)};
-}
-
-__device__ std::size_t offset_of(const AdaptivePlace& at, int height, int width, int row, int column,
-                                 int batch) {
-  const std::size_t rows = std::size_t{at.channel} * height + row;
+__device__ std::size_t offset_of(const PoolPlace& at, int height, int width, int row, int column, int batch) {
+  const std::size_t rows = static_cast<std::size_t>(at.channel) * height + row;
   return (rows * width + column) * batch + at.sample;
 }
 
@@ -130,7 +102,7 @@ __global__ void adaptive_forward(AdaptivePlan plan, const float* x, float* y) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
-  const AdaptivePlace at = place_of(thread, plan);
+  const PoolPlace at = pool_place<1>(thread, plan.columns, plan.height, plan.width);
   const AdaptiveWindow rows(at.row, s.in_height, s.out_height), columns(at.column, s.in_width, s.out_width);
   float sum = 0;
   for (int h = rows.begin; h < rows.end; ++h) {
@@ -153,7 +125,7 @@ __global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx)
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const AdaptivePoolShape& s = plan.shape;
-  const AdaptivePlace at = place_of(thread, plan);
+  const PoolPlace at = pool_place<1>(thread, plan.columns, plan.height, plan.width);
   const OutputsOver over_row(at.row, s.in_height, s.out_height),
       over_column(at.column, s.in_width, s.out_width);
   float sum = 0;
@@ -170,16 +142,18 @@ __global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx)
 
 }  // namespace
 
-void adaptive_avg_pool_forward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* x,
-                               float* y) {
+void NativeOps::adaptive_avg_pool_forward(Stream& stream, const AdaptivePoolShape& of, const float* x,
+                                          float* y) {
+  const AdaptivePoolShape shape = as_channels(of);
   const AdaptivePlan plan = plan_of(shape, shape.out_size(), shape.out_height, shape.out_width);
-  launch(stream, thread_each(plan.threads), adaptive_forward, plan, x, y);
+  launch(on(stream), thread_each(plan.threads), adaptive_forward, plan, x, y);
 }
 
-void adaptive_avg_pool_backward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* dy,
-                                float* dx) {
+void NativeOps::adaptive_avg_pool_backward(Stream& stream, const AdaptivePoolShape& of, const float* dy,
+                                           float* dx) {
+  const AdaptivePoolShape shape = as_channels(of);
   const AdaptivePlan plan = plan_of(shape, shape.in_size(), shape.in_height, shape.in_width);
-  launch(stream, thread_each(plan.threads), adaptive_backward, plan, dy, dx);
+  launch(on(stream), thread_each(plan.threads), adaptive_backward, plan, dy, dx);
 }
 
 // The mean of each whole channel, a thread for each channel of a sample, in the CPU's order of additions.
@@ -189,11 +163,6 @@ void adaptive_avg_pool_backward(cudaStream_t stream, const AdaptivePoolShape& sh
 // MB, in L2: 0.8 us.
 
 namespace {
-
-/// The share of one pixel in the mean.
-float share_of_pixel(int pixels) {
-  return 1.0F / static_cast<float>(pixels);
-}
 
 /// Pixels of a channel are `columns` numbers from each other.
 __global__ void mean_forward(std::uint32_t outputs, Divisor columns, int pixels, float share, const float* x,
@@ -228,22 +197,20 @@ __global__ void mean_backward(std::uint32_t inputs, Divisor columns, Divisor cha
 
 }  // namespace
 
-void global_avg_pool_forward(cudaStream_t stream, const ImageShape& shape, int batch, const float* x,
-                             float* y) {
-  const int pixels = shape.height * shape.width;
-  const std::uint32_t outputs =
-      thread_count(static_cast<std::size_t>(shape.channels) * static_cast<std::size_t>(batch));
-  launch(stream, thread_each(outputs), mean_forward, outputs, Divisor(batch), pixels, share_of_pixel(pixels),
-         x, y);
+void NativeOps::global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
+                                        float* y) {
+  const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
+  const std::uint32_t outputs = thread_count(std::size_t{1} * shape.channels * batch);
+  launch(on(stream), thread_each(outputs), mean_forward, outputs, Divisor(columns), pixels,
+         1.0F / static_cast<float>(pixels), x, y);
 }
 
-void global_avg_pool_backward(cudaStream_t stream, const ImageShape& shape, int batch, const float* dy,
-                              float* dx) {
-  const int pixels = shape.height * shape.width;
-  const std::uint32_t inputs =
-      thread_count(static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch));
-  launch(stream, thread_each(inputs), mean_backward, inputs, Divisor(batch), Divisor(pixels * batch),
-         share_of_pixel(pixels), dy, dx);
+void NativeOps::global_avg_pool_backward(Stream& stream, const ImageShape& shape, int batch, const float* dy,
+                                         float* dx) {
+  const int pixels = shape.height * shape.width, columns = batch_innermost() ? batch : 1;
+  const std::uint32_t inputs = thread_count(std::size_t{1} * shape.features() * batch);
+  launch(on(stream), thread_each(inputs), mean_backward, inputs, Divisor(columns), Divisor(pixels * columns),
+         1.0F / static_cast<float>(pixels), dy, dx);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

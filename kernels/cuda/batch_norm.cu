@@ -9,6 +9,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/sums.cuh"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 
@@ -19,14 +20,10 @@ constexpr unsigned kPartThreads = kBatchNormLanes * kBatchNormChains;
 
 /// The numbers of a channel that belong to each part.
 struct Parts {
-  int grain = 0, samples = 0, pixels = 0, channels = 0;
-  int of_channel = 0;  ///< parts of one channel of a whole grain
+  int grain, samples, pixels, channels;
+  int of_channel;  ///< parts of one channel of a whole grain
   TensorLayout layout;
 };
-
-int groups_of(int samples) {
-  return (samples + kBatchNormLanes - 1) / kBatchNormLanes;
-}
 
 __device__ void add_to_shared_sum(std::int64_t* words, double value) {
   const LongSumTerm term = long_sum_term(value);
@@ -72,7 +69,7 @@ struct NormGradientTerms {
 template <class Terms>
 __device__ void add_share(const Parts& parts, int first_column, int columns, int channel, int part,
                           const Terms& terms, double* sums) {
-  const int of_pixel = (columns + kBatchNormLanes - 1) / kBatchNormLanes;
+  const int of_pixel = pieces(columns, kBatchNormLanes);
   const int lane = static_cast<int>(threadIdx.x) % kBatchNormLanes;
   const int end = min((part + 1) * kBatchNormRun, of_pixel * parts.pixels);
   int group = part * kBatchNormRun + static_cast<int>(threadIdx.x) / kBatchNormLanes;
@@ -103,20 +100,12 @@ __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
   __syncthreads();
   if (thread < kBatchNormLanes) {
     for (int s = 0; s < kBatchNormSums; ++s) {
-      const double* chains = shares + s * kPartThreads + thread;
-      sums[s] =
+      double* chains = shares + s * kPartThreads + thread;
+      chains[0] =
           (chains[0] + chains[kBatchNormLanes]) + (chains[2 * kBatchNormLanes] + chains[3 * kBatchNormLanes]);
     }
   }
-  for (unsigned half = kBatchNormLanes; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
-      for (int s = 0; s < kBatchNormSums; ++s) {
-        double& share = shares[s * kPartThreads + thread];
-        share = half == kBatchNormLanes ? sums[s] : share + shares[s * kPartThreads + thread + half];
-      }
-    }
-  }
+  for (int s = 0; s < kBatchNormSums; ++s) add_halves(shares + s * kPartThreads, kBatchNormLanes / 2);
   __syncthreads();
   if (thread < kBatchNormSums)
     add_to_shared_sum(words + channel * kBatchNormWords + static_cast<int>(thread) * kLongSumWords,
@@ -126,17 +115,11 @@ __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
 template <class Terms>
 void queue_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout, int grain,
                 const Terms& terms, std::int64_t* words) {
-  const int of_grain = groups_of(std::min(grain, shape.samples)) * shape.pixels;
-  Parts parts;
-  parts.grain = grain;
-  parts.samples = shape.samples;
-  parts.pixels = shape.pixels;
-  parts.channels = shape.channels;
-  parts.of_channel = (of_grain + kBatchNormRun - 1) / kBatchNormRun;
-  parts.layout = layout;
-  const auto grains = static_cast<std::size_t>((shape.samples + grain - 1) / grain);
-  const std::uint32_t blocks = thread_count(grains * static_cast<std::size_t>(shape.channels) *
-                                            static_cast<std::size_t>(parts.of_channel));
+  const int of_grain = pieces(std::min(grain, shape.samples), kBatchNormLanes) * shape.pixels,
+            of_channel = pieces(of_grain, kBatchNormRun);
+  const Parts parts = {grain, shape.samples, shape.pixels, shape.channels, of_channel, layout};
+  const std::uint32_t blocks =
+      thread_count(std::size_t{1} * pieces(shape.samples, grain) * shape.channels * of_channel);
   launch(stream, {dim3(blocks), dim3(kPartThreads)}, add_sums<Terms>, parts, terms, words);
 }
 
@@ -178,24 +161,21 @@ __global__ void add_weight_gradients(std::uint32_t count, const BatchNormChannel
 struct ChannelOf {
   Divisor inner, channels;
 
+  ChannelOf(std::size_t packs, int all_channels) : inner(static_cast<int>(packs)), channels(all_channels) {}
+
   __device__ std::uint32_t operator()(std::uint32_t pack) const {
     return divide(divide(pack, inner).quotient, channels).remainder;
   }
 };
 
 /// Numbers of a channel that lie side by side.
-std::size_t neighbours(const BatchNormShape& shape, TensorLayout layout) {
-  return static_cast<std::size_t>(shape.pixels) *
-         (layout.sample_stride == 1 ? static_cast<std::size_t>(shape.batch) : 1);
+std::size_t neighbours(const BatchNormShape& shape, bool batch_innermost) {
+  return std::size_t{1} * shape.pixels * (batch_innermost ? shape.batch : 1);
 }
 
-/// Calls use(number of packs, where their channels are).
-template <int kWidth, class Use>
-void with_packs(const BatchNormShape& shape, TensorLayout layout, const Use& use) {
-  const std::size_t numbers = static_cast<std::size_t>(shape.channels) *
-                              static_cast<std::size_t>(shape.pixels) * static_cast<std::size_t>(shape.batch);
-  const auto inner = static_cast<int>(neighbours(shape, layout) / kWidth);
-  use(thread_count(numbers / kWidth), ChannelOf{Divisor(inner), Divisor(shape.channels)});
+/// In packs of so many numbers.
+std::uint32_t packs_of(const BatchNormShape& shape, int width) {
+  return thread_count(std::size_t{1} * shape.channels * shape.pixels * shape.batch / width);
 }
 
 template <int kWidth>
@@ -235,73 +215,66 @@ __global__ void norm_backward(std::uint32_t packs, ChannelOf channel_of, const f
 
 }  // namespace
 
-void batch_norm_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout, int grain,
-                     const float* x, std::int64_t* words) {
-  queue_sums(stream, shape, layout, grain, SquareTerms{x}, words);
+void NativeOps::batch_norm_sums(Stream& stream, const BatchNormShape& shape, int grain, const float* x,
+                                std::int64_t* words) {
+  queue_sums(on(stream), shape, layout(shape.batch, shape.channels * shape.pixels), grain, SquareTerms{x},
+             words);
 }
 
-void batch_norm_gradient_sums(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout,
-                              int grain, const float* x, const float* dy, const BatchNormChannel* channels,
-                              std::int64_t* words) {
-  queue_sums(stream, shape, layout, grain, NormGradientTerms{x, dy, channels, 0, 0}, words);
+void NativeOps::batch_norm_gradient_sums(Stream& stream, const BatchNormShape& shape, int grain,
+                                         const float* x, const float* dy, const BatchNormChannel* channels,
+                                         std::int64_t* words) {
+  queue_sums(on(stream), shape, layout(shape.batch, shape.channels * shape.pixels), grain,
+             NormGradientTerms{x, dy, channels, 0, 0}, words);
 }
 
-void batch_norm_statistics(cudaStream_t stream, int channels, std::int64_t numbers, double eps,
-                           const std::int64_t* words, BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(stream, thread_each(count), find_statistics, count, numbers, eps, words, to);
+void NativeOps::batch_norm_statistics(Stream& stream, int channels, std::int64_t numbers, double eps,
+                                      const std::int64_t* words, BatchNormChannel* to) {
+  launch(on(stream), thread_each(channels), find_statistics, channels, numbers, eps, words, to);
 }
 
-void batch_norm_gradients(cudaStream_t stream, int channels, std::int64_t numbers, const std::int64_t* words,
-                          BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(stream, thread_each(count), find_gradients, count, numbers, words, to);
+void NativeOps::batch_norm_gradients(Stream& stream, int channels, std::int64_t numbers,
+                                     const std::int64_t* words, BatchNormChannel* to) {
+  launch(on(stream), thread_each(channels), find_gradients, channels, numbers, words, to);
 }
 
-void batch_norm_running(cudaStream_t stream, int channels, double eps, const float* running,
-                        BatchNormChannel* to) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(stream, thread_each(count), take_running, count, eps, running, to);
+void NativeOps::batch_norm_running(Stream& stream, int channels, double eps, const float* running,
+                                   BatchNormChannel* to) {
+  launch(on(stream), thread_each(channels), take_running, channels, eps, running, to);
 }
 
-void batch_norm_move(cudaStream_t stream, int channels, float momentum, const BatchNormChannel* from,
-                     const StepState* state, float* running) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(stream, thread_each(count), move_running, count, momentum, from, state, running);
+void NativeOps::batch_norm_move(Stream& stream, int channels, float momentum, const BatchNormChannel* from,
+                                const StepState* state, float* running) {
+  launch(on(stream), thread_each(channels), move_running, channels, momentum, from, state, running);
 }
 
-void batch_norm_weight_gradients(cudaStream_t stream, int channels, const BatchNormChannel* from,
-                                 const ExactGradient& gradient) {
-  const auto count = static_cast<std::uint32_t>(channels);
-  launch(stream, thread_each(count), add_weight_gradients, count, from, gradient);
+void NativeOps::batch_norm_weight_gradients(Stream& stream, int channels, const BatchNormChannel* from,
+                                            const ExactGradient& gradient) {
+  launch(on(stream), thread_each(channels), add_weight_gradients, channels, from, gradient);
 }
 
-void batch_norm_forward(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout, const float* x,
-                        const BatchNormChannel* channels, const float* weight, const float* bias, float* y) {
-  const std::size_t row = neighbours(shape, layout);
+void NativeOps::batch_norm_forward(Stream& stream, const BatchNormShape& shape, const float* x,
+                                   const BatchNormChannel* channels, const float* weight, const float* bias,
+                                   float* y) {
+  const std::size_t row = neighbours(shape, batch_innermost());
   const auto run = [&]<int kWidth>() {
-    with_packs<kWidth>(shape, layout, [&](std::uint32_t packs, const ChannelOf& channel_of) {
-      launch(stream, thread_each(packs), norm_forward<kWidth>, packs, channel_of, x, channels, weight, bias,
-             y);
-    });
+    const std::uint32_t packs = packs_of(shape, kWidth);
+    launch(on(stream), thread_each(packs), norm_forward<kWidth>, packs,
+           ChannelOf(row / kWidth, shape.channels), x, channels, weight, bias, y);
   };
-  if (is_packable<4>(x, row) && is_packable<4>(y, row)) return run.template operator()<4>();
-  run.template operator()<1>();
+  run_in_packs<4>(run, row, x, y);
 }
 
-void batch_norm_backward(cudaStream_t stream, const BatchNormShape& shape, TensorLayout layout,
-                         const float* x, const float* dy, const BatchNormChannel* channels,
-                         const float* weight, float* dx) {
-  const std::size_t row = neighbours(shape, layout);
+void NativeOps::batch_norm_backward(Stream& stream, const BatchNormShape& shape, const float* x,
+                                    const float* dy, const BatchNormChannel* channels, const float* weight,
+                                    float* dx) {
+  const std::size_t row = neighbours(shape, batch_innermost());
   const auto run = [&]<int kWidth>() {
-    with_packs<kWidth>(shape, layout, [&](std::uint32_t packs, const ChannelOf& channel_of) {
-      launch(stream, thread_each(packs), norm_backward<kWidth>, packs, channel_of, x, dy, channels, weight,
-             dx);
-    });
+    const std::uint32_t packs = packs_of(shape, kWidth);
+    launch(on(stream), thread_each(packs), norm_backward<kWidth>, packs,
+           ChannelOf(row / kWidth, shape.channels), x, dy, channels, weight, dx);
   };
-  if (is_packable<4>(x, row) && is_packable<4>(dy, row) && is_packable<4>(dx, row))
-    return run.template operator()<4>();
-  run.template operator()<1>();
+  run_in_packs<4>(run, row, x, dy, dx);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

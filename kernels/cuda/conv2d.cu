@@ -9,8 +9,6 @@
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 
-#include <algorithm>
-
 namespace lockstep::LOCKSTEP_GPU {
 
 // Convolution, forward, with bias and epilogue.
@@ -37,28 +35,26 @@ namespace lockstep::LOCKSTEP_GPU {
 
 namespace {
 
-/// Runs an epilogue without dropout on all windows of a thread, step by step.
-template <int kPool, int kCount>
-__device__ inline void apply_to_all(const Epilogue& epilogue, PooledWindow<kPool> (&windows)[kCount]) {
+/// Runs an epilogue with a pool and without dropout on all windows of a thread, step by step.
+template <int kCount>
+__device__ inline void apply_to_all(const Epilogue& epilogue, PooledWindow<2> (&windows)[kCount]) {
   int done = 0;
 #pragma unroll 1
   for (; done < epilogue.count && step_at(epilogue, done).kind == EpilogueKind::kRelu; ++done) {
 #pragma unroll
     for (auto& window : windows) apply_relu(window);
   }
-  if constexpr (kPool > 1) {
-    if (step_at(epilogue, done++).kind == EpilogueKind::kMaxPool) {
+  if (step_at(epilogue, done++).kind == EpilogueKind::kMaxPool) {
 #pragma unroll
-      for (auto& window : windows) apply_max_pool(window);
-    } else {
+    for (auto& window : windows) apply_max_pool(window);
+  } else {
 #pragma unroll
-      for (auto& window : windows) apply_avg_pool(window);
-    }
+    for (auto& window : windows) apply_avg_pool(window);
+  }
 #pragma unroll 1
-    for (; done < epilogue.count; ++done) {
+  for (; done < epilogue.count; ++done) {
 #pragma unroll
-      for (auto& window : windows) apply_relu(window);
-    }
+    for (auto& window : windows) apply_relu(window);
   }
 }
 
@@ -139,10 +135,11 @@ struct ForwardStore {
     }
   }
 
-  template <int kPool, int kColumns, int kFilters>
-  __device__ void own_windows(const TileSums<kColumns, kFilters>& sums, const TilePlace& tile,
-                              const Early& early) const {
-    constexpr int kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
+  /// With a pool, and where the thread has all sums of its windows.
+  template <int kColumns, int kFilters>
+  __device__ void registers(const TileSums<kColumns, kFilters>& sums, const TilePlace& tile,
+                            const Early& early) const {
+    constexpr int kPool = 2, kWide = kColumns / kPool, kWindows = kTileRows / kPool * kWide;
     PooledWindow<kPool> windows[kFilters * kWindows];
 #pragma unroll
     for (int i = 0; i < kFilters * kWindows; ++i) {
@@ -170,17 +167,7 @@ struct ForwardStore {
       }
     }
   }
-  template <int kColumns, int kFilters>
-  __device__ void registers(const TileSums<kColumns, kFilters>& sums, const TilePlace& place,
-                            const Early& early) const {
-    own_windows<2>(sums, place, early);
-  }
 };
-
-bool has_dropout(const Epilogue& epilogue) {
-  return std::any_of(epilogue.steps, epilogue.steps + epilogue.count,
-                     [](const EpilogueStep& step) { return step.kind == EpilogueKind::kDropout; });
-}
 
 FilterView filters_of(const Conv2dShape& s, const float* w) {
   const int taps = s.kernel_height * s.kernel_width;
@@ -197,9 +184,9 @@ DirectArgs direct_args(const Conv2dShape& s, const float* x, const float* w) {
 
 }  // namespace
 
-void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* x,
-                    const float* w, const float* b, const Epilogue& epilogue, const StepState* state,
-                    float* y, std::uint8_t* mask) {
+void NativeOps::conv2d_forward(Stream& stream, const Conv2dShape& s, const float* x, const float* w,
+                               const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                               std::uint8_t* mask) {
   const OutputSize all = {s.out_channels, s.out_height(), s.out_width()};
   const int pool = epilogue.pool;
   const OutputSize size = {all.filters, all.height / pool * pool, all.width / pool * pool};
@@ -207,9 +194,9 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
                               state,   y,   mask, s.in_channels == 1 && pool == 2 && !has_dropout(epilogue)};
   const bool is_direct = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_direct && s.kernel_height == 5) {
-    launch_direct<5, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
+    launch_direct<5, /*kAlwaysBorder=*/false>(on(stream), chip_, size, direct_args(s, x, w), store);
   } else if (is_direct && s.kernel_height == 3) {
-    launch_direct<3, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
+    launch_direct<3, /*kAlwaysBorder=*/false>(on(stream), chip_, size, direct_args(s, x, w), store);
   } else {
     const Conv2dShape group = s.group();
     const GenericArgs args = {
@@ -223,7 +210,7 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
         .x = x,
         .filters = filters_of(group, w),
     };
-    launch_generic(stream, args, store);
+    launch_generic(on(stream), args, store);
   }
 }
 
@@ -245,8 +232,8 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 // (sm_90, 5 x 5 taps) in version 4, 65 % in version 3; the start of a row of 8 pixels, what is copied and the sums over
 // the lanes bring it to about 62 %.
 
-void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
-                             const float* x, const float* dy, const ExactGradient& gradient) {
+void NativeOps::conv2d_backward_weights(Stream& stream, const Conv2dShape& s, int grain, const float* x,
+                                        const float* dy, const ExactGradient& gradient) {
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
   const WeightGradientArgs args = {.shape = s.group(),
                                    .y = y,
@@ -258,14 +245,14 @@ void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2d
                                    .dy = dy,
                                    .gradient = gradient};
   const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
-  if (is_square && s.kernel_height == 5 && StagedTile::fits(chip, args)) {
-    StagedTile::queue(stream, args);
+  if (is_square && s.kernel_height == 5 && StagedTile::fits(chip_, args)) {
+    StagedTile::queue(on(stream), args);
   } else if (is_square && s.kernel_height == 5) {
-    launch_window<5>(stream, chip, args);
+    launch_window<5>(on(stream), chip_, args);
   } else if (is_square && s.kernel_height == 3) {
-    launch_window<3>(stream, chip, args);
+    launch_window<3>(on(stream), chip_, args);
   } else {
-    launch_generic_weights(stream, args);
+    launch_generic_weights(on(stream), args);
   }
 }
 

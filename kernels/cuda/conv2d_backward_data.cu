@@ -48,25 +48,15 @@ struct GradientStore {
   float* dx;
 
   __device__ void one(int channel, int row, int column, int sample, float gradient) const {
-    if (channel >= size.filters || row >= size.height || column < 0 || column >= size.width ||
-        sample >= batch) {
-      return;
-    }
+    const WindowPlace at = {size.height, size.width, channel, row, column, sample};
+    if (row >= size.height || sample >= batch || !is_inside(at)) return;
     if (!expands) {
-      const std::size_t pixel = (static_cast<std::size_t>(channel) * size.height + row) * size.width + column;
-      dx[pixel * batch + sample] = with_bias(channel, gradient);
-      return;
-    }
-    const WindowPlace place = {size.height, size.width, channel, row, column, sample};
-    if (expand.pool == 2) {
-      store_expanded<2>(expand, batch, place, gradient, dx);
+      write<0>(at, 0, gradient);
+    } else if (expand.pool == 2) {
+      write<2>(at, mask_of(at), gradient);
     } else {
-      store_expanded<1>(expand, batch, place, gradient, dx);
+      write<1>(at, mask_of(at), gradient);
     }
-  }
-
-  __device__ float with_bias(int channel, float sum) const {
-    return bias == nullptr ? sum : sum + load_input(bias + channel);
   }
 
   __device__ Early early(const TilePlace& /*tile*/) const { return {}; }
@@ -142,8 +132,8 @@ struct GradientStore {
   template <int kPool>
   __device__ void write(const WindowPlace& at, unsigned mask, float gradient) const {
     if constexpr (kPool == 0) {
-      dx[pixel_index(at.channel, size.height, at.row, size.width, at.column) * batch + at.sample] =
-          with_bias(at.channel, gradient);
+      if (bias != nullptr) gradient += load_input(bias + at.channel);
+      dx[pixel_index(at.channel, size.height, at.row, size.width, at.column) * batch + at.sample] = gradient;
     } else {
       const std::size_t corner =
           pixel_index(at.channel, expand.height, at.row * kPool, expand.width, at.column * kPool);
@@ -183,8 +173,8 @@ void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dSha
 
 }  // namespace
 
-void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
-                          const float* w, const float* b, const EpilogueBackward* expand, float* dx) {
+void NativeOps::conv2d_backward_data(Stream& stream, const Conv2dShape& s, const float* dy, const float* w,
+                                     const float* b, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(expand == nullptr ||
                  (b == nullptr && expand->channels == s.in_channels &&
                   expand->pooled_height() == s.in_height && expand->pooled_width() == s.in_width));
@@ -198,9 +188,9 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
                                .dx = dx};
   const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_square && s.kernel_height == 5) {
-    square_data_gradient<5>(stream, chip, s, dy, w, store);
+    square_data_gradient<5>(on(stream), chip_, s, dy, w, store);
   } else if (is_square && s.kernel_height == 3) {
-    square_data_gradient<3>(stream, chip, s, dy, w, store);
+    square_data_gradient<3>(on(stream), chip_, s, dy, w, store);
   } else {
     const Conv2dShape group = s.group();
     const GenericArgs args = {
@@ -214,7 +204,7 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
         .x = dy,
         .filters = transposed(group, w),
     };
-    launch_generic(stream, args, store);
+    launch_generic(on(stream), args, store);
   }
 }
 

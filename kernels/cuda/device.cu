@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// The GPUs of this machine as a Platform: found, tried, made.
 #include "common/error.hpp"
-#include "kernels/cuda/runtime.hpp"
+#include "kernels/cuda/kernels.hpp"
 #include "kernels/device_messages.hpp"
+#include "kernels/platform.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,17 +15,17 @@
 #include <utility>
 
 namespace lockstep::LOCKSTEP_GPU {
-
-// Asks for the attributes of a kernel that does nothing. They show whether there is code for this GPU, and whether
-// kernels in it await those before them.
-
 namespace {
+
+// A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
 
 /// Like all others in that it is compiled for the same architectures.
 __global__ void nothing() {}
 
-}  // namespace
-
+/// Asks for one kernel, which loads its machine code, or compiles it from PTX. A GPU that the program was not
+/// built for, or a driver that does not understand it, shows here and not in the middle of a run. Makes the
+/// device's context.
+/// @throws DeviceError  one line: which GPU, why not, and what to do
 void expect_usable(const DeviceProperties& properties) {
   LOCKSTEP_CUDA(cudaSetDevice(properties.index));
   cudaFuncAttributes attributes{};
@@ -34,10 +35,6 @@ void expect_usable(const DeviceProperties& properties) {
   throw DeviceError(
       unusable_device_message(properties, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
 }
-
-// A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
-
-namespace {
 
 /// The name of this namespace in quotes.
 #define LOCKSTEP_QUOTED(name) #name
@@ -120,10 +117,7 @@ class GpuDevice final : public Device {
   }
   void forget(void* memory) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto piece = pieces_.find(memory);
-    if (piece == pieces_.end()) return;
-    use_.allocated -= piece->second;
-    pieces_.erase(piece);
+    if (const auto piece = pieces_.extract(memory)) use_.allocated -= piece.mapped();
   }
 
   DeviceProperties properties_;
@@ -132,74 +126,14 @@ class GpuDevice final : public Device {
   DeviceMemoryUse use_;                  ///< but for what is reserved
 };
 
-}  // namespace
+// Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them. None of these questions
+// makes a context, so none uses device memory.
 
-std::unique_ptr<Device> make_device(const DeviceProperties& properties) {
-  return std::make_unique<GpuDevice>(properties);
-}
-
-// The GPUs of this machine as a Platform: found, tried, made.
-
-namespace {
-
-class GpuPlatform final : public Platform {
- public:
-  std::vector<DeviceProperties> devices() const override {
-    std::vector<DeviceProperties> devices;
-    for (int index = 0, count = device_count(); index < count; ++index)
-      devices.push_back(read_properties(index));
-    return devices;
-  }
-  std::vector<std::vector<PeerLink>> links() const override { return read_links(); }
-  std::string versions() const override { return read_versions(); }
-
-  std::unique_ptr<Device> make_device(int index) const override {
-    if (index < 0 || index >= device_count()) throw DeviceError(no_such_device_message(index, devices()));
-    return LOCKSTEP_GPU::make_device(read_properties(index));
-  }
-  std::unique_ptr<DeviceOps> make_ops(Device& device) const override { return make_native_ops(device); }
-};
-
-}  // namespace
-
-const Platform& platform() {
-  static const GpuPlatform platform;
-  return platform;
-}
-
-// Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them.
-
-namespace {
-
-FailedSearch failed_search(cudaError_t status) {
-  FailedSearch search;
-  search.error = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")";
-  static_cast<void>(cudaDriverGetVersion(&search.driver_version));
-  static_cast<void>(cudaRuntimeGetVersion(&search.runtime_version));
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) search.visible_devices = visible;
-  return search;
-}
-
-int attribute(cudaDeviceAttr which, int index) {
+template <typename T = int>
+T attribute(cudaDeviceAttr which, int index) {
   int value = 0;
   LOCKSTEP_CUDA(cudaDeviceGetAttribute(&value, which, index));
-  return value;
-}
-
-std::size_t size_attribute(cudaDeviceAttr which, int index) {
-  return static_cast<std::size_t>(attribute(which, index));
-}
-
-std::string uuid_of(const cudaDeviceProp& prop) {
-  std::array<unsigned char, 16> bytes{};
-  std::memcpy(bytes.data(), &prop.uuid, bytes.size());
-  return uuid_text(bytes, prop.name);
-}
-
-std::string pci_bus_of(int index) {
-  char text[32] = {};
-  LOCKSTEP_CUDA(cudaDeviceGetPCIBusId(text, sizeof text, index));
-  return text;
+  return static_cast<T>(value);
 }
 
 PeerLink read_link(int from, int to) {
@@ -210,55 +144,86 @@ PeerLink read_link(int from, int to) {
   return {access != 0, rank, access != 0 && atomics != 0};
 }
 
-}  // namespace
-
+/// How many devices this process sees; at least one.
+/// @throws NoGpuError, DeviceError: why there is none and what to do
 int device_count() {
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
   static_cast<void>(cudaGetLastError());
   if (status == cudaSuccess) status = cudaErrorNoDevice;
-  const FailedSearch search = failed_search(status);
+  FailedSearch search;
+  search.error = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")";
+  static_cast<void>(cudaDriverGetVersion(&search.driver_version));
+  static_cast<void>(cudaRuntimeGetVersion(&search.runtime_version));
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) search.visible_devices = visible;
   if (is_without_gpus(search)) throw NoGpuError(no_device_message(search));
   throw DeviceError(no_device_message(search));
 }
 
+/// All but free_bytes.
 DeviceProperties read_properties(int index) {
   cudaDeviceProp prop{};
   LOCKSTEP_CUDA(cudaGetDeviceProperties(&prop, index));
-  DeviceProperties properties;
-  properties.index = index;
-  properties.name = prop.name;
-  properties.uuid = uuid_of(prop);
-  properties.pci_bus = pci_bus_of(index);
-  properties.total_bytes = prop.totalGlobalMem;
-  properties.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index);
-  properties.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
-  properties.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index);
-  properties.clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000;
-  properties.memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000;
-  properties.memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
-  properties.l2_bytes = size_attribute(cudaDevAttrL2CacheSize, index);
-  properties.shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlock, index);
-  properties.max_shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
-  return properties;
+  std::array<unsigned char, 16> uuid{};
+  std::memcpy(uuid.data(), &prop.uuid, uuid.size());
+  char pci_bus[32] = {};
+  LOCKSTEP_CUDA(cudaDeviceGetPCIBusId(pci_bus, sizeof pci_bus, index));
+  return {
+      .index = index,
+      .name = prop.name,
+      .uuid = uuid_text(uuid, prop.name),
+      .pci_bus = pci_bus,
+      .total_bytes = prop.totalGlobalMem,
+      .compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index),
+      .compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index),
+      .multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index),
+      .clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000,
+      .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000,
+      .memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index),
+      .l2_bytes = attribute<std::size_t>(cudaDevAttrL2CacheSize, index),
+      .shared_bytes_per_block = attribute<std::size_t>(cudaDevAttrMaxSharedMemoryPerBlock, index),
+      .max_shared_bytes_per_block = attribute<std::size_t>(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)};
 }
 
-std::vector<std::vector<PeerLink>> read_links() {
-  const int count = device_count();
-  std::vector<std::vector<PeerLink>> links(static_cast<std::size_t>(count));
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to)
-      links[static_cast<std::size_t>(from)].push_back(from == to ? PeerLink{} : read_link(from, to));
+class GpuPlatform final : public Platform {
+ public:
+  std::vector<DeviceProperties> devices() const override {
+    std::vector<DeviceProperties> devices;
+    for (int index = 0, count = device_count(); index < count; ++index)
+      devices.push_back(read_properties(index));
+    return devices;
   }
-  return links;
-}
+  std::vector<std::vector<PeerLink>> links() const override {
+    const int count = device_count();
+    std::vector<std::vector<PeerLink>> links(static_cast<std::size_t>(count));
+    for (int from = 0; from < count; ++from) {
+      for (int to = 0; to < count; ++to)
+        links[static_cast<std::size_t>(from)].push_back(from == to ? PeerLink{} : read_link(from, to));
+    }
+    return links;
+  }
+  std::string versions() const override {
+    int driver = 0, runtime = 0;
+    LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
+    LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
+    return "driver " + version_text(driver) + ", runtime " + version_text(runtime);
+  }
 
-std::string read_versions() {
-  int driver = 0, runtime = 0;
-  LOCKSTEP_CUDA(cudaDriverGetVersion(&driver));
-  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
-  return "driver " + version_text(driver) + ", runtime " + version_text(runtime);
+  std::unique_ptr<Device> make_device(int index) const override {
+    if (index < 0 || index >= device_count()) throw DeviceError(no_such_device_message(index, devices()));
+    return std::make_unique<GpuDevice>(read_properties(index));
+  }
+  std::unique_ptr<DeviceOps> make_ops(Device& device) const override {
+    return std::make_unique<NativeOps>(device.properties());
+  }
+};
+
+}  // namespace
+
+const Platform& platform() {
+  static const GpuPlatform platform;
+  return platform;
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -12,6 +12,7 @@
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
@@ -20,37 +21,32 @@ constexpr int kWindowsWithDropout = 4;
 
 /// The windows of a batch in the order that threads walk over them, and the strides of tensors.
 struct WindowPlan {
-  bool batch_innermost = true;
+  bool batch_innermost;
   Divisor inner;  ///< batch innermost: samples; otherwise groups of windows
   Divisor pooled_height, pooled_width;
-  int height = 0, width = 0;  ///< before the pool
-  int windows = 0;            ///< windows of a sample
-  int group = 1;              ///< windows of a thread
-  std::uint32_t threads = 0;
-  std::size_t pixel_stride = 1;                             ///< stride of all tensors
-  std::size_t sample_stride = 1, pooled_sample_stride = 1;  ///< before and after the pool
+  int height, width;  ///< before the pool
+  int windows;        ///< windows of a sample
+  int group;          ///< windows of a thread
+  std::uint32_t threads;
+  std::size_t pixel_stride;                         ///< stride of all tensors
+  std::size_t sample_stride, pooled_sample_stride;  ///< before and after the pool
 };
 
 WindowPlan plan_of(const ImageShape& shape, int pool, int batch, bool batch_innermost, int group) {
-  WindowPlan plan;
   const int pooled_height = shape.height / pool, pooled_width = shape.width / pool;
-  plan.windows = shape.channels * pooled_height * pooled_width;
-  const int groups = (plan.windows + group - 1) / group;
-  plan.batch_innermost = batch_innermost;
-  plan.inner = Divisor(batch_innermost ? batch : groups);
-  plan.pooled_height = Divisor(pooled_height);
-  plan.pooled_width = Divisor(pooled_width);
-  plan.height = shape.height;
-  plan.width = shape.width;
-  plan.group = group;
-  plan.threads = thread_count(static_cast<std::size_t>(groups) * static_cast<std::size_t>(batch));
-  if (batch_innermost) {
-    plan.pixel_stride = static_cast<std::size_t>(batch);
-  } else {
-    plan.sample_stride = static_cast<std::size_t>(shape.features());
-    plan.pooled_sample_stride = static_cast<std::size_t>(plan.windows);
-  }
-  return plan;
+  const int windows = shape.channels * pooled_height * pooled_width, groups = pieces(windows, group);
+  return {.batch_innermost = batch_innermost,
+          .inner = Divisor(batch_innermost ? batch : groups),
+          .pooled_height = Divisor(pooled_height),
+          .pooled_width = Divisor(pooled_width),
+          .height = shape.height,
+          .width = shape.width,
+          .windows = windows,
+          .group = group,
+          .threads = thread_count(std::size_t{1} * groups * batch),
+          .pixel_stride = static_cast<std::size_t>(batch_innermost ? batch : 1),
+          .sample_stride = static_cast<std::size_t>(batch_innermost ? 1 : shape.features()),
+          .pooled_sample_stride = static_cast<std::size_t>(batch_innermost ? 1 : windows)};
 }
 
 /// The windows of a thread: a few in a row, of one sample.
@@ -126,31 +122,24 @@ __global__ void backward(WindowPlan plan, EpilogueBackward expand, const float* 
                       dx + corner_of<kPool>(place, plan));
 }
 
-bool has_dropout(const Epilogue& epilogue) {
-  for (int i = 0; i < epilogue.count; ++i) {
-    if (epilogue.steps[i].kind == EpilogueKind::kDropout) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-void epilogue_forward(cudaStream_t stream, const ImageShape& shape, int batch, bool batch_innermost,
-                      const float* x, const Epilogue& epilogue, const StepState* state, float* y,
-                      std::uint8_t* mask) {
+void NativeOps::epilogue_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
+                                 const Epilogue& epilogue, const StepState* state, float* y,
+                                 std::uint8_t* mask) {
   LOCKSTEP_CHECK(state != nullptr || !has_dropout(epilogue));
   const int group = has_dropout(epilogue) ? kWindowsWithDropout : 1;
-  const WindowPlan plan = plan_of(shape, epilogue.pool, batch, batch_innermost, group);
+  const WindowPlan plan = plan_of(shape, epilogue.pool, batch, batch_innermost(), group);
   const auto kernel = epilogue.pool == 1 ? forward<1> : forward<2>;
-  launch(stream, thread_each(plan.threads), kernel, plan, epilogue, state, x, y, mask);
+  launch(on(stream), thread_each(plan.threads), kernel, plan, epilogue, state, x, y, mask);
 }
 
-void epilogue_backward(cudaStream_t stream, const EpilogueBackward& expand, int batch, bool batch_innermost,
-                       const float* dy, float* dx) {
+void NativeOps::epilogue_backward(Stream& stream, const EpilogueBackward& expand, int batch, const float* dy,
+                                  float* dx) {
   const ImageShape shape = {expand.channels, expand.height, expand.width};
-  const WindowPlan plan = plan_of(shape, expand.pool, batch, batch_innermost, 1);
+  const WindowPlan plan = plan_of(shape, expand.pool, batch, batch_innermost(), 1);
   const auto kernel = expand.pool == 1 ? backward<1> : backward<2>;
-  launch(stream, thread_each(plan.threads), kernel, plan, expand, dy, dx);
+  launch(on(stream), thread_each(plan.threads), kernel, plan, expand, dy, dx);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

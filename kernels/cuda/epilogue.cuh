@@ -9,10 +9,16 @@
 
 #include <gpu/launch.cuh>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace lockstep::LOCKSTEP_GPU {
+
+inline bool has_dropout(const Epilogue& epilogue) {
+  return std::any_of(epilogue.steps, epilogue.steps + epilogue.count,
+                     [](const EpilogueStep& step) { return step.kind == EpilogueKind::kDropout; });
+}
 
 /// Place of an epilogue's window in [channels, height, width]. The pool window is at (row, column) of
 /// the pooled image. Also the column of the batch.
@@ -214,14 +220,6 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
   return {window.v[0], static_cast<std::uint8_t>(window.passes)};
 }
 
-/// run_epilogue() for a thread that has one window.
-template <int kPool>
-__device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uint32_t step,
-                                              const WindowPlace& place, const float (&v)[kPool * kPool]) {
-  LastDraw last;
-  return run_epilogue<kPool>(epilogue, step, place, v, last);
-}
-
 /// Writes `gradient` where the mask passes it and 0 elsewhere to the window of `place`. Writes 0 to what lies
 /// beyond the last window to the right and below, if this is the last one there. Height and width are those
 /// of `expand`.
@@ -249,22 +247,6 @@ __device__ inline void store_window(const EpilogueBackward& expand, const Window
       for (int w = h < kPool ? kPool : 0; w < right; ++w) corner[h * row_stride + w * pixel_stride] = 0;
     }
   }
-}
-
-/// Writes dy * factors where the mask passes it and 0 elsewhere to the whole window of `place`. Zeroes
-/// what lies beyond the last window to the right and below, if this is the last one there. Height and width
-/// of `place` are not used: those of `expand` count. Batch innermost.
-template <int kPool>
-__device__ inline void store_expanded(const EpilogueBackward& expand, int batch, const WindowPlace& place,
-                                      float dy, float* dx) {
-  const auto columns = static_cast<std::size_t>(batch);
-  const int window =
-      (place.channel * (expand.height / kPool) + place.row) * (expand.width / kPool) + place.column;
-  const int corner =
-      (place.channel * expand.height + place.row * kPool) * expand.width + place.column * kPool;
-  const unsigned mask = expand.mask[static_cast<std::size_t>(window) * columns + place.sample];
-  store_window<kPool>(expand, place, mask, expand.factors.times(dy), columns,
-                      dx + static_cast<std::size_t>(corner) * columns + place.sample);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -20,89 +20,75 @@ namespace lockstep::LOCKSTEP_GPU {
 
 namespace {
 
-template <int kWidth>
-__device__ void accumulate_pack(const float* g, const ExactTarget& to, std::size_t first) {
-  const Pack<float, kWidth> terms = load_pack<kWidth>(g + first);
-  Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(to.sums + first);
+struct Accumulate {
+  const float* g;
+  ExactTarget to;
+
+  template <int kWidth>
+  __device__ void at(std::size_t first) const {
+    const Pack<float, kWidth> terms = load_pack<kWidth>(g + first);
+    Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(to.sums + first);
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) {
-    if (fits(terms.at[i], to.format)) {
-      sums.at[i] += fixed_point(terms.at[i], to.format);
-    } else {
-      refuse(terms.at[i], to.refusals);
+    for (int i = 0; i < kWidth; ++i) {
+      if (fits(terms.at[i], to.format)) {
+        sums.at[i] += fixed_point(terms.at[i], to.format);
+      } else {
+        refuse(terms.at[i], to.refusals);
+      }
     }
+    store_pack(to.sums + first, sums);
   }
-  store_pack(to.sums + first, sums);
-}
+};
 
-template <int kWidth>
-__global__ void accumulate(std::size_t size, const float* g, ExactTarget to) {
-  const std::size_t first = std::size_t{thread_number()} * kWidth;
-  if (first + kWidth <= size) {
-    accumulate_pack<kWidth>(g, to, first);
-  } else {
-#pragma unroll 1
-    for (std::size_t i = first; i < size; ++i) accumulate_pack<1>(g, to, i);
-  }
-}
+struct Convert {
+  const std::int64_t* sum;
+  const std::int16_t* exponents;  ///< null: kExactExponent
+  float* g;
 
-/// Exponents of neighbouring sums; kExactExponent where there are none.
-template <int kWidth>
-__device__ Pack<std::int16_t, kWidth> load_exponents(const std::int16_t* exponents, std::size_t first) {
-  if (exponents != nullptr) return load_pack<kWidth>(exponents + first);
-  Pack<std::int16_t, kWidth> same;
+  template <int kWidth>
+  __device__ void at(std::size_t first) const {
+    const Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(sum + first);
+    Pack<std::int16_t, kWidth> units;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) same.at[i] = kExactExponent;
-  return same;
-}
-
-template <int kWidth>
-__device__ void convert_pack(const std::int64_t* sum, const std::int16_t* exponents, float* g,
-                             std::size_t first) {
-  const Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(sum + first);
-  const Pack<std::int16_t, kWidth> units = load_exponents<kWidth>(exponents, first);
-  Pack<float, kWidth> values;
+    for (int i = 0; i < kWidth; ++i) units.at[i] = kExactExponent;
+    if (exponents != nullptr) units = load_pack<kWidth>(exponents + first);
+    Pack<float, kWidth> values;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i)
-    values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * double_power_of_two(units.at[i]));
-  store_pack(g + first, values);
-}
-
-template <int kWidth>
-__global__ void convert(std::size_t size, const std::int64_t* sum, const std::int16_t* exponents, float* g) {
-  const std::size_t first = std::size_t{thread_number()} * kWidth;
-  if (first + kWidth <= size) {
-    convert_pack<kWidth>(sum, exponents, g, first);
-  } else {
-#pragma unroll 1
-    for (std::size_t i = first; i < size; ++i) convert_pack<1>(sum, exponents, g, i);
+    for (int i = 0; i < kWidth; ++i)
+      values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * double_power_of_two(units.at[i]));
+    store_pack(g + first, values);
   }
+};
+
+/// A thread for each kWidth elements.
+template <int kWidth, class Function>
+__global__ void for_packs(std::size_t size, Function f) {
+  const std::size_t first = std::size_t{thread_number()} * kWidth;
+  if (first + kWidth <= size) return f.template at<kWidth>(first);
+#pragma unroll 1
+  for (std::size_t i = first; i < size; ++i) f.template at<1>(i);
 }
 
-/// A thread for each `width` elements of `size`.
-LaunchShape threads_for(std::size_t size, std::size_t width) {
-  return thread_each(thread_count((size + width - 1) / width));
+/// @param starts  of the tensors, which may lie at odd places
+template <class Function, typename... T>
+void queue_packs(cudaStream_t stream, std::size_t size, const Function& f, const T*... starts) {
+  if (size == 0) return;
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t packs = thread_count((size + kWidth - 1) / kWidth);
+    launch(stream, thread_each(packs), for_packs<kWidth, Function>, size, f);
+  };
+  run_in_packs<2>(run, 2, starts...);
 }
 
 }  // namespace
 
-void accumulate_exact(cudaStream_t stream, std::size_t size, const float* g, const ExactTarget& to) {
-  if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(to.sums)) {
-    launch(stream, threads_for(size, 2), accumulate<2>, size, g, to);
-  } else {
-    launch(stream, threads_for(size, 1), accumulate<1>, size, g, to);
-  }
+void NativeOps::accumulate_exact(Stream& stream, std::size_t size, const float* g, const ExactTarget& to) {
+  queue_packs(on(stream), size, Accumulate{g, to}, g, to.sums);
 }
 
-void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* sum,
-                   const std::int16_t* exponents, float* g) {
-  if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(sum) && is_packable<2>(exponents)) {
-    launch(stream, threads_for(size, 2), convert<2>, size, sum, exponents, g);
-  } else {
-    launch(stream, threads_for(size, 1), convert<1>, size, sum, exponents, g);
-  }
+void NativeOps::exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum,
+                              const std::int16_t* exponents, float* g) {
+  queue_packs(on(stream), size, Convert{sum, exponents, g}, g, sum, exponents);
 }
 
 // Fingerprints of what no update reads (running means of batch_norm, averages of weights). And of sums before and after
@@ -122,10 +108,7 @@ __device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t f
   for (std::size_t i = threadIdx.x; i < size; i += kFingerprintThreads)
     sum += word_at(i) * word_multiplier(buffer, first + i);
   sums[threadIdx.x] = sum;
-  for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
+  add_halves(sums, kFingerprintThreads / 2);
   return static_cast<std::int64_t>(sums[0]);
 }
 
@@ -152,15 +135,15 @@ __global__ void fingerprint_sum_parts(SumFingerprintArgs args) {
 
 }  // namespace
 
-void fingerprint_kept(cudaStream_t stream, const KeptFingerprintArgs& args) {
+void NativeOps::fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
-  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
-         fingerprint_parts, args);
+  launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)}, fingerprint_parts,
+         args);
 }
 
-void fingerprint_sums(cudaStream_t stream, const SumFingerprintArgs& args) {
+void NativeOps::fingerprint_sums(Stream& stream, const SumFingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
-  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
+  launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
          fingerprint_sum_parts, args);
 }
 

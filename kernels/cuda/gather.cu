@@ -20,6 +20,7 @@
 #include "kernels/numerics/augment.hpp"
 #include "kernels/numerics/augment_draws.hpp"
 #include "kernels/numerics/augment_pixels.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <cmath>
 
@@ -130,68 +131,55 @@ __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* s
   write_tile(tile, first_feature, first_sample, plan, x);
 }
 
-/// gather_tile() for augmented images.
+/// gather_tile() for augmented images, which may be mixed, too.
+template <bool kMixed>
 __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
                                       const std::int32_t* set_labels, SampleSelection selection, float* x,
                                       std::int32_t* labels) {
+  constexpr int kDrawn = kMixed ? 2 * kTile : kTile;  // samples', then partners'
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
-  LOCKSTEP_SHARED(SampleAugment, drawn, kTile);
-  const int first_feature = static_cast<int>(blockIdx.x) * kTile;
-  const int first_sample = static_cast<int>(blockIdx.y) * kTile;
-  const int drawer = static_cast<int>(threadIdx.x);
-  if (drawer < kTile && first_sample + drawer < plan.batch) {
-    const std::int64_t sample = sample_at(selection, first_sample + drawer);
-    draw_augment(*augment, epoch_of(selection), static_cast<std::uint32_t>(sample), drawn[drawer]);
-    if (blockIdx.x == 0) labels[first_sample + drawer] = set_labels[sample];
-  }
-  __syncthreads();
-  const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
-  if (first_sample + n < plan.batch) {
-    const int column = first_sample + n;
-    const std::uint8_t* image = set + row_of(selection, column, sample_at(selection, column)) * plan.features;
-    for (int i = run * kRun; i < (run + 1) * kRun && first_feature + i < plan.features; ++i) {
-      const int feature = first_feature + i;
-      tile[i * kRow + n] = value_of(augmented_byte(*augment, drawn[n], image, feature), feature, plan);
-    }
-  }
-  __syncthreads();
-  write_tile(tile, first_feature, first_sample, plan, x);
-}
-
-/// gather_augmented_tile() for images that are mixed.
-__global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
-                                  const std::int32_t* set_labels, SampleSelection selection, float* x,
-                                  std::int32_t* labels) {
-  LOCKSTEP_SHARED(float, tile, kTile* kRow);
-  LOCKSTEP_SHARED(SampleAugment, drawn, 2 * kTile);  // samples', then partners'
+  LOCKSTEP_SHARED(SampleAugment, drawn, kDrawn);
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;
   const int first_sample = static_cast<int>(blockIdx.y) * kTile;
   const int drawer = static_cast<int>(threadIdx.x), column = first_sample + drawer % kTile;
-  if (drawer < 2 * kTile && column < plan.batch) {
+  if (drawer < kDrawn && column < plan.batch) {
     const std::int64_t sample = sample_at(selection, column);
-    const SampleMix mix = selection.mixes[position_of(selection, column)];
-    const std::int64_t shown = drawer < kTile ? sample : mix.partner;
-    draw_augment(*augment, epoch_of(selection), static_cast<std::uint32_t>(shown), drawn[drawer]);
-    if (blockIdx.x == 0 && drawer < kTile) {
-      const LabelPair pair = mixed_labels(mix, set_labels[sample], set_labels[mix.partner]);
-      labels[column] = pair.first;
-      selection.second_labels[column] = pair.second;
+    const bool labels_it = blockIdx.x == 0 && drawer < kTile;
+    std::int64_t shown = sample;
+    if constexpr (kMixed) {
+      const SampleMix mix = selection.mixes[position_of(selection, column)];
+      if (drawer >= kTile) shown = mix.partner;
+      if (labels_it) {
+        const LabelPair pair = mixed_labels(mix, set_labels[sample], set_labels[mix.partner]);
+        labels[column] = pair.first;
+        selection.second_labels[column] = pair.second;
+      }
+    } else if (labels_it) {
+      labels[column] = set_labels[sample];
     }
+    draw_augment(*augment, epoch_of(selection), static_cast<std::uint32_t>(shown), drawn[drawer]);
   }
   __syncthreads();
   const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
   if (first_sample + n < plan.batch) {
     const int shown = first_sample + n;
-    const SampleMix mix = selection.mixes[position_of(selection, shown)];
     const std::uint8_t* image = set + row_of(selection, shown, sample_at(selection, shown)) * plan.features;
-    const std::int64_t behind = selection.rows.partners;
-    const std::uint8_t* partner =
-        behind == 0 ? set + std::int64_t{mix.partner} * plan.features : image + behind * plan.features;
+    const std::uint8_t* partner = image;
+    SampleMix mix;
+    if constexpr (kMixed) {
+      mix = selection.mixes[position_of(selection, shown)];
+      const std::int64_t behind = selection.rows.partners;
+      partner =
+          behind == 0 ? set + std::int64_t{mix.partner} * plan.features : image + behind * plan.features;
+    }
     for (int i = run * kRun; i < (run + 1) * kRun && first_feature + i < plan.features; ++i) {
-      const int feature = first_feature + i, pixel = feature % static_cast<int>(augment->plane());
+      const int feature = first_feature + i;
       std::uint8_t byte = augmented_byte(*augment, drawn[n], image, feature);
-      if (mix.touches(pixel % augment->width, pixel / augment->width))
-        byte = mixed_byte(mix, byte, augmented_byte(*augment, drawn[kTile + n], partner, feature));
+      if constexpr (kMixed) {
+        const int pixel = feature % static_cast<int>(augment->plane());
+        if (mix.touches(pixel % augment->width, pixel / augment->width))
+          byte = mixed_byte(mix, byte, augmented_byte(*augment, drawn[kTile + n], partner, feature));
+      }
       tile[i * kRow + n] = value_of(byte, feature, plan);
     }
   }
@@ -200,8 +188,8 @@ __global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, c
 }
 
 dim3 tiles_of(const GatherPlan& plan) {
-  const auto tiles = [](int size) { return static_cast<unsigned>((size + kTile - 1) / kTile); };
-  return {tiles(plan.features), tiles(plan.batch)};
+  return {static_cast<unsigned>(pieces(plan.features, kTile)),
+          static_cast<unsigned>(pieces(plan.batch, kTile))};
 }
 
 template <typename T>
@@ -214,20 +202,26 @@ void launch_gather(cudaStream_t stream, GatherPlan plan, const T* set, const std
 
 }  // namespace
 
-void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const SampleSelection& selection,
-            TensorLayout layout, float* x, std::int32_t* labels) {
+void NativeOps::gather(Stream& stream, int batch, const DeviceDataset& set, const SampleSelection& selection,
+                       float* x, std::int32_t* labels) {
   const int channel_features = set.channels > 1 ? set.features / set.channels : 0;
-  const GatherPlan plan = {
-      batch, set.features, set.scale, set.shift, channel_features, set.channel_scale, set.channel_shift,
-      false, layout};
+  const GatherPlan plan = {batch,
+                           set.features,
+                           set.scale,
+                           set.shift,
+                           channel_features,
+                           set.channel_scale,
+                           set.channel_shift,
+                           false,
+                           layout(batch, set.features)};
   if (set.augment != nullptr) {
-    launch(stream, {tiles_of(plan), dim3(kThreads)},
-           selection.mixes == nullptr ? gather_augmented_tile : gather_mixed_tile, plan, set.augment,
-           set.images, set.labels, selection, x, labels);
+    launch(on(stream), {tiles_of(plan), dim3(kThreads)},
+           selection.mixes == nullptr ? gather_augmented_tile<false> : gather_augmented_tile<true>, plan,
+           set.augment, set.images, set.labels, selection, x, labels);
   } else if (set.images != nullptr) {
-    launch_gather(stream, plan, set.images, set.labels, selection, x, labels);
+    launch_gather(on(stream), plan, set.images, set.labels, selection, x, labels);
   } else {
-    launch_gather(stream, plan, set.features_fp32, set.labels, selection, x, labels);
+    launch_gather(on(stream), plan, set.features_fp32, set.labels, selection, x, labels);
   }
 }
 

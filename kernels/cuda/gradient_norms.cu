@@ -12,10 +12,7 @@ namespace {
 /// Adds up the lanes' sums, into the first one's. All threads of the block call it.
 __device__ double add_lanes(double* lanes, double mine) {
   lanes[threadIdx.x] = mine;
-  for (unsigned half = kNormLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
-  }
+  add_halves(lanes, kNormLanes / 2);
   __syncthreads();
   return lanes[0];
 }
@@ -100,26 +97,25 @@ __global__ void find_clip_factor(GradientNorm norm) {
   *norm.factor = clip_factor(norm.most, norm_of(norm.squares, static_cast<std::size_t>(norm.count)));
 }
 
-template <class Rule>
-void queue_measurement(cudaStream_t stream, const UpdateArgs& args) {
-  if constexpr (Rule::kUsesNorms) {
-    LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
-    const LaunchShape block_each = {dim3(static_cast<unsigned>(args.tensors.count)), dim3(kNormLanes)};
-    launch(stream, block_each, measure_tensors<Rule>, args);
-  }
+LaunchShape block_each(int tensors) {
+  return {dim3(static_cast<unsigned>(tensors)), dim3(kNormLanes)};
 }
 
 }  // namespace
 
 void adapt_factors(cudaStream_t stream, const UpdateArgs& args) {
-  visit_rule(args.rule, [&](auto which) { queue_measurement<decltype(which)>(stream, args); });
+  LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
+  visit_rule(args.rule, [&](auto which) {
+    using Rule = decltype(which);
+    if constexpr (Rule::kUsesNorms)
+      launch(stream, block_each(args.tensors.count), measure_tensors<Rule>, args);
+  });
 }
 
-void gradient_norm(cudaStream_t stream, const UpdateArgs& args, const GradientNorm& norm) {
+void NativeOps::gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) {
   LOCKSTEP_CHECK(norm.count > 0 && norm.squares != nullptr && norm.factor != nullptr);
-  const LaunchShape block_each = {dim3(static_cast<unsigned>(norm.count)), dim3(kNormLanes)};
-  launch(stream, block_each, square_gradient, args, norm);
-  launch(stream, LaunchShape{dim3(1), dim3(1)}, find_clip_factor, norm);
+  launch(on(stream), block_each(norm.count), square_gradient, args, norm);
+  launch(on(stream), {dim3(1), dim3(1)}, find_clip_factor, norm);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

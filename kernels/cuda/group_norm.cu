@@ -17,20 +17,13 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-__device__ int channels_of_group(const GroupNormShape& shape) {
-  return shape.channels / shape.groups;
-}
-
-__device__ int group_size(const GroupNormShape& shape) {
-  return channels_of_group(shape) * shape.pixels;
-}
-
 constexpr unsigned kSamplesOfBlock = 8;
 constexpr unsigned kGroupThreads = kSamplesOfBlock * kGroupNormChains;
 constexpr unsigned kWeightThreads = kGroupNormLanes * kGroupNormPixelChains;
 
 struct GroupPlan {
   GroupNormShape shape;
+  int channels_of_group, group_size;
   Divisor blocks_of_group, pixels;
   TensorLayout layout;
 };
@@ -49,7 +42,7 @@ struct GroupShare {
     is_sample = sample < plan.shape.batch;
     chain = static_cast<int>(threadIdx.x / kSamplesOfBlock);
     stride = plan.layout.feature_stride;
-    first = static_cast<std::size_t>(group) * group_size(plan.shape) * stride +
+    first = static_cast<std::size_t>(group) * plan.group_size * stride +
             static_cast<std::size_t>(sample) * plan.layout.sample_stride;
     statistics = static_cast<std::size_t>(group) * plan.shape.batch + sample;
   }
@@ -63,10 +56,7 @@ __device__ double sum_over_group(const GroupShare& share, int count, double* sha
   for (int k = share.chain; share.is_sample && k < count; k += kGroupNormChains) sum += term(k);
   __syncthreads();
   shares[threadIdx.x] = sum;
-  for (unsigned half = kGroupThreads / 2; half >= kSamplesOfBlock; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shares[threadIdx.x] += shares[threadIdx.x + half];
-  }
+  add_halves(shares, kGroupThreads / 2, kSamplesOfBlock);
   __syncthreads();
   return shares[threadIdx.x % kSamplesOfBlock];
 }
@@ -75,7 +65,7 @@ __global__ void normalise_groups(GroupPlan plan, double eps, const float* x, con
                                  const float* bias, float* statistics, float* y) {
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
-  const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
+  const int count = plan.group_size, channel = share.group * plan.channels_of_group;
   const double middle =
       sum_over_group(share, count, shares, [&](int k) { return double{x[share.first + k * share.stride]}; }) /
       count;
@@ -101,7 +91,7 @@ __global__ void normalise_groups_backward(GroupPlan plan, const float* x, const 
                                           const float* weight, const float* statistics, float* dx) {
   LOCKSTEP_SHARED(double, shares, kGroupThreads);
   const GroupShare share(plan);
-  const int count = group_size(plan.shape), channel = share.group * channels_of_group(plan.shape);
+  const int count = plan.group_size, channel = share.group * plan.channels_of_group;
   float mean = 0, rstd = 0;
   if (share.is_sample) {
     mean = statistics[share.statistics];
@@ -138,7 +128,7 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
   const int channel = static_cast<int>(block.remainder), begin = static_cast<int>(block.quotient) * grain;
   const int end = min(begin + grain, shape.batch);
   const unsigned thread = threadIdx.x;
-  const std::size_t group = static_cast<std::size_t>(channel / channels_of_group(shape)) * shape.batch,
+  const std::size_t group = static_cast<std::size_t>(channel / plan.channels_of_group) * shape.batch,
                     half_size = std::size_t{1} * shape.groups * shape.batch;
   double product = 0, sum = 0;
   for (int pixel = static_cast<int>(thread / kGroupNormLanes); pixel < shape.pixels;
@@ -159,52 +149,49 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
     add_chains(products + thread);
     add_chains(sums + thread);
   }
-  for (unsigned half = kGroupNormLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (thread < half) {
-      products[thread] += products[thread + half];
-      sums[thread] += sums[thread + half];
-    }
-  }
+  add_halves(products, kGroupNormLanes / 2);
+  add_halves(sums, kGroupNormLanes / 2);
   if (thread != 0) return;
   add_exact(gradient.weight, static_cast<std::size_t>(channel), static_cast<float>(products[0]));
   add_exact(gradient.bias, static_cast<std::size_t>(channel), static_cast<float>(sums[0]));
 }
 
-int blocks_of_group(const GroupNormShape& shape) {
-  return pieces(shape.batch, static_cast<int>(kSamplesOfBlock));
-}
-
 GroupPlan plan_of(const GroupNormShape& shape, TensorLayout layout) {
-  return {shape, Divisor(blocks_of_group(shape)), Divisor(shape.pixels), layout};
+  return {shape,
+          shape.channels_of_group(),
+          shape.group_size(),
+          Divisor(pieces(shape.batch, kSamplesOfBlock)),
+          Divisor(shape.pixels),
+          layout};
 }
 
-LaunchShape block_each_group(const GroupNormShape& shape) {
-  const std::size_t blocks = std::size_t{1} * shape.groups * blocks_of_group(shape);
-  return {dim3(thread_count(blocks)), dim3(kGroupThreads)};
+LaunchShape block_each_group(const GroupPlan& plan) {
+  return {dim3(thread_count(std::size_t{1} * plan.shape.groups * plan.blocks_of_group.value)),
+          dim3(kGroupThreads)};
 }
 
 }  // namespace
 
-void group_norm_forward(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout, double eps,
-                        const float* x, const float* weight, const float* bias, float* statistics, float* y) {
-  launch(stream, block_each_group(shape), normalise_groups, plan_of(shape, layout), eps, x, weight, bias,
-         statistics, y);
+void NativeOps::group_norm_forward(Stream& stream, const GroupNormShape& shape, double eps, const float* x,
+                                   const float* weight, const float* bias, float* statistics, float* y) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
+  launch(on(stream), block_each_group(plan), normalise_groups, plan, eps, x, weight, bias, statistics, y);
 }
 
-void group_norm_backward(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout,
-                         const float* x, const float* dy, const float* weight, const float* statistics,
-                         float* dx) {
-  launch(stream, block_each_group(shape), normalise_groups_backward, plan_of(shape, layout), x, dy, weight,
-         statistics, dx);
+void NativeOps::group_norm_backward(Stream& stream, const GroupNormShape& shape, const float* x,
+                                    const float* dy, const float* weight, const float* statistics,
+                                    float* dx) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
+  launch(on(stream), block_each_group(plan), normalise_groups_backward, plan, x, dy, weight, statistics, dx);
 }
 
-void group_norm_weight_gradients(cudaStream_t stream, const GroupNormShape& shape, TensorLayout layout,
-                                 int grain, const float* x, const float* dy, const float* statistics,
-                                 const ExactGradient& gradient) {
+void NativeOps::group_norm_weight_gradients(Stream& stream, const GroupNormShape& shape, int grain,
+                                            const float* x, const float* dy, const float* statistics,
+                                            const ExactGradient& gradient) {
+  const GroupPlan plan = plan_of(shape, layout(shape.batch, shape.channels * shape.pixels));
   const std::uint32_t blocks = thread_count(std::size_t{1} * shape.channels * pieces(shape.batch, grain));
-  launch(stream, {dim3(blocks), dim3(kWeightThreads)}, sum_norm_weights, plan_of(shape, layout),
-         Divisor(shape.channels), grain, x, dy, statistics, gradient);
+  launch(on(stream), {dim3(blocks), dim3(kWeightThreads)}, sum_norm_weights, plan, Divisor(shape.channels),
+         grain, x, dy, statistics, gradient);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -198,41 +198,38 @@ __global__ void __launch_bounds__(kThreads, DataTile<kFeatures, kSamples>::kBloc
 template <int kFeatures, int kSamples>
 dim3 grid_of(const LinearShape& shape) {
   using Tile = DataTile<kFeatures, kSamples>;
-  return dim3(static_cast<unsigned>(tiles(shape.in_features, Tile::kWidth)),
-              static_cast<unsigned>(tiles(shape.batch, Tile::kColumns)));
+  return dim3(static_cast<unsigned>(pieces(shape.in_features, Tile::kWidth)),
+              static_cast<unsigned>(pieces(shape.batch, Tile::kColumns)));
 }
 
 template <int kFeatures, int kSamples>
 void launch_backward_data(cudaStream_t stream, const DataArgs& args) {
   const LaunchShape shape = {grid_of<kFeatures, kSamples>(args.shape), dim3(kThreads),
                              DataTile<kFeatures, kSamples>::shared_bytes(args.shape)};
-  if (args.pool == 0) {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 0>, args);
-  } else if (args.pool == 1) {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 1>, args);
-  } else {
-    launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 2>, args);
-  }
+  const auto kernel = args.pool == 0   ? backward_data_kernel<kFeatures, kSamples, 0>
+                      : args.pool == 1 ? backward_data_kernel<kFeatures, kSamples, 1>
+                                       : backward_data_kernel<kFeatures, kSamples, 2>;
+  launch(stream, shape, kernel, args);
 }
 
 }  // namespace
 
-void linear_backward_data(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* dy,
-                          const float* w, const EpilogueBackward* expand, float* dx) {
+void NativeOps::linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy,
+                                     const float* w, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(expand == nullptr ||
                  expand->channels * expand->pooled_height() * expand->pooled_width() == shape.in_features);
   const DataArgs args = {
       shape, dy, w, expand == nullptr ? EpilogueBackward{} : *expand, expand == nullptr ? 0 : expand->pool,
       dx};
-  if (fills(grid_of<8, 2>(shape), 2 * chip.multiprocessors)) {
-    launch_backward_data<8, 2>(stream, args);
-  } else if (fills(grid_of<8, 1>(shape), chip.multiprocessors)) {
-    launch_backward_data<8, 1>(stream, args);
-  } else if (fills(grid_of<4, 1>(shape), chip.multiprocessors)) {
-    launch_backward_data<4, 1>(stream, args);
+  if (fills(grid_of<8, 2>(shape), 2 * chip_.multiprocessors)) {
+    launch_backward_data<8, 2>(on(stream), args);
+  } else if (fills(grid_of<8, 1>(shape), chip_.multiprocessors)) {
+    launch_backward_data<8, 1>(on(stream), args);
+  } else if (fills(grid_of<4, 1>(shape), chip_.multiprocessors)) {
+    launch_backward_data<4, 1>(on(stream), args);
   } else {
-    launch_backward_data<2, 1>(stream, args);
+    launch_backward_data<2, 1>(on(stream), args);
   }
 }
 

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, kPer == 2 ? 7 : 5) backward_weights_
   constexpr int kRows = kSide * kPer;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int o = blockIdx.y * kRows + threadIdx.x / kSide, i = blockIdx.x * kRows + threadIdx.x % kSide;
-  const int grains = tiles(args.shape.batch, args.grain);
+  const int grains = pieces(args.shape.batch, args.grain);
   for (int g = blockIdx.z; g < grains; g += gridDim.z) {
     float sum[kPer][kPer] = {};
     const int begin = g * args.grain;
@@ -149,24 +149,24 @@ __global__ void __launch_bounds__(kThreads, kPer == 2 ? 7 : 5) backward_weights_
 template <int kPer>
 LaunchShape launch_shape(const WeightsArgs& args) {
   constexpr int kRows = kSide * kPer, kMostGrains = 65535;
-  const dim3 grid(static_cast<unsigned>(tiles(args.shape.in_features + 1, kRows)),
-                  static_cast<unsigned>(tiles(args.shape.out_features, kRows)),
-                  static_cast<unsigned>(std::min(tiles(args.shape.batch, args.grain), kMostGrains)));
+  const dim3 grid(static_cast<unsigned>(pieces(args.shape.in_features + 1, kRows)),
+                  static_cast<unsigned>(pieces(args.shape.out_features, kRows)),
+                  static_cast<unsigned>(std::min(pieces(args.shape.batch, args.grain), kMostGrains)));
   const int blocks = args.grain > kSampleBlock ? EarlierSums<kPer * kPer>::floats(kThreads) : 0;
   return {grid, dim3(kThreads), (2 * kRows * kStride + blocks) * sizeof(float)};
 }
 
 }  // namespace
 
-void linear_backward_weights(cudaStream_t stream, const Chip& chip, const LinearShape& shape, int grain,
-                             const float* x, const float* dy, const ExactGradient& gradient) {
+void NativeOps::linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
+                                        const float* dy, const ExactGradient& gradient) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && grain >= 1);
   const WeightsArgs args = {shape, grain, x, dy, gradient};
   const LaunchShape large = launch_shape<4>(args);
-  if (fills(large.grid, 2 * chip.multiprocessors)) {
-    launch(stream, large, backward_weights_kernel<4>, args);
+  if (fills(large.grid, 2 * chip_.multiprocessors)) {
+    launch(on(stream), large, backward_weights_kernel<4>, args);
   } else {
-    launch(stream, launch_shape<2>(args), backward_weights_kernel<2>, args);
+    launch(on(stream), launch_shape<2>(args), backward_weights_kernel<2>, args);
   }
 }
 

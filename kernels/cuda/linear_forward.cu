@@ -48,20 +48,16 @@ struct ForwardTile {
   /// Floats between the weights of neighbouring inner indices: as float4, eight lanes write without conflict.
   static constexpr int kStride = kOutputs < 8 ? kOutputs : kOutputs + 4;
 
-  __host__ __device__ static int weight_floats(int slices, int length) {
-    return slices * chunk_rows(length) * kStride;
-  }
   /// Floats before the sums of blocks.
   __host__ __device__ static int front_floats(int slices, int length) {
-    const int weights = weight_floats(slices, length), partial = partial_floats(slices);
+    const int weights = slices * chunk_rows(length) * kStride, partial = slices * kElements * kLanes;
     return weights > partial ? weights : partial;
   }
   static int block_floats(int slices, int length) {
     return length > InputSlices::kBlock ? EarlierSums<kElements>::floats(slices * kLanes) : 0;
   }
-  __host__ __device__ static int partial_floats(int slices) { return slices * kElements * kLanes; }
   __host__ __device__ static int chunk_rows(int length) {
-    return length < kChunk ? tiles(length, kGroup) * kGroup : kChunk;
+    return length < kChunk ? pieces(length, kGroup) * kGroup : kChunk;
   }
 };
 
@@ -85,9 +81,9 @@ __device__ inline void load_x(const ForwardArgs& args, int i, const InputSlice& 
 template <int kOutputs, int kStride>
 __device__ inline void stage_weights(const ForwardArgs& args, int i, const InputSlice& slice, int rows,
                                      int output, int lane, float* shared) {
-  float w[tiles(kChunk, kLanes)][kOutputs];
+  float w[pieces(kChunk, kLanes)][kOutputs];
 #pragma unroll
-  for (int part = 0; part < tiles(kChunk, kLanes); ++part) {
+  for (int part = 0; part < pieces(kChunk, kLanes); ++part) {
     const int k = part * kLanes + lane;
 #pragma unroll
     for (int o = 0; o < kOutputs; ++o) {
@@ -97,7 +93,7 @@ __device__ inline void stage_weights(const ForwardArgs& args, int i, const Input
     }
   }
 #pragma unroll
-  for (int part = 0; part < tiles(kChunk, kLanes); ++part) {
+  for (int part = 0; part < pieces(kChunk, kLanes); ++part) {
     const int k = part * kLanes + lane;
     if (k < rows) store_neighbours(w[part], shared + k * kStride);
   }
@@ -153,7 +149,8 @@ __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int o
                               float sum) {
   const WindowPlace place = {1, 1, output, 0, 0, column};
   float window[1] = {sum + 0.0F};  // -0 becomes 0, however many zeros were added
-  const EpilogueResult result = run_epilogue<1>(args.epilogue, step, place, window);
+  LastDraw last;
+  const EpilogueResult result = run_epilogue<1>(args.epilogue, step, place, window, last);
   const std::size_t at = static_cast<std::size_t>(output) * args.shape.batch + column;
   args.y[at] = result.y;
   if (args.mask != nullptr) args.mask[at] = result.mask;
@@ -197,8 +194,8 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(
 
 template <int kOutputs, int kSamples>
 dim3 grid_of(const LinearShape& shape) {
-  return dim3(static_cast<unsigned>(tiles(shape.out_features, kOutputs)),
-              static_cast<unsigned>(tiles(shape.batch, kLanes * kSamples)));
+  return dim3(static_cast<unsigned>(pieces(shape.out_features, kOutputs)),
+              static_cast<unsigned>(pieces(shape.batch, kLanes * kSamples)));
 }
 
 template <int kOutputs, int kSamples>
@@ -214,23 +211,23 @@ void launch_forward(cudaStream_t stream, const ForwardArgs& args) {
 
 }  // namespace
 
-void linear_forward(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* x,
-                    const float* w, const float* b, const Epilogue& epilogue, const StepState* state,
-                    float* y, std::uint8_t* mask) {
+void NativeOps::linear_forward(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                               const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                               std::uint8_t* mask) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && epilogue.pool == 1);
   const InputSlices slices(shape.in_features);
   const ForwardArgs args = {shape, x, w, b, epilogue, state, y, mask, slices.count, slices.length};
   // The largest tile of which there is one for (almost) every multiprocessor. With the sums of blocks, that of 16
   // elements would need more shared memory than a T4 has.
   const bool has_blocks = slices.length > InputSlices::kBlock;
-  if (!has_blocks && fills(grid_of<8, 2>(shape), chip.multiprocessors)) {
-    launch_forward<8, 2>(stream, args);
-  } else if (fills(grid_of<8, 1>(shape), chip.multiprocessors)) {
-    launch_forward<8, 1>(stream, args);
-  } else if (fills(grid_of<4, 1>(shape), chip.multiprocessors)) {
-    launch_forward<4, 1>(stream, args);
+  if (!has_blocks && fills(grid_of<8, 2>(shape), chip_.multiprocessors)) {
+    launch_forward<8, 2>(on(stream), args);
+  } else if (fills(grid_of<8, 1>(shape), chip_.multiprocessors)) {
+    launch_forward<8, 1>(on(stream), args);
+  } else if (fills(grid_of<4, 1>(shape), chip_.multiprocessors)) {
+    launch_forward<4, 1>(on(stream), args);
   } else {
-    launch_forward<2, 1>(stream, args);
+    launch_forward<2, 1>(on(stream), args);
   }
 }
 

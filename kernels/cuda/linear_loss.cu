@@ -37,7 +37,7 @@ struct LinearLossArgs {
 
 /// Inputs of a slice in shared memory: whole groups of kInputsAtOnce.
 __host__ __device__ constexpr int rows_of_slice(int length) {
-  return tiles(length, kInputsAtOnce) * kInputsAtOnce;
+  return pieces(length, kInputsAtOnce) * kInputsAtOnce;
 }
 
 /// Place of the weight of a class among those of an input: the classes of a lane are neighbours.
@@ -186,33 +186,26 @@ __global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) linear_loss_ker
 
 }  // namespace
 
-bool linear_loss(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* x,
-                 const float* w, const float* b, const LossShape& loss, const LossTarget& target,
-                 float* dlogits, const EpilogueBackward* expand, float* dx) {
+bool NativeOps::linear_loss(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                            const float* b, const LossShape& loss, const LossTarget& target, float* dlogits,
+                            const EpilogueBackward* expand, float* dx) {
+  if (!batch_innermost()) return false;
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(loss.batch == shape.batch && loss.samples == shape.batch &&
                  loss.classes == shape.out_features);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
   LOCKSTEP_CHECK(expand == nullptr || expand->pool == 1);
   const InputSlices slices(shape.in_features);
-  const int blocks = tiles(shape.batch, kSamplesOfWarp);
+  const int blocks = pieces(shape.batch, kSamplesOfWarp);
   // Every block reads all weights: where blocks wait for each other, separate launches are faster.
   if (!loss.is_plain() || shape.out_features > kLogitsAtOnce || slices.length > kMostOfSlice ||
-      blocks > 2 * chip.multiprocessors)
+      blocks > 2 * chip_.multiprocessors)
     return false;
   const int floats =
       kGradientFloats + slices.count * (rows_of_slice(slices.length) * kWeightRow + kLogitsOfLane * kLanes);
-  const LinearLossArgs args = {shape,
-                               x,
-                               w,
-                               b,
-                               target,
-                               dlogits,
-                               expand == nullptr ? EpilogueBackward{} : *expand,
-                               dx,
-                               slices.count,
-                               slices.length};
-  launch(stream,
+  const EpilogueBackward before = expand == nullptr ? EpilogueBackward{} : *expand;
+  const LinearLossArgs args = {shape, x, w, b, target, dlogits, before, dx, slices.count, slices.length};
+  launch(on(stream),
          {dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(slices.count * kLanes)),
           static_cast<std::size_t>(floats) * sizeof(float)},
          linear_loss_kernel, args);

@@ -14,11 +14,6 @@ namespace lockstep::LOCKSTEP_GPU {
 
 inline constexpr int kLanes = 32;
 
-/// How many tiles cover `size`.
-__host__ __device__ constexpr int tiles(int size, int tile) {
-  return (size + tile - 1) / tile;
-}
-
 /// True if a grid has a block for (almost) each of `wanted` multiprocessors.
 inline bool fills(dim3 grid, int wanted) {
   return std::uint64_t{4} * grid.x * grid.y * grid.z >= std::uint64_t{3} * static_cast<unsigned>(wanted);

@@ -113,15 +113,11 @@ struct WeightedTarget {
   }
 };
 
-struct OutputsLoss {
-  float loss;
-  bool are_labels;  ///< for kLabelSets: the outputs above 0 are those of the sample's labels
-};
-
-/// The losses of single outputs: their mean over the classes. @param to  for the gradient; null: not wanted
+/// The losses of single outputs: their mean over the classes. For kLabelSets, is_largest: the outputs above 0 are those
+/// of the sample's labels. @param to  for the gradient; null: not wanted
 template <Form kForm>
-__device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const LossRule& rule, int label,
-                                                float* to) {
+__device__ inline SampleLoss mean_over_outputs(const LanePart& part, const LossRule& rule, int label,
+                                               float* to) {
   const float share = 1.0F / static_cast<float>(part.classes), at_label = rule.label_share + rule.spread;
   const std::uint8_t* row = rule.label_sets;
   if constexpr (kForm == Form::kLabelSets)
@@ -150,10 +146,7 @@ __device__ inline OutputsLoss mean_over_outputs(const LanePart& part, const Loss
 template <Form kForm>
 __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int n, int label,
                                             float* to) {
-  if constexpr (kForm == Form::kLabelSets) {
-    const OutputsLoss of_outputs = mean_over_outputs<kForm>(part, args.rule, label, to);
-    return {of_outputs.loss, of_outputs.are_labels};
-  }
+  if constexpr (kForm == Form::kLabelSets) return mean_over_outputs<kForm>(part, args.rule, label, to);
   if constexpr (kForm == Form::kPlain) return cross_entropy(part, label, to);
   const float peak = find_peak(part);
   if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {
@@ -211,14 +204,21 @@ void (*kernel_for(const LossShape& shape))(LossArgs) {
 
 }  // namespace
 
-void loss_and_gradient(cudaStream_t stream, const LossShape& shape, TensorLayout layout, const float* logits,
-                       const LossTarget& target, float* dlogits) {
+void NativeOps::loss_and_gradient(Stream& stream, const LossShape& shape, const float* logits,
+                                  const LossTarget& target, float* dlogits) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
-  const LossArgs args = {shape.batch, shape.classes,      layout,     logits, target, dlogits,
-                         shape.rule,  shape.weight_sum(), shape.mixed};
-  const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kSamplesOfWarp)));
-  launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape), args);
+  const LossArgs args = {shape.batch,
+                         shape.classes,
+                         layout(shape.batch, shape.classes),
+                         logits,
+                         target,
+                         dlogits,
+                         shape.rule,
+                         shape.weight_sum(),
+                         shape.mixed};
+  const dim3 blocks(static_cast<unsigned>(pieces(shape.batch, kSamplesOfWarp)));
+  launch(on(stream), {blocks, dim3(kLanes)}, kernel_for(shape), args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -56,7 +56,7 @@ template <int kWidth, int kKernel>
 __global__ void forward(PoolPlan plan, const float* x, float* y, std::uint8_t* argmax) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.outputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.out_height, plan.out_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.out_height, plan.out_width);
   Best<kWidth> best = first_tap<kWidth>(plan, place);
   for_each_tap<kKernel>(
       plan, place, [&](int tap, std::size_t offset) { challenge(best, load_pack<kWidth>(x + offset), tap); });
@@ -69,7 +69,7 @@ template <int kWidth>
 __global__ void backward(PoolPlan plan, const float* dy, const std::uint8_t* argmax, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.inputs) return;
-  const PoolPlace place = pool_place<kWidth>(thread, plan, plan.in_height, plan.in_width);
+  const PoolPlace place = pool_place<kWidth>(thread, plan.columns, plan.in_height, plan.in_width);
   Pack<float, kWidth> sum = {};
   for_each_window_over(plan, place, [&](int tap, std::size_t offset) {
     const Pack<float, kWidth> gradient = load_pack<kWidth>(dy + offset);
@@ -80,45 +80,28 @@ __global__ void backward(PoolPlan plan, const float* dy, const std::uint8_t* arg
   store_pack(dx + std::size_t{thread} * kWidth, sum);
 }
 
-template <int kWidth>
-void launch_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y,
-                    std::uint8_t* argmax) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  const LaunchShape threads = thread_each(plan.outputs);
-  if (shape.padding == 0 && shape.kernel == 2) {
-    launch(stream, threads, forward<kWidth, 2>, plan, x, y, argmax);
-  } else if (shape.padding == 0 && shape.kernel == 3) {
-    launch(stream, threads, forward<kWidth, 3>, plan, x, y, argmax);
-  } else {
-    launch(stream, threads, forward<kWidth, 0>, plan, x, y, argmax);
-  }
-}
-
-template <int kWidth>
-void launch_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy,
-                     const std::uint8_t* argmax, float* dx) {
-  const PoolPlan plan = plan_of(shape, kWidth);
-  launch(stream, thread_each(plan.inputs), backward<kWidth>, plan, dy, argmax, dx);
-}
-
-/// True if a thread may process four samples at once.
-bool in_packs_of_four(const Pool2dShape& shape, const float* a, const float* b, const std::uint8_t* argmax) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  return is_packable<4>(a, batch) && is_packable<4>(b, batch) && is_packable<4>(argmax, batch);
-}
-
 }  // namespace
 
-void max_pool_forward(cudaStream_t stream, const Pool2dShape& shape, const float* x, float* y,
-                      std::uint8_t* argmax) {
-  const bool wide = in_packs_of_four(shape, x, y, argmax);
-  (wide ? launch_forward<4> : launch_forward<1>)(stream, shape, x, y, argmax);
+void NativeOps::max_pool_forward(Stream& stream, const Pool2dShape& of, const float* x, float* y,
+                                 std::uint8_t* argmax) {
+  const Pool2dShape shape = as_channels(of);
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    with_kernel_size(shape, [&]<int kKernel>() {
+      launch(on(stream), thread_each(plan.outputs), forward<kWidth, kKernel>, plan, x, y, argmax);
+    });
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), x, y, argmax);
 }
 
-void max_pool_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy,
-                       const std::uint8_t* argmax, float* dx) {
-  const bool wide = in_packs_of_four(shape, dy, dx, argmax);
-  (wide ? launch_backward<4> : launch_backward<1>)(stream, shape, dy, argmax, dx);
+void NativeOps::max_pool_backward(Stream& stream, const Pool2dShape& of, const float* dy,
+                                  const std::uint8_t* argmax, float* dx) {
+  const Pool2dShape shape = as_channels(of);
+  const auto run = [&]<int kWidth>() {
+    const PoolPlan plan = plan_of(shape, kWidth);
+    launch(on(stream), thread_each(plan.inputs), backward<kWidth>, plan, dy, argmax, dx);
+  };
+  run_in_packs<4>(run, static_cast<std::size_t>(shape.batch), dy, dx, argmax);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

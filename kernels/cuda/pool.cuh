@@ -41,6 +41,14 @@ inline PoolPlan plan_of(const Pool2dShape& shape, int width) {
   return plan;
 }
 
+/// Calls run.template operator()<K>(), where K is the side of a small window without padding, or else 0.
+template <typename Run>
+void with_kernel_size(const Pool2dShape& shape, const Run& run) {
+  if (shape.padding == 0 && shape.kernel == 2) return run.template operator()<2>();
+  if (shape.padding == 0 && shape.kernel == 3) return run.template operator()<3>();
+  run.template operator()<0>();
+}
+
 /// A pixel of an image of a pack of samples.
 struct PoolPlace {
   int channel, row, column;
@@ -48,9 +56,9 @@ struct PoolPlace {
 };
 
 template <int kWidth>
-__device__ inline PoolPlace pool_place(std::uint32_t thread, const PoolPlan& plan, const Divisor& height,
+__device__ inline PoolPlace pool_place(std::uint32_t thread, const Divisor& columns, const Divisor& height,
                                        const Divisor& width) {
-  const Division pixel = divide(thread, plan.columns);
+  const Division pixel = divide(thread, columns);
   const Division row = divide(pixel.quotient, width);
   const Division channel = divide(row.quotient, height);
   return {static_cast<int>(channel.quotient), static_cast<int>(channel.remainder),

@@ -2,15 +2,12 @@
 # (kernels/emulation). A new .cu of this folder is found by itself.
 #
 # Each group is compiled in one piece. nvcc and the host compiler spend two seconds of a small source's time on CUDA's
-# headers. In a group no two sources give different things one name; a source that is in no group is compiled alone. The
-# runtime, which knows every kernel, and the convolutions are separate groups: a user of one kernel of a static library
-# does not get all of them with it.
-set(LOCKSTEP_GPU_GROUPS runtime features training matrices conv2d)
-set(runtime device native_ops stream)
+# headers. In a group no two sources give different things one name; a source that is in no group is compiled alone.
+set(LOCKSTEP_GPU_GROUPS runtime features training matrices)
+set(runtime device stream)
 set(features activation avg_pool exact_sum linear_backward_weights)
 set(training batch_norm epilogue gather gradient_norms group_norm linear_loss loss update)
 set(matrices linear_forward max_pool)
-set(conv2d conv2d)
 
 # lockstep_gpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them. Separately,
 # where LOCKSTEP_IN_ONE_PIECE is OFF.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A capture is instantiated and uploaded once, then launched as often as wanted.
 #include "common/error.hpp"
-#include "kernels/cuda/runtime.hpp"
+#include "kernels/cuda/kernels.hpp"
 
 #include <memory>
 #include <type_traits>
@@ -15,29 +15,33 @@ struct DestroyCaptured {
   void operator()(cudaGraph_t graph) const noexcept { LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(graph)); }
 };
 
-}  // namespace
+/// A captured series of operations in the form that the CUDA runtime launches.
+class GpuGraph final : public Graph {
+ public:
+  /// Takes ownership of what was captured, and queues the graph's transfer to the device. So its first launch
+  /// costs no more than the others.
+  GpuGraph(cudaGraph_t captured, cudaStream_t stream) {
+    const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCaptured> owner(captured);
+    LOCKSTEP_CUDA(cudaGraphGetNodes(captured, nullptr, &nodes_));
+    // Else all nodes would run at the launching stream's priority, not at those of the streams they came from.
+    LOCKSTEP_CUDA(cudaGraphInstantiate(&handle_, captured, cudaGraphInstantiateFlagUseNodePriority));
+    const cudaError_t uploaded = cudaGraphUpload(handle_, stream);
+    if (uploaded != cudaSuccess) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(handle_));
+    LOCKSTEP_CUDA(uploaded);
+  }
+  ~GpuGraph() override { LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(handle_)); }
+  GpuGraph(const GpuGraph&) = delete;
+  GpuGraph& operator=(const GpuGraph&) = delete;
 
-GpuGraph::GpuGraph(cudaGraph_t captured, cudaStream_t stream) {
-  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCaptured> owner(captured);
-  LOCKSTEP_CUDA(cudaGraphGetNodes(captured, nullptr, &nodes_));
-  // Else all nodes would run at the launching stream's priority, not at those of the streams they came from.
-  LOCKSTEP_CUDA(cudaGraphInstantiate(&handle_, captured, cudaGraphInstantiateFlagUseNodePriority));
-  const cudaError_t uploaded = cudaGraphUpload(handle_, stream);
-  if (uploaded != cudaSuccess) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(handle_));
-  LOCKSTEP_CUDA(uploaded);
-}
+  std::size_t nodes() const override { return nodes_; }
+  void launch(cudaStream_t stream) { LOCKSTEP_CUDA(cudaGraphLaunch(handle_, stream)); }
 
-GpuGraph::~GpuGraph() {
-  LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(handle_));
-}
-
-void GpuGraph::launch(cudaStream_t stream) {
-  LOCKSTEP_CUDA(cudaGraphLaunch(handle_, stream));
-}
+ private:
+  cudaGraphExec_t handle_ = nullptr;
+  std::size_t nodes_ = 0;
+};
 
 // Queues, events and captures; a capture restricts only the thread that makes it.
-
-namespace {
 
 class GpuEvent final : public Event {
  public:
@@ -89,7 +93,12 @@ class GpuStream final : public Stream {
     LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking, cuda_priority(priority)));
   }
   ~GpuStream() override {
-    if (capturing_) abandon_capture();
+    if (capturing_) {  // an exception in the middle of a capture leaves it open
+      cudaGraph_t captured = nullptr;
+      static_cast<void>(cudaStreamEndCapture(handle_, &captured));
+      static_cast<void>(cudaGetLastError());
+      if (captured != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(captured));
+    }
     LOCKSTEP_CUDA_NOEXCEPT(cudaStreamDestroy(handle_));
   }
   GpuStream(const GpuStream&) = delete;
@@ -151,14 +160,6 @@ class GpuStream final : public Stream {
     if (bytes == 0) return;
     use_device();
     LOCKSTEP_CUDA(cudaMemcpyAsync(to, from, bytes, kind, handle_));
-  }
-
-  /// An exception in the middle of a capture leaves it open.
-  void abandon_capture() noexcept {
-    cudaGraph_t captured = nullptr;
-    static_cast<void>(cudaStreamEndCapture(handle_, &captured));
-    static_cast<void>(cudaGetLastError());
-    if (captured != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(captured));
   }
 
   int device_;

@@ -53,6 +53,16 @@ __device__ inline void add_exact(const ExactTarget& to, std::size_t i, float ter
   add_integer(to.sums + i, fixed_point(term, to.format));
 }
 
+/// Adds sums[i + half] to sums[i] for all i < half. Then again for half of that, down to `least`. All threads of the
+/// block call it.
+template <typename T>
+__device__ inline void add_halves(T* sums, unsigned half, unsigned least = 1) {
+  for (; half >= least; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+}
+
 // A sum that is cut into parts which one thread computes one after another (kernels/sum_cuts.hpp). The parts
 // before wait in shared memory, where they cost no registers.
 

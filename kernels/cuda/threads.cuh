@@ -85,4 +85,12 @@ bool is_packable(const T* start, std::size_t row_size = kWidth) {
   return reinterpret_cast<std::uintptr_t>(start) % sizeof(Pack<T, kWidth>) == 0 && row_size % kWidth == 0;
 }
 
+/// Calls run.template operator()<kWidth>() if rows of `row_size` numbers from each start on are packable, or else that
+/// of 1.
+template <int kWidth, typename Run, typename... T>
+void run_in_packs(const Run& run, std::size_t row_size, const T*... starts) {
+  if ((is_packable<kWidth>(starts, row_size) && ...)) return run.template operator()<kWidth>();
+  run.template operator()<1>();
+}
+
 }  // namespace lockstep::LOCKSTEP_GPU

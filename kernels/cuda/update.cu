@@ -166,12 +166,6 @@ struct BlockFingerprints {
   }
 };
 
-/// After all threads of the block have read their facts. @returns how many blocks had done so before
-__device__ std::uint32_t take_ticket(StepState* state) {
-  __threadfence();
-  return atomicAdd(&state->blocks_done, 1U);
-}
-
 /// Counts the step, for the first threads of the block with the last ticket.
 __device__ void advance(const UpdateArgs& args, const StepFacts& facts) {
   __threadfence();
@@ -213,8 +207,11 @@ __global__ void update_parameters(UpdateArgs args) {
   // After them, so that all are on their way together. These are equal in a warp, and the compiler waits for such.
   const StepFacts facts = read_facts(args);
   __syncthreads();
-  std::uint32_t blocks_before = 0;
-  if (threadIdx.x == 0) blocks_before = take_ticket(args.state);  // on its way during what follows
+  std::uint32_t blocks_before = 0;  // that had read their facts before
+  if (threadIdx.x == 0) {           // on its way during what follows
+    __threadfence();
+    blocks_before = atomicAdd(&args.state->blocks_done, 1U);
+  }
   if (args.fingerprints.rows != nullptr) fingerprints.put(args, facts, mine, first, is_whole, tensor);
   if (is_whole) {
     update_pack(args, facts, mine, first);
@@ -232,33 +229,26 @@ __global__ void update_parameters(UpdateArgs args) {
   if (ticket[0] == gridDim.x - 1) advance(args, facts);
 }
 
-template <class Rule, int kWidth>
-bool in_packs(const UpdateArgs& args) {
-  bool all = is_packable<kWidth>(args.sums + kCounterSlots) && is_packable<kWidth>(args.weights) &&
-             is_packable<kWidth>(args.fp32_sums) && is_packable<kWidth>(args.exponents) &&
-             is_packable<kWidth>(args.tensors.range_of);
-  for (int b = 0; b < Rule::kBuffers; ++b) all = all && is_packable<kWidth>(args.buffers[b]);
-  return all;
-}
-
 template <class Rule>
 void queue_update(cudaStream_t stream, const UpdateArgs& args) {
   for (int b = 0; b < Rule::kBuffers; ++b) LOCKSTEP_CHECK(args.buffers[b] != nullptr);
   if constexpr (Rule::kUsesNorms) adapt_factors(stream, args);
-  if (in_packs<Rule, kParametersPerThread>(args)) {
-    const std::size_t packs = (args.parameters + kParametersPerThread - 1) / kParametersPerThread;
-    launch(stream, thread_each(thread_count(packs)), update_parameters<Rule, kParametersPerThread>, args);
-  } else {
-    launch(stream, thread_each(thread_count(args.parameters)), update_parameters<Rule, 1>, args);
-  }
+  const auto run = [&]<int kWidth>() {
+    const std::uint32_t packs = thread_count((args.parameters + kWidth - 1) / kWidth);
+    launch(stream, thread_each(packs), update_parameters<Rule, kWidth>, args);
+  };
+  static_assert(kMostBuffers == 3);
+  run_in_packs<kParametersPerThread>(run, kParametersPerThread, args.sums + kCounterSlots, args.weights,
+                                     args.fp32_sums, args.exponents, args.tensors.range_of, args.buffers[0],
+                                     args.buffers[1], args.buffers[2]);
 }
 
 }  // namespace
 
-void update(cudaStream_t stream, const UpdateArgs& args) {
+void NativeOps::update(Stream& stream, const UpdateArgs& args) {
   LOCKSTEP_CHECK(args.parameters > 0);
   LOCKSTEP_CHECK(args.fingerprints.rows == nullptr || args.fp32_sums == nullptr);
-  visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(stream, args); });
+  visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(on(stream), args); });
 }
 
 // An average of the weights moves by a share of the way to them. A thread for each number.
@@ -278,9 +268,9 @@ __global__ void move_average(std::uint32_t count, AverageArgs args) {
 
 }  // namespace
 
-void average(cudaStream_t stream, const AverageArgs& args) {
+void NativeOps::average(Stream& stream, const AverageArgs& args) {
   const std::uint32_t count = thread_count(args.parameters);
-  if (count > 0) launch(stream, thread_each(count), move_average, count, args);
+  if (count > 0) launch(on(stream), thread_each(count), move_average, count, args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -22,11 +22,11 @@ namespace {
 /// Thrown through the frames of a thread whose block has failed.
 struct Abandoned {};
 
-}  // namespace
-
 std::string thread_name(const uint3& index) {
   return fmt::format("thread ({},{},{})", index.x, index.y, index.z);
 }
+
+}  // namespace
 
 // Code of every switch is in one piece with barrier() and exchange(). A processor expects a return to lead back
 // to the latest call. Each return after a switch costs as much as the switch.

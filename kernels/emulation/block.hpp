@@ -46,7 +46,11 @@ class BlockRunner {
   unsigned lane() const { return current_->number % kWarpSize; }
   BlockSharedMemory& shared_memory() noexcept { return shared_memory_; }
 
-  Order& order() noexcept { return order_; }
+  /// Under the seed of now.
+  Order& order() {
+    order_.refresh();
+    return order_;
+  }
 
  private:
   enum class State : std::uint8_t { kReady, kAtBarrier, kInWarpOp, kEnded };
@@ -91,24 +95,21 @@ class BlockRunner {
   Thread* starting_ = nullptr;  // thread that an idle fiber shall run; null: end
 };
 
-/// "thread (5,0,0)"
-std::string thread_name(const uint3& index);
-
 // Runs the blocks of a launch, one after another.
 
-struct GridShape {
+struct LaunchShape {
   dim3 grid, block;
-  std::size_t shared_bytes = 0;
-  CallSite call;  ///< place of the launch
+  std::size_t shared_bytes = 0;  ///< dynamic
+  CallSite call = CallSite::here();
 };
 
 /// @throws InternalError if a GPU would refuse such a launch
-void check_shape(const GridShape& shape);
+void check_shape(const LaunchShape& shape);
 
 /// Returns when all threads have ended.
 /// @throws InternalError naming launch, block and thread. Some thread never reaches a barrier or warp
 ///         operation; or a write just outside of a piece of shared or device memory
 /// @throws DeviceError if this processor cannot run kernels at all
-void run_grid(const GridShape& shape, const Kernel& kernel);
+void run_grid(const LaunchShape& shape, const Kernel& kernel);
 
 }  // namespace lockstep::emulation

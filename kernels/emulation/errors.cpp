@@ -26,33 +26,29 @@ struct StatusText {
 
 constexpr StatusText kUnknown = {cudaSuccess, "unrecognized error code", "unrecognized error code"};
 
+#define NAMED(status) status, #status
+
 constexpr StatusText kTexts[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
-     "no kernel image is available for execution on the device"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
-     "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
-     "operation would result in a merge of separate capture sequences"},
-    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
-     "capture was not ended in the same stream as it began"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
-    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
-     "dependency created on uncaptured work in another stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+    {NAMED(cudaSuccess), "no error"},
+    {NAMED(cudaErrorInvalidValue), "invalid argument"},
+    {NAMED(cudaErrorMemoryAllocation), "out of memory"},
+    {NAMED(cudaErrorNoDevice), "no CUDA-capable device is detected"},
+    {NAMED(cudaErrorInvalidDevice), "invalid device ordinal"},
+    {NAMED(cudaErrorNoKernelImageForDevice), "no kernel image is available for execution on the device"},
+    {NAMED(cudaErrorInvalidResourceHandle), "invalid resource handle"},
+    {NAMED(cudaErrorNotReady), "device not ready"},
+    {NAMED(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
+    {NAMED(cudaErrorStreamCaptureInvalidated), "operation failed due to a previous error during capture"},
+    {NAMED(cudaErrorStreamCaptureMerge), "operation would result in a merge of separate capture sequences"},
+    {NAMED(cudaErrorStreamCaptureUnmatched), "capture was not ended in the same stream as it began"},
+    {NAMED(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
+    {NAMED(cudaErrorStreamCaptureIsolation), "dependency created on uncaptured work in another stream"},
+    {NAMED(cudaErrorCapturedEvent),
      "operation not permitted on an event last recorded in a capturing stream"},
-    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+    {NAMED(cudaErrorStreamCaptureWrongThread),
      "attempt to terminate a thread-local capture sequence from another thread"},
 };
+#undef NAMED
 
 const StatusText& text_of(cudaError_t status) {
   const auto* found = std::find_if(std::begin(kTexts), std::end(kTexts),

@@ -25,7 +25,6 @@ class Fiber {
   Fiber(Body body, std::size_t index);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
-  ~Fiber() = default;
 
   /// Leaves this fiber, which is the running one, and goes on with `to`. Returns when another fiber switches
   /// to this one. A fiber whose body returns goes on with the one that switched to it last.

@@ -39,19 +39,9 @@ bool processor_has_fma() {
 #endif
 }
 
-void run_block(const GridShape& shape, const Kernel& kernel) {
-  try {
-    BlockRunner::here().run(kernel, shape.shared_bytes);
-  } catch (const InternalError& error) {
-    throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
-                                    emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,
-                                    error.what()));
-  }
-}
-
 }  // namespace
 
-void check_shape(const GridShape& shape) {
+void check_shape(const LaunchShape& shape) {
   const dim3 &grid = shape.grid, &block = shape.block;
   const bool grid_fits =
       volume(grid) > 0 && grid.x <= kMaxGridX && grid.y <= kMaxGridYZ && grid.z <= kMaxGridYZ;
@@ -62,19 +52,21 @@ void check_shape(const GridShape& shape) {
                   emulation::to_string(shape.call), to_string(grid), to_string(block), shape.shared_bytes));
 }
 
-void run_grid(const GridShape& shape, const Kernel& kernel) {
+void run_grid(const LaunchShape& shape, const Kernel& kernel) {
   static const bool has_fma = processor_has_fma();
   if (!has_fma)
     throw DeviceError("the emulated device needs a processor with FMA instructions: use device: cpu");
-  Order& order = BlockRunner::here().order();
-  order.refresh();
-  std::vector<std::uint32_t> blocks;
-  order.permutation(volume(shape.grid), blocks);
   gridDim = {shape.grid.x, shape.grid.y, shape.grid.z};
   blockDim = {shape.block.x, shape.block.y, shape.block.z};
-  for (const std::uint32_t number : blocks) {
+  for (const std::uint32_t number : BlockRunner::here().order().permutation(volume(shape.grid))) {
     blockIdx = position(number, shape.grid);
-    run_block(shape, kernel);
+    try {
+      BlockRunner::here().run(kernel, shape.shared_bytes);
+    } catch (const InternalError& error) {
+      throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
+                                      emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,
+                                      error.what()));
+    }
   }
   const std::string damage = DeviceMemory::instance().damage();
   if (damage.empty()) return;

@@ -23,10 +23,6 @@ namespace {
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kRedzoneBytes = 256;
 
-std::string describe(const unsigned char* at, const unsigned char* data, std::size_t bytes) {
-  return fmt::format("byte {} of an array of {} bytes in device memory", at - data, bytes);
-}
-
 }  // namespace
 
 DeviceMemory& DeviceMemory::instance() {
@@ -81,9 +77,9 @@ std::string DeviceMemory::damage() {
     for (unsigned char* zone : {data - kRedzoneBytes, data + bytes}) {
       const unsigned char* at = find_damage(zone, kRedzoneBytes);
       if (at == nullptr) continue;
-      std::string what = describe(at, data, bytes);
+      const auto offset = at - data;
       close_redzone(zone, kRedzoneBytes);
-      return what;
+      return fmt::format("byte {} of an array of {} bytes in device memory", offset, bytes);
     }
   return {};
 }

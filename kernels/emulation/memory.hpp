@@ -37,17 +37,14 @@ class DeviceMemory {
   std::string damage();
 
  private:
-  using Pieces = std::map<unsigned char*, std::size_t>;
-
   std::mutex mutex_;
-  Pieces pieces_;  // bytes of each
+  std::map<unsigned char*, std::size_t> pieces_;  // bytes of each
   std::size_t used_bytes_ = 0;
 };
 
 // The shared memory of the block that runs: each array exactly as large as asked for, between red zones.
 
 /// Shared memory that a block of the emulated GPU may have, in bytes: that of an A100.
-inline constexpr std::size_t kSharedBytesPerBlock = 48 * 1024;
 inline constexpr std::size_t kMaxSharedBytesPerBlock = 163 * 1024;
 /// That, or fewer where a test plays a smaller GPU.
 std::size_t most_shared_bytes();

@@ -17,7 +17,6 @@ class Order {
  public:
   /// Takes notice of a changed seed.
   void refresh();
-  bool natural() const noexcept { return natural_; }
   /// In [0, bound); 0 in the natural order.
   std::size_t draw(std::size_t bound) {
     if (natural_) return 0;
@@ -26,7 +25,7 @@ class Order {
     return static_cast<std::size_t>(((number >> 32) * bound) >> 32);
   }
   /// 0 ... size - 1, shuffled.
-  void permutation(std::size_t size, std::vector<std::uint32_t>& order);
+  std::vector<std::uint32_t> permutation(std::size_t size);
 
  private:
   std::uint64_t generate() {
@@ -54,10 +53,6 @@ namespace lockstep::emulated {
 /// Holds for the whole process, from the next launch on. A seed gives one series of orders in
 /// every OS thread. Before the first call it is that of the environment variable LOCKSTEP_THREAD_ORDER, or 0.
 void set_thread_order(std::uint64_t seed);
-
-}  // namespace lockstep::emulated
-
-namespace lockstep::emulated {
 
 // The emulated device as one that the program was not built for.
 

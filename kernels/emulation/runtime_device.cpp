@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace lockstep::emulation {
 namespace {
@@ -22,26 +23,19 @@ constexpr cudaUUID_t kUuid = {
 
 /// Few multiprocessors: kernels that cut their work by this number cut it into fewer blocks.
 int value_of(cudaDeviceAttr attribute) {
-  switch (attribute) {
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      return static_cast<int>(kSharedBytesPerBlock);
-    case cudaDevAttrClockRate:
-      return 1'000'000;
-    case cudaDevAttrMultiProcessorCount:
-      return 4;
-    case cudaDevAttrMemoryClockRate:
-      return 1'000'000;
-    case cudaDevAttrGlobalMemoryBusWidth:
-      return 64;
-    case cudaDevAttrL2CacheSize:
-      return 4 << 20;
-    case cudaDevAttrComputeCapabilityMajor:
-      return 8;
-    case cudaDevAttrComputeCapabilityMinor:
-      return 0;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return static_cast<int>(kMaxSharedBytesPerBlock);
-  }
+  constexpr std::pair<cudaDeviceAttr, int> kValues[] = {
+      {cudaDevAttrMaxSharedMemoryPerBlock, 48 * 1024},
+      {cudaDevAttrClockRate, 1'000'000},
+      {cudaDevAttrMultiProcessorCount, 4},
+      {cudaDevAttrMemoryClockRate, 1'000'000},
+      {cudaDevAttrGlobalMemoryBusWidth, 64},
+      {cudaDevAttrL2CacheSize, 4 << 20},
+      {cudaDevAttrComputeCapabilityMajor, 8},
+      {cudaDevAttrComputeCapabilityMinor, 0},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(kMaxSharedBytesPerBlock)},
+  };
+  for (const auto& [which, value] : kValues)
+    if (which == attribute) return value;
   return -1;
 }
 
@@ -112,18 +106,6 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-}  // namespace lockstep::emulation
-
-namespace lockstep::emulated {
-
-void set_built_for_this_device(bool built) {
-  emulation::has_kernels = built;
-}
-
-}  // namespace lockstep::emulated
-
-namespace lockstep::emulation {
-
 // Memory, copies and fills.
 
 namespace {
@@ -132,13 +114,6 @@ constexpr std::align_val_t kHostAlignment{4096};
 
 bool on_device(const void* memory, std::size_t bytes) {
   return DeviceMemory::instance().contains(memory, bytes);
-}
-
-cudaError_t check_copy(const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  return on_device(to, bytes) == to_device && on_device(from, bytes) == from_device ? cudaSuccess
-                                                                                    : cudaErrorInvalidValue;
 }
 
 }  // namespace
@@ -175,9 +150,10 @@ cudaError_t cudaFreeHost(void* memory) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  const cudaError_t status = check_copy(to, from, bytes, kind);
-  if (status != cudaSuccess || bytes == 0) return finish(status);
-  queue(stream, [=] { std::memmove(to, from, bytes); });
+  const bool to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
+  if (on_device(to, bytes) != to_device || on_device(from, bytes) != from_device)
+    return finish(cudaErrorInvalidValue);
+  if (bytes > 0) queue(stream, [=] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
 
@@ -188,3 +164,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 
 }  // namespace lockstep::emulation
+
+void lockstep::emulated::set_built_for_this_device(bool built) {
+  emulation::has_kernels = built;
+}

@@ -23,21 +23,14 @@ cudaError_t refuse(Capture& capture, cudaError_t status) {
   return finish(status);
 }
 
-/// The status of a capture that its origin ends.
-cudaError_t outcome(const Capture& capture, const OperationGraph::Frontier& frontier) {
-  if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
-  return capture.graph.covered_by(frontier) ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
-}
+/// Captures that this thread has begun. Those that are over go when they are next looked at.
+thread_local std::vector<std::weak_ptr<Capture>> captures;
 
 }  // namespace
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int /*priority*/) {
   *stream = new StreamState;
   return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
-  return cudaStreamCreateWithFlags(stream, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -101,7 +94,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*
   capture->origin = stream;
   stream->point = {capture, {}};
   capture->thread = std::this_thread::get_id();
-  forbid_unsafe_calls(capture);
+  captures.push_back(capture);
   return cudaSuccess;
 }
 
@@ -112,7 +105,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (capture.origin != stream) return finish(cudaErrorStreamCaptureUnmatched);
   if (capture.thread != std::this_thread::get_id()) return finish(cudaErrorStreamCaptureWrongThread);
   capture.ended = true;
-  const cudaError_t status = outcome(capture, stream->point.frontier);
+  const cudaError_t status = capture.invalid ? cudaErrorStreamCaptureInvalidated
+                             : capture.graph.covered_by(stream->point.frontier)
+                                 ? cudaSuccess
+                                 : cudaErrorStreamCaptureUnjoined;
   if (status == cudaSuccess) *graph = new OperationGraph(std::move(capture.graph));
   stream->point = {};
   return finish(status);
@@ -136,11 +132,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t /*executable*/, cudaStream_t /*strea
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  queue(stream, [executable] {
-    Order& order = BlockRunner::here().order();
-    order.refresh();
-    executable->run(order);
-  });
+  queue(stream, [executable] { executable->run(BlockRunner::here().order()); });
   return cudaSuccess;
 }
 
@@ -157,10 +149,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 // Work is run or recorded; an event carries what a capture depends on from one stream to another.
 
 void CapturePoint::join(const CapturePoint& other) {
-  if (!active()) {
-    *this = other;
-    return;
-  }
+  if (!active()) *this = other;
   for (const auto node : other.frontier)
     if (std::find(frontier.begin(), frontier.end(), node) == frontier.end()) frontier.push_back(node);
 }
@@ -202,22 +191,7 @@ bool OperationGraph::covered_by(const Frontier& frontier) const {
   for (Node node = nodes_.size(); node-- > 0;)
     if (covered[node])
       for (const Node before : nodes_[node].after) covered[before] = true;
-  for (const bool one : covered)
-    if (!one) return false;
-  return true;
-}
-
-// Each thread remembers the captures that it began, as long as they last.
-
-namespace {
-
-/// Captures that this thread has begun. Those that are over go when they are next looked at.
-thread_local std::vector<std::weak_ptr<Capture>> captures;
-
-}  // namespace
-
-void forbid_unsafe_calls(const std::shared_ptr<Capture>& capture) {
-  captures.push_back(capture);
+  return std::find(covered.begin(), covered.end(), false) == covered.end();
 }
 
 cudaError_t check_unsafe_call() {

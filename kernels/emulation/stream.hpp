@@ -80,10 +80,7 @@ struct EventState {
 // them (cudaThreadExchangeStreamCaptureMode's manual). Other threads may, also beside a capture in global
 // mode.
 
-/// From now until the capture ends, the calling thread may make no such call.
-void forbid_unsafe_calls(const std::shared_ptr<Capture>& capture);
-
-/// cudaErrorStreamCaptureUnsupported if it may not; the captures that forbid it are then invalid, as on a
+/// cudaErrorStreamCaptureUnsupported if the calling thread may not; the captures that forbid it are then invalid, as on a
 /// GPU.
 cudaError_t check_unsafe_call();
 

@@ -69,28 +69,23 @@ bool is_wanted(const typename Api::Ranked& ranked, VendorAlgorithms algorithms) 
   return ranked.determinism == CUDNN_DETERMINISTIC && std::find(Api::kPlain, end, ranked.algo) != end;
 }
 
-/// All algorithms, the one that promises most (or that was fastest) first. cuDNN also ranks what they would
-/// do with TF32, which the convolution's description rules out: that comes last.
-template <typename Api, typename A, typename B, typename C>
-std::vector<typename Api::Ranked> ranking(cudnnHandle_t handle, VendorAlgorithms algorithms, A a, B b,
-                                          cudnnConvolutionDescriptor_t convolution, C c) {
-  constexpr int kModes = 2;  // with and without TF32
-  std::vector<typename Api::Ranked> ranked(kModes * Api::kAlgorithms);
-  const auto rank = algorithms == VendorAlgorithms::kFastest ? Api::measure : Api::rank;
-  int count = 0;
-  LOCKSTEP_CUDNN(rank(handle, a, b, convolution, c, static_cast<int>(ranked.size()), &count, ranked.data()));
-  ranked.resize(static_cast<std::size_t>(count));
-  std::stable_partition(ranked.begin(), ranked.end(),
-                        [](const auto& one) { return one.mathType == CUDNN_FMA_MATH; });
-  return ranked;
-}
-
 /// The algorithm for the direction's operation on a, b and c. Not while the handle's stream captures.
 template <typename Api, typename A, typename B, typename C>
 Conv2dAlgorithm<Api> choose_algorithm(cudnnHandle_t handle, VendorAlgorithms algorithms, A a, B b,
                                       cudnnConvolutionDescriptor_t convolution, C c) {
+  // The one that promises most (or that was fastest) comes first. cuDNN also ranks what they would do with TF32, which
+  // the convolution's description rules out: that comes last.
+  constexpr int kModes = 2;
+  std::vector<typename Api::Ranked> ranking(kModes * Api::kAlgorithms);
+  const auto rank = algorithms == VendorAlgorithms::kFastest ? Api::measure : Api::rank;
+  int count = 0;
+  LOCKSTEP_CUDNN(
+      rank(handle, a, b, convolution, c, static_cast<int>(ranking.size()), &count, ranking.data()));
+  ranking.resize(static_cast<std::size_t>(count));
+  std::stable_partition(ranking.begin(), ranking.end(),
+                        [](const auto& one) { return one.mathType == CUDNN_FMA_MATH; });
   Conv2dAlgorithm<Api> chosen{Api::kPlain[0]};
-  for (const auto& ranked : ranking<Api>(handle, algorithms, a, b, convolution, c)) {
+  for (const auto& ranked : ranking) {
     if (!is_wanted<Api>(ranked, algorithms)) continue;
     chosen.algorithm = ranked.algo;
     const auto status =

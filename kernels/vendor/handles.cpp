@@ -73,23 +73,6 @@ namespace {
 
 constexpr std::size_t kCublasWorkspaceBytes = std::size_t{32} << 20;  // cuBLAS's demand on an H100
 
-CudnnHandle make_cudnn(cudaStream_t stream) {
-  CudnnHandle handle = create_cudnn();
-  LOCKSTEP_CUDNN(cudnnSetStream(handle.get(), stream));
-  return handle;
-}
-
-/// In its default mode cuBLAS computes fp32 products in fp32, without atomic additions.
-CublasHandle make_cublas(cudaStream_t stream, void* workspace) {
-  CublasHandle owner = create_cublas();
-  cublasHandle_t handle = owner.get();
-  LOCKSTEP_CUBLAS(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
-  LOCKSTEP_CUBLAS(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED));
-  LOCKSTEP_CUBLAS(cublasSetStream(handle, stream));  // it removes an earlier workspace
-  LOCKSTEP_CUBLAS(cublasSetWorkspace(handle, workspace, kCublasWorkspaceBytes));
-  return owner;
-}
-
 }  // namespace
 
 bool is_aligned(const void* memory) {
@@ -101,8 +84,15 @@ StreamContext::StreamContext(Device& device, cudaStream_t stream)
     : device_(device),
       stream_(stream),
       cublas_workspace_(device, kCublasWorkspaceBytes),
-      cudnn_(make_cudnn(stream)),
-      cublas_(make_cublas(stream, cublas_workspace_.data())) {}
+      cudnn_(create_cudnn()),
+      cublas_(create_cublas()) {
+  LOCKSTEP_CUDNN(cudnnSetStream(cudnn(), stream));
+  // In its default mode cuBLAS computes fp32 products in fp32, without atomic additions.
+  LOCKSTEP_CUBLAS(cublasSetMathMode(cublas(), CUBLAS_DEFAULT_MATH));
+  LOCKSTEP_CUBLAS(cublasSetAtomicsMode(cublas(), CUBLAS_ATOMICS_NOT_ALLOWED));
+  LOCKSTEP_CUBLAS(cublasSetStream(cublas(), stream));  // it removes an earlier workspace
+  LOCKSTEP_CUBLAS(cublasSetWorkspace(cublas(), cublas_workspace_.data(), kCublasWorkspaceBytes));
+}
 
 void* StreamContext::bytes(VendorScratch purpose, std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -172,42 +162,27 @@ std::string describe(cublasStatus_t status) {
   return cublasGetStatusString(status);
 }
 
-template <typename Status>
-std::string failure_text(Status status, const VendorCall& site) {
-  return fmt::format("{} failed: {} at {}:{}", site.call, describe(status), site.file, site.line);
-}
+}  // namespace
 
 template <typename Status>
-[[noreturn]] void throw_failure(Status status, const VendorCall& site) {
-  if (const char* fix = fix_of(status)) {
-    throw DeviceError(
-        fmt::format("{}; {}, or use {}native", failure_text(status, site), advice(fix), spelling().kernels));
-  }
-  throw InternalError(fmt::format("internal error: {}; please report this", failure_text(status, site)));
+void check(Status status, const VendorCall& site) {
+  if (status == Status{}) return;
+  const std::string failure =
+      fmt::format("{} failed: {} at {}:{}", site.call, describe(status), site.file, site.line);
+  if (const char* fix = fix_of(status))
+    throw DeviceError(fmt::format("{}; {}, or use {}native", failure, advice(fix), spelling().kernels));
+  throw InternalError(fmt::format("internal error: {}; please report this", failure));
 }
+template void check(cudnnStatus_t, const VendorCall&);
+template void check(cublasStatus_t, const VendorCall&);
 
 template <typename Status>
-void print_failure(Status status, const VendorCall& site) noexcept {
+void log_failure(Status status, const VendorCall& site) noexcept {
+  if (status == Status{}) return;
   std::fprintf(stderr, "lockstep: warning: %s failed with status %d at %s:%d\n", site.call,
                static_cast<int>(status), site.file, site.line);
 }
-
-}  // namespace
-
-void check(cudnnStatus_t status, const VendorCall& site) {
-  if (status != CUDNN_STATUS_SUCCESS) throw_failure(status, site);
-}
-
-void check(cublasStatus_t status, const VendorCall& site) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw_failure(status, site);
-}
-
-void log_failure(cudnnStatus_t status, const VendorCall& site) noexcept {
-  if (status != CUDNN_STATUS_SUCCESS) print_failure(status, site);
-}
-
-void log_failure(cublasStatus_t status, const VendorCall& site) noexcept {
-  if (status != CUBLAS_STATUS_SUCCESS) print_failure(status, site);
-}
+template void log_failure(cudnnStatus_t, const VendorCall&) noexcept;
+template void log_failure(cublasStatus_t, const VendorCall&) noexcept;
 
 }  // namespace lockstep::vendor

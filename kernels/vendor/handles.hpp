@@ -27,16 +27,15 @@ struct VendorCall {
   int line;
 };
 
+/// @tparam Status         cudnnStatus_t or cublasStatus_t, both of which are 0 for success
 /// @throws DeviceError    if the library, the GPU or its memory is the cause, with what to do about it
 /// @throws InternalError  for any other failure
-void check(cudnnStatus_t status, const VendorCall& site);
-void check(cublasStatus_t status, const VendorCall& site);
+template <typename Status>
+void check(Status status, const VendorCall& site);
 
 /// For destructors: a failure is one line on standard error.
-void log_failure(cudnnStatus_t status, const VendorCall& site) noexcept;
-void log_failure(cublasStatus_t status, const VendorCall& site) noexcept;
-
-}  // namespace lockstep::vendor
+template <typename Status>
+void log_failure(Status status, const VendorCall& site) noexcept;
 
 #define LOCKSTEP_VENDOR_CALL(...)    \
   ::lockstep::vendor::VendorCall {   \
@@ -46,8 +45,6 @@ void log_failure(cublasStatus_t status, const VendorCall& site) noexcept;
 #define LOCKSTEP_CUBLAS(...) ::lockstep::vendor::check(__VA_ARGS__, LOCKSTEP_VENDOR_CALL(__VA_ARGS__))
 #define LOCKSTEP_VENDOR_NOEXCEPT(...) \
   ::lockstep::vendor::log_failure(__VA_ARGS__, LOCKSTEP_VENDOR_CALL(__VA_ARGS__))
-
-namespace lockstep::vendor {
 
 // Owners of what cuDNN and cuBLAS create, and makers of cuDNN's descriptors: fp32, [sample][channel][row]
 // [column].
@@ -109,7 +106,6 @@ class StreamContext {
   /// Allocates: not while the stream captures. Borrows the device.
   StreamContext(Device& device, cudaStream_t stream);
 
-  cudaStream_t stream() const { return stream_; }
   cudnnHandle_t cudnn() const { return cudnn_.get(); }
   cublasHandle_t cublas() const { return cublas_.get(); }
 

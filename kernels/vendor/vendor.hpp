@@ -28,9 +28,8 @@ enum class VendorAlgorithms {
 ///
 /// The first call for each shape on each stream allocates, so it cannot be captured in a graph. Every stream
 /// has separate memory; streams may run side by side.
-class VendorOps : public DeviceOps {
+class VendorOps : public virtual DeviceOps {
  public:
-  std::string_view name() const override { return "vendor"; }
   bool batch_innermost() const override { return false; }
 
   // A library's call alone, for benchmarks: no bias, no epilogue, no grains, no exact sums. (Data gradients
@@ -61,12 +60,3 @@ std::unique_ptr<VendorOps> make_vendor_ops(Device& device,
 /// The function that lockstep_vendor.so exports. The caller owns the result.
 extern "C" lockstep::VendorOps* lockstep_make_vendor_ops(lockstep::Device& device,
                                                          lockstep::VendorAlgorithms algorithms);
-
-namespace lockstep::vendor {
-
-// The ops of a device by cuDNN and cuBLAS: the oracle of the native kernels, and their rival in benchmarks.
-
-/// The plugin's result: lockstep::make_vendor_ops() without loading anything.
-std::unique_ptr<VendorOps> make_ops(Device& device, VendorAlgorithms algorithms);
-
-}  // namespace lockstep::vendor

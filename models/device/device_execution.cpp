@@ -108,7 +108,12 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       zero_bias_(device, longest_missing_bias(network)),
       unread_sums_(device, purpose == Purpose::kTraining ? unread_sums_of(network) : 0) {
   check_device_limits(network, max_batch);
-  fill_stand_ins(device);
+  if (zero_bias_.size() > 0) {
+    const auto stream = device.make_stream();
+    stream->fill_zero(zero_bias_.data(), zero_bias_.bytes());
+    stream->fill_zero(unread_sums_.data(), unread_sums_.bytes());
+    stream->synchronize();
+  }
   make_units(device, network, part, purpose == Purpose::kTraining);
   const auto is_trained = [](const Unit& unit) { return unit.stage.trained(); };
   if (!gives_input_gradient_)
@@ -153,14 +158,6 @@ void DeviceExecution::make_room_for_next_input(Device& device) {
 void DeviceExecution::take_next_input() {
   std::swap(input_.y, next_input_);
   std::swap(labels_, next_labels_);
-}
-
-void DeviceExecution::fill_stand_ins(Device& device) {
-  if (zero_bias_.size() == 0) return;
-  const auto stream = device.make_stream();
-  stream->fill_zero(zero_bias_.data(), zero_bias_.bytes());
-  stream->fill_zero(unread_sums_.data(), unread_sums_.bytes());
-  stream->synchronize();
 }
 
 void DeviceExecution::plan_gradients() {
@@ -240,24 +237,7 @@ void DeviceExecution::queue_move_kept(Stream& stream) {
   }
 }
 
-// Needs of a network on a device, and what a grid cannot hold.
-
-namespace {
-
-[[noreturn]] void fail(const Layer& layer, const std::string& what) {
-  throw ShapeError(
-      fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
-}
-
-void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples, std::string_view fewer) {
-  if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
-  fail(layer,
-       fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
-                   "{} or use more ranks",
-                   shape.features(), samples, kMaxDeviceElements, fewer));
-}
-
-}  // namespace
+// Memory that a network takes of a device, and what a grid cannot hold.
 
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
                                      const NetworkPart& part) {
@@ -279,6 +259,23 @@ std::uint64_t next_input_bytes(const Network& network, std::int64_t samples) {
   constexpr std::uint64_t kLabel = 1;
   return checked_product(checked_sum(elements(network.input_shape()), kLabel), samples, sizeof(float));
 }
+
+namespace {
+
+[[noreturn]] void fail(const Layer& layer, const std::string& what) {
+  throw ShapeError(
+      fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
+}
+
+void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples, std::string_view fewer) {
+  if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
+  fail(layer,
+       fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
+                   "{} or use more ranks",
+                   shape.features(), samples, kMaxDeviceElements, fewer));
+}
+
+}  // namespace
 
 void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {
   const std::string lower = fmt::format("lower {}", spelling().global_batch);

@@ -151,8 +151,6 @@ class DeviceExecution {
   /// The one whose output unit i reads.
   Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
   void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
-  /// Zeroes the replacements of missing biases.
-  void fill_stand_ins(Device& device);
   /// Plans the place of each gradient, and the way back through each epilogue.
   void plan_gradients();
   void plan_gradient(Unit& unit, const Unit* next);
@@ -165,8 +163,6 @@ class DeviceExecution {
   /// Adds this rank's terms to zeroed sums.
   CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
   void forward_stage(Stream& stream, std::size_t i);
-  /// Queues the loss if the last stage did not take it along.
-  void queue_loss(Stream& stream);
   /// Runs the last stage with the loss and the gradient of its input, if it has a launch for them.
   bool forward_with_loss(Stream& stream, DeviceLayerTensors tensors);
   /// True if the gradient of the input of a unit is wanted.

@@ -55,14 +55,12 @@ CutSums DeviceExecution::forward_to_cut(Stream& stream) {
     }
     if (pass_.batch > 0) forward_stage(stream, next_);
   }
-  if (pass_.loss && !loss_is_queued_) queue_loss(stream);
+  if (pass_.loss && !loss_is_queued_) {
+    const DeviceSpan span(timeline_, stream, Work::kLoss);
+    ops_.loss_and_gradient(stream, pass_.loss->shape, logits(), pass_.loss->target, logits());
+    loss_is_queued_ = true;
+  }
   return {};
-}
-
-void DeviceExecution::queue_loss(Stream& stream) {
-  const DeviceSpan span(timeline_, stream, Work::kLoss);
-  ops_.loss_and_gradient(stream, pass_.loss->shape, logits(), pass_.loss->target, logits());
-  loss_is_queued_ = true;
 }
 
 void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
@@ -233,9 +231,10 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
                              .zero_bias = zero_bias_.data()});
   }
   if (before.stored_through) return;
-  if (before.stage.branches)
-    ops_.add(stream, std::size_t{1} * before.stage.output.features() * pass_.batch, before.dy,
-             before.from_branches.data(), before.dy);
+  if (before.stage.branches) {
+    const std::size_t size = std::size_t{1} * before.stage.output.features() * pass_.batch;
+    ops_.add(stream, size, before.dy, before.from_branches.data(), before.dy);
+  }
   through_epilogue(stream, before);
 }
 

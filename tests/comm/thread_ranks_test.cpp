@@ -227,8 +227,8 @@ class AllReduceThat final : public DeviceAllReduce {
   explicit AllReduceThat(std::function<void()> check) : check_(std::move(check)) {}
   std::string_view name() const override { return "test"; }
   bool on_stream() const override { return true; }
-  void all_reduce(Stream& /*stream*/, std::int64_t* /*device*/, std::size_t /*count*/) override {}
-  void all_reduce(Stream& /*stream*/, float* /*device*/, std::size_t /*count*/) override {}
+  void all_reduce_into(Stream&, const std::int64_t*, std::int64_t*, std::size_t) override {}
+  void all_reduce_into(Stream&, const float*, float*, std::size_t) override {}
   void check() override { check_(); }
 
  private:

@@ -11,15 +11,8 @@
 #include <cmath>
 
 namespace lockstep {
-namespace {
 
-/// True where the host looks at steps, to replay them; and after the passes of a pipeline.
-bool compares_on_streams(const ArenaPart& part) {
-  return part.options.step.replay_every_steps != 0 || part.is_stage;
-}
-
-}  // namespace
-
+/// Compares sums on streams where the host looks at steps, to replay them, and after the passes of a pipeline.
 DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, DeviceState& state,
                          DeviceAllReduce* all_reduce, std::int64_t steps)
     : gpu_(gpu),
@@ -31,13 +24,10 @@ DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, 
       host_weights_(part.layout.weights_size()),
       host_buffers_(update_.buffer_names(), parameters_),
       weights_(*gpu.device, part.layout.weights_size()),
-      ranges_(*gpu.device, 0),
-      range_of_(*gpu.device, 0),
-      factors_(*gpu.device, 0),
       sums_(*gpu.device, kCounterSlots + parameters_),
       refusals_(*gpu.device, units_.tensors() * kRefusalKinds),
       reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, units_, part.options.step.determinism,
-               sums_.data(), compares_on_streams(part)) {
+               sums_.data(), part.options.step.replay_every_steps != 0 || part.is_stage) {
   make_optimizer_memory();
   make_clip_memory();
   queue_zero_sums();
@@ -72,19 +62,17 @@ void DeviceArena::queue_state_to_device() {
 
 void DeviceArena::use_units() {
   formats_.clear();
-  std::vector<std::int16_t> exponents(parameters_);
+  std::vector<std::int16_t> exponents;
   bool all_first = true;
   for (std::size_t i = 0; i < units_.tensors(); ++i) {
     formats_.push_back(units_.format(i));
     all_first &= units_.exponents()[i] == kExactExponent;
-    std::fill(exponents.begin() + static_cast<std::ptrdiff_t>(units_.begin(i)),
-              exponents.begin() + static_cast<std::ptrdiff_t>(units_.end(i)), units_.exponents()[i]);
+    exponents.resize(units_.end(i), units_.exponents()[i]);
   }
   stream_.synchronize();  // queued work may still read the old ones
-  exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, all_first ? 0 : parameters_);
+  if (all_first) exponents.clear();
+  exponents_ = upload(*gpu_.device, stream_, exponents);
   reducer_.set_exponents(exponents_.data());
-  if (all_first) return;
-  stream_.copy_to_device(exponents_.data(), exponents.data(), exponents_.bytes());
   stream_.synchronize();
 }
 
@@ -105,11 +93,9 @@ void DeviceArena::make_optimizer_memory() {
   std::vector<std::int32_t> range_of;
   for (std::size_t i = 0; i < ranges.size(); ++i)
     range_of.insert(range_of.end(), ranges[i].size, static_cast<std::int32_t>(i));
-  ranges_ = DeviceBuffer<UpdateTensor>(*gpu_.device, ranges.size());
+  ranges_ = upload(*gpu_.device, stream_, ranges);
   factors_ = DeviceBuffer<TensorFactors>(*gpu_.device, ranges.size());
-  range_of_ = DeviceBuffer<std::int32_t>(*gpu_.device, parameters_);
-  stream_.copy_to_device(ranges_.data(), ranges.data(), ranges_.bytes());
-  stream_.copy_to_device(range_of_.data(), range_of.data(), range_of_.bytes());
+  range_of_ = upload(*gpu_.device, stream_, range_of);
   stream_.synchronize();
 }
 
@@ -118,11 +104,10 @@ void DeviceArena::make_clip_memory() {
   std::vector<UpdateTensor> tensors(update_.each().begin(), update_.each().end());
   for (UpdateTensor& tensor : tensors)
     if (!tensor.moves) tensor.size = 0;
-  measured_ = DeviceBuffer<UpdateTensor>(*gpu_.device, tensors.size());
+  measured_ = upload(*gpu_.device, stream_, tensors);
   squares_ = DeviceBuffer<double>(*gpu_.device, tensors.size());
   clip_factor_ = DeviceBuffer<float>(*gpu_.device, 1);
   host_clip_factor_ = PinnedBuffer<float>(*gpu_.device, 1);
-  stream_.copy_to_device(measured_.data(), tensors.data(), measured_.bytes());
   stream_.synchronize();
 }
 
@@ -137,10 +122,7 @@ void DeviceArena::queue_gradient_norm() {
 }
 
 std::vector<double> DeviceArena::gradient_squares() {
-  std::vector<double> squares(squares_.size());
-  stream_.copy_to_host(squares.data(), squares_.data(), squares_.bytes());
-  stream_.synchronize();
-  return squares;
+  return download(stream_, squares_.data(), squares_.size());
 }
 
 void DeviceArena::queue_clip_factor(double norm) {
@@ -199,9 +181,7 @@ std::vector<TensorRefusals> DeviceArena::own_refusals() {
 
 std::vector<double> DeviceArena::largest_sums() {
   if (reducer_.fp32_sums() != nullptr) return largest_fp32_sums();
-  std::vector<std::int64_t> sums(parameters_);
-  stream_.copy_to_host(sums.data(), sums_.data() + kCounterSlots, sums.size() * sizeof(std::int64_t));
-  stream_.synchronize();
+  const auto sums = download(stream_, sums_.data() + kCounterSlots, parameters_);
   std::vector<double> largest;
   for (std::size_t i = 0; i < units_.tensors(); ++i) {
     const std::size_t begin = units_.begin(i);
@@ -211,9 +191,7 @@ std::vector<double> DeviceArena::largest_sums() {
 }
 
 std::vector<double> DeviceArena::largest_fp32_sums() {
-  std::vector<float> sums(parameters_);
-  stream_.copy_to_host(sums.data(), reducer_.fp32_sums(), sums.size() * sizeof(float));
-  stream_.synchronize();
+  const auto sums = download(stream_, reducer_.fp32_sums(), parameters_);
   std::vector<double> largest(units_.tensors());
   for (std::size_t i = 0; i < units_.tensors(); ++i) {
     for (std::size_t k = units_.begin(i); k < units_.end(i); ++k)
@@ -248,17 +226,6 @@ void add_parts(const HeldTensor& tensor, std::size_t slot, const float* values, 
   }
 }
 
-/// @param buffers  of the layout's, those that the update reads
-FingerprintTensor tensor_of_update(const HeldTensor& held, const FingerprintLayout& layout,
-                                   std::size_t buffers) {
-  FingerprintTensor tensor{.first = held.first, .offset = held.local};
-  tensor.slots[0] = static_cast<std::uint32_t>(layout.gradient(held.number));
-  tensor.slots[1] = static_cast<std::uint32_t>(layout.weights(held.number));
-  for (std::size_t b = 0; b < buffers; ++b)
-    tensor.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, held.number));
-  return tensor;
-}
-
 Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor>& held, const float* weights,
                    const std::vector<const float*>& averages) {
   const std::size_t of_update = layout.buffers - averages.size();
@@ -273,7 +240,13 @@ Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor
     LOCKSTEP_CHECK(tensor.local == parameters);
     parameters += tensor.size;
     tables.tensor_of.resize(strides(parameters), static_cast<std::int32_t>(tables.tensors.size()));
-    tables.tensors.push_back(tensor_of_update(tensor, layout, of_update));
+    FingerprintTensor& row = tables.tensors.emplace_back();
+    row.first = tensor.first;
+    row.offset = tensor.local;
+    row.slots[0] = static_cast<std::uint32_t>(layout.gradient(tensor.number));
+    row.slots[1] = static_cast<std::uint32_t>(layout.weights(tensor.number));
+    for (std::size_t b = 0; b < of_update; ++b)
+      row.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, tensor.number));
     for (std::size_t i = 0; i < averages.size(); ++i) {
       const std::size_t buffer = of_update + i;
       add_parts(tensor, layout.optimizer(buffer, tensor.number), averages[i],
@@ -282,13 +255,6 @@ Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor
   }
   tables.tensors.push_back({.first = 0, .offset = parameters});
   return tables;
-}
-
-template <class T>
-DeviceBuffer<T> upload(Device& device, Stream& stream, const std::vector<T>& table) {
-  DeviceBuffer<T> buffer(device, table.size());
-  if (!table.empty()) stream.copy_to_device(buffer.data(), table.data(), buffer.bytes());
-  return buffer;
 }
 
 }  // namespace
@@ -310,9 +276,6 @@ DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const Fin
                                        const std::vector<const float*>& averages, const StepState* state,
                                        std::int64_t steps)
     : slots_(layout.slots()),
-      tensors_(device, 0),
-      tensor_of_(device, 0),
-      kept_(device, 0),
       rows_(device, static_cast<std::size_t>(steps) * slots_),
       host_rows_(device, rows_.size()),
       state_(state) {

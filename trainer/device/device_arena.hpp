@@ -113,7 +113,6 @@ class DeviceArena {
 
   /// The units of the sums; after a change, use_units() makes all that is queued from then on use them.
   GradientUnits& units() { return units_; }
-  const GradientUnits& units() const { return units_; }
   void use_units();
 
   /// Drops what gradients left in the sums.

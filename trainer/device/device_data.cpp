@@ -71,14 +71,10 @@ StreamedRows SampleRing::rows_of_step(std::int64_t step, std::int64_t column) co
 }
 
 void SampleRing::begin(std::int64_t step) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool goes_on = first_ >= 0 && first_ <= step && step <= next_;
-    first_ = step;
-    if (goes_on && !error_) {
-      changed_.notify_one();
-      return;
-    }
+  const std::lock_guard lock(mutex_);
+  const bool goes_on = first_ >= 0 && first_ <= step && step <= next_ && !error_;
+  first_ = step;
+  if (!goes_on) {
     next_ = step;
     ++beginning_;
     at_end_ = false;
@@ -153,7 +149,7 @@ void SampleRing::fill() {
 
 /// The store makes the samples of the step after it ready meanwhile. False: there is no such step.
 bool SampleRing::send(std::int64_t step) {
-  const Rows rows = take_rows(step);
+  const Rows rows = rows_ahead_of_ == step ? std::exchange(rows_ahead_, std::nullopt) : rows_of_(step);
   if (!rows) return false;
   LOCKSTEP_CHECK(std::ssize(*rows) <= sizes_.rows());
   rows_ahead_ = rows_of_(step + 1);
@@ -166,10 +162,6 @@ bool SampleRing::send(std::int64_t step) {
   stream_->copy_to_device(device_rows_.data() + offset, host_rows_.data() + offset, bytes);
   stream_->record(*sent_[slot]);
   return true;
-}
-
-SampleRing::Rows SampleRing::take_rows(std::int64_t step) {
-  return rows_ahead_of_ == step ? std::exchange(rows_ahead_, std::nullopt) : rows_of_(step);
 }
 
 // Rows of samples: those that a kernel would look up in the order.
@@ -213,39 +205,31 @@ SampleRing::RowsOf training_rows(DistributedSampler sampler, SampleMixer mixer, 
 
 DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment,
                        const std::optional<Streaming>& streaming)
-    : images_(device, !streaming && data.has_images() ? data.labels.size() * row_bytes_of(data) : 0),
-      features_(device, streaming || data.has_images()
-                            ? 0
-                            : data.labels.size() * static_cast<std::size_t>(data.shape.features())),
-      labels_(device, data.labels.size()),
+    : rows_(device, streaming ? 0 : data.labels.size() * row_bytes_of(data)),
+      labels_(upload(device, stream, data.labels)),
       scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
       augment_(device, augment == nullptr ? 0 : 1),
-      view_{.images = images_.data(),
-            .features_fp32 = features_.data(),
-            .labels = labels_.data(),
-            .features = data.shape.features(),
-            .augment = augment == nullptr ? nullptr : augment_.data()} {
-  if (streaming) {
-    ring_.emplace(device, data, streaming->sizes, streaming->rows_of);
-    view_.images = data.has_images() ? ring_->data() : nullptr;
-    view_.features_fp32 = data.has_images() ? nullptr : reinterpret_cast<const float*>(ring_->data());
+      view_{.labels = labels_.data(), .features = data.shape.features(), .augment = augment_.data()} {
+  if (streaming) ring_.emplace(device, data, streaming->sizes, streaming->rows_of);
+  const std::uint8_t* rows = ring_ ? ring_->data() : rows_.data();
+  if (data.has_images()) {
+    view_.images = rows;
+  } else {
+    view_.features_fp32 = reinterpret_cast<const float*>(rows);
   }
   normalise(stream, data.scales);
   if (!streaming) copy_samples(stream, data);
-  stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
-  if (augment != nullptr) stream.copy_to_device(augment_.data(), augment, augment_.bytes());
+  stream.copy_to_device(augment_.data(), augment, augment_.bytes());
   stream.synchronize();
 }
 
 /// Those that lie on disk, a part after the other.
 void DeviceData::copy_samples(Stream& stream, const Dataset& data) {
   if (!data.stays_on_disk()) {
-    if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
-    if (features_.size() > 0)
-      stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
-    return;
+    const void* samples = data.images.data();
+    if (!data.has_images()) samples = data.features.data();
+    return stream.copy_to_device(rows_.data(), samples, rows_.bytes());
   }
-  auto* const to = data.has_images() ? images_.data() : reinterpret_cast<std::uint8_t*>(features_.data());
   constexpr std::size_t kPartBytes = std::size_t{64} << 20;
   const std::size_t row_bytes = row_bytes_of(data), all = data.labels.size(),
                     at_once = std::max<std::size_t>(1, kPartBytes / row_bytes);
@@ -256,7 +240,7 @@ void DeviceData::copy_samples(Stream& stream, const Dataset& data) {
     std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
     part.resize(indices.size() * row_bytes);
     read_samples(data, indices, part);
-    stream.copy_to_device(to + first * row_bytes, part.data(), part.size());
+    stream.copy_to_device(rows_.data() + first * row_bytes, part.data(), part.size());
     stream.synchronize();
   }
 }

@@ -87,7 +87,6 @@ class SampleRing {
 
   void fill();
   bool send(std::int64_t step);
-  Rows take_rows(std::int64_t step);
   bool is_sent(std::int64_t end);
 
   const Dataset& data_;
@@ -146,8 +145,7 @@ class DeviceData {
   void normalise(Stream& stream, const ChannelScales& scales);
 
   std::optional<SampleRing> ring_;
-  DeviceBuffer<std::uint8_t> images_;
-  DeviceBuffer<float> features_;
+  DeviceBuffer<std::uint8_t> rows_;  ///< [sample][bytes of a sample]; empty where the set streams
   DeviceBuffer<std::int32_t> labels_;
   DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
   DeviceBuffer<AugmentPlan> augment_;

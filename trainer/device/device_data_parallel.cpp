@@ -71,31 +71,6 @@ int most_columns(const StepOptions& step, const DistributedSampler& sampler, con
   return most;
 }
 
-StepSizes sizes_of_steps(const TrainingOptions& options, const DistributedSampler& sampler,
-                         std::int64_t longest_series, const Communicator& comm) {
-  const std::int64_t grain = options.step.grain, largest = largest_share(sampler, grain, comm.size());
-  const auto at_a_time = [&](std::int64_t samples) {
-    return samples_at_a_time(options.batch.micro_batch, grain, samples);
-  };
-  return {.max_columns = static_cast<int>(at_a_time(most_columns(options.step, sampler, comm))),
-          .long_steps = at_a_time(largest) < largest,
-          .global_batch = sampler.batch_samples(0),
-          .global_grains = sampler.batch_grains(0),
-          .steps_per_epoch = sampler.steps_per_epoch(),
-          .longest_series = longest_series};
-}
-
-/// @param steps  of the ring; 0: the set does not stream
-std::optional<Streaming> streaming_of_steps(const TrainingSetup& setup, const DistributedSampler& sampler,
-                                            std::int64_t steps, int rank, int spare_columns) {
-  if (steps == 0) return std::nullopt;
-  const RingSizes sizes{.columns = std::max(1, share_of_rank(sampler, rank)),
-                        .has_pairs = setup.mixer.mixes(),
-                        .steps = steps,
-                        .spare_columns = spare_columns};
-  return Streaming{sizes, training_rows(sampler, setup.mixer, sizes.columns)};
-}
-
 StepTotals totals_of(std::span<const std::int64_t> counters) {
   return decode(counters.first(kStepCounters)).totals();
 }
@@ -132,18 +107,18 @@ class DeviceDataParallel final : public DataParallel {
     if (part == Sight::kSumsOnTheirWay) arena_.reducer().require_compared_sums();
   }
   SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
-  StepSizes step_sizes() const {
-    StepSizes sizes = sizes_of_steps(setup_.options, sampler_, series_.longest(), comm_);
-    sizes.streaming = streaming_of_steps(setup_, sampler_, ring_steps_, comm_.rank(), sizes.max_columns);
-    return sizes;
+  std::int64_t at_a_time(std::int64_t samples) const {
+    return samples_at_a_time(setup_.options.batch.micro_batch, setup_.options.step.grain, samples);
   }
+  StepSizes step_sizes() const;
   DeviceEvaluator& evaluator_of(EvaluatedPart part);
-  std::int64_t evaluated_at_once() const {
-    return samples_at_a_time(setup_.options.batch.micro_batch, setup_.options.step.grain, kEvaluatedAtOnce);
-  }
   /// Fingerprints of the share that was computed last.
   SumFingerprints parts_of_share(const SumFingerprints& tensors);
-  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const;
+  BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
+    BatchShare share = share_of_grains(grains);
+    share.batch = sampler_.batch_samples(step_in_epoch);
+    return share;
+  }
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
   }
@@ -167,11 +142,6 @@ class DeviceDataParallel final : public DataParallel {
   void queue_steps(const StepPosition& position, std::int64_t count);
   void await_samples(std::int64_t end);
   void wait_for_stream();
-  /// True if traced: then every step is watched, and none is captured.
-  bool is_traced() const {
-    const Timeline* const timeline = comm_.activity().timeline();
-    return timeline != nullptr && timeline->is_open();
-  }
 
   /// Kept here because graphs hold all-reduces. They must be gone before what makes those (NCCL's abort waits for
   /// them), in whatever order the strategy and the setup go.
@@ -206,6 +176,24 @@ DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceS
   arena_.reducer().show_to(observers_);
 }
 
+StepSizes DeviceDataParallel::step_sizes() const {
+  const StepOptions& step = setup_.options.step;
+  const std::int64_t largest = largest_share(sampler_, step.grain, comm_.size());
+  StepSizes sizes{.max_columns = static_cast<int>(at_a_time(most_columns(step, sampler_, comm_))),
+                  .long_steps = at_a_time(largest) < largest,
+                  .global_batch = sampler_.batch_samples(0),
+                  .global_grains = sampler_.batch_grains(0),
+                  .steps_per_epoch = sampler_.steps_per_epoch(),
+                  .longest_series = series_.longest()};
+  if (ring_steps_ == 0) return sizes;
+  const RingSizes ring{.columns = std::max(1, share_of_rank(sampler_, comm_.rank())),
+                       .has_pairs = setup_.mixer.mixes(),
+                       .steps = ring_steps_,
+                       .spare_columns = sizes.max_columns};
+  sizes.streaming = {ring, training_rows(sampler_, setup_.mixer, ring.columns)};
+  return sizes;
+}
+
 /// Made once, and anew for another set.
 DeviceEvaluator& DeviceDataParallel::evaluator_of(EvaluatedPart part) {
   const bool tests = part == EvaluatedPart::kTest;
@@ -213,15 +201,9 @@ DeviceEvaluator& DeviceDataParallel::evaluator_of(EvaluatedPart part) {
   if (evaluator && (!tests || tested_set_ == setup_.test_sets)) return *evaluator;
   evaluator.reset();  // first, for its memory
   evaluator.emplace(setup_.network, *gpu_, step_.stream(), setup_.data->part(part), setup_.options.loss.loss,
-                    evaluated_at_once(), streams_ ? &comm_ : nullptr);
+                    at_a_time(kEvaluatedAtOnce), streams_ ? &comm_ : nullptr);
   if (tests) tested_set_ = setup_.test_sets;
   return *evaluator;
-}
-
-BatchShare DeviceDataParallel::share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
-  BatchShare share = share_of_grains(grains);
-  share.batch = sampler_.batch_samples(step_in_epoch);
-  return share;
 }
 
 StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int64_t count,
@@ -245,7 +227,8 @@ StepSeries DeviceDataParallel::run_steps(const StepPosition& position, std::int6
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
-  if (is_traced()) return 0;
+  const Timeline* const timeline = comm_.activity().timeline();
+  if (timeline != nullptr && timeline->is_open()) return 0;  // every step is watched, and none is captured
   most = std::min(most, series_.longest());
   if (ring_steps_ > 0) most = std::min(most, ring_steps_ / 2);
   std::int64_t steps = 0;

@@ -7,16 +7,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace lockstep {
 
 namespace {
 
-struct EvaluatedShare {
-  std::int64_t first, last;  ///< the last one excluded
-};
-
-EvaluatedShare share_of(std::int64_t samples, const Communicator& comm) {
+/// The first sample, and that after the last one.
+std::pair<std::int64_t, std::int64_t> share_of(std::int64_t samples, const Communicator& comm) {
   return {samples * comm.rank() / comm.size(), samples * (comm.rank() + 1) / comm.size()};
 }
 

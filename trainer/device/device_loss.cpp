@@ -9,12 +9,9 @@ namespace lockstep {
 
 DeviceLossRule::DeviceLossRule(Device& device, Stream& stream, const LossRule& rule, const Dataset& data)
     : class_weights_(device, rule.class_weights == nullptr ? 0 : static_cast<std::size_t>(data.classes)),
-      label_sets_(device, data.label_sets.size()),
+      label_sets_(upload(device, stream, data.label_sets)),
       rule_(rule) {
-  if (rule.class_weights != nullptr)
-    stream.copy_to_device(class_weights_.data(), rule.class_weights, class_weights_.bytes());
-  if (data.has_label_sets())
-    stream.copy_to_device(label_sets_.data(), data.label_sets.data(), label_sets_.bytes());
+  stream.copy_to_device(class_weights_.data(), rule.class_weights, class_weights_.bytes());
   stream.synchronize();
   rule_.class_weights = class_weights_.data();
   rule_.label_sets = label_sets_.data();

@@ -15,9 +15,8 @@ namespace lockstep {
 
 namespace {
 
-bool reduces_on_host(const Gpu& gpu) {
-  return gpu.all_reduce != nullptr && !gpu.all_reduce->on_stream();
-}
+/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
+constexpr int kSeries = 8;
 
 }  // namespace
 
@@ -35,7 +34,7 @@ DeviceStep::DeviceStep(const TrainingSetup& setup, const Gpu& gpu, GraphUse grap
       classes_(setup.network.classes()),
       global_batch_(sizes.global_batch),
       long_(sizes.long_steps),
-      gathers_ahead_(!reduces_on_host(gpu_) &&
+      gathers_ahead_((gpu_.all_reduce == nullptr || gpu_.all_reduce->on_stream()) &&
                      bytes_gathered_ahead(graph, setup.network, sizes.max_columns, sizes.long_steps) > 0),
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
@@ -87,9 +86,7 @@ void DeviceStep::reduce(const CutSums& cut) {
 SumFingerprints DeviceStep::own_cut_sums() {
   SumFingerprints fingerprints;
   for (const DeviceBuffer<std::int64_t>& own : own_at_cuts_) {
-    std::vector<std::int64_t> words(own.size());
-    main_->copy_to_host(words.data(), own.data(), own.bytes());
-    main_->synchronize();
+    const auto words = download(*main_, own.data(), own.size());
     fingerprints.push_back(cpu::fingerprint(kGradientBuffer, 0, words));
   }
   return fingerprints;
@@ -123,19 +120,20 @@ void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
   const BatchShare last_part = micro_batch(share, last);
   if (piece == 0) {
     arena_.reducer().begin();
-    for (int i = 0; i < last; ++i) {
+    for (int i = 0; i <= last; ++i) {
       begin_pass(micro_batch(share, i), i * execution_.max_batch());
-      queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
+      if (i < last) queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
     }
-    begin_pass(last_part, last * execution_.max_batch());
   }
-  cut_ = queue_to_cut(last_part, Gradients::kComplete);
-  while (cut_.count > 0 && !arena_.reducer().on_host()) {
-    reduce(cut_);
-    cut_ = queue_to_cut(last_part, Gradients::kComplete);
-  }
+  const auto go_on = [&] { return queue_to_cut(last_part, Gradients::kComplete); };
+  for (cut_ = go_on(); cut_.count > 0 && !arena_.reducer().on_host(); cut_ = go_on()) reduce(cut_);
   if (cut_.count > 0) return execution_.join_side(*main_, *side_);
-  if (place_.gathers_next) take_next_batch();
+  if (place_.gathers_next) {
+    side_->record(*next_is_there_);
+    main_->wait(*next_is_there_);
+    execution_.take_next_input();
+    mixes_.take_next();
+  }
   arena_.reducer().finish(*main_);
 }
 
@@ -193,25 +191,15 @@ void DeviceStep::queue_gather(Stream& stream, const BatchShare& part, int column
                    is_next ? execution_.next_labels() : execution_.labels());
 }
 
-/// On the side stream, which has less to do than the main one.
-void DeviceStep::gather_next_beside(const BatchShare& part) {
-  main_->record(*next_may_come_);
-  side_->wait(*next_may_come_);
-  queue_gather(*side_, part, 0, Batch::kNext);
-}
-
-void DeviceStep::take_next_batch() {
-  side_->record(*next_is_there_);
-  main_->wait(*next_is_there_);
-  execution_.take_next_input();
-  mixes_.take_next();
-}
-
 CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   if (!in_backward_) {
     const CutSums cut = execution_.forward_to_cut(*main_);
     if (cut.count > 0) return cut;
-    if (place_.gathers_next) gather_next_beside(part);
+    if (place_.gathers_next) {  // on the side stream, which has less to do than the main one
+      main_->record(*next_may_come_);
+      side_->wait(*next_may_come_);
+      queue_gather(*side_, part, 0, Batch::kNext);
+    }
     execution_.begin_backward(*main_, execution_.logits());
     in_backward_ = true;
   }
@@ -265,13 +253,6 @@ void DeviceStep::queue_state_to_host() {
 
 // A shape of batch is run directly once, captured the second time, and launched in series from then on.
 
-namespace {
-
-/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
-constexpr int kSeries = 8;
-
-}  // namespace
-
 /// Records what `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
 /// even free memory.
 template <typename Queue>
@@ -295,12 +276,11 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
     for (; count > 0; --count) queue_directly(share);
     return;
   }
-  Captured* captured = find(share);
-  if (captured == nullptr) {
+  auto captured = std::ranges::find(captured_, share, &Captured::share);
+  if (captured == captured_.end()) {
     queue_directly(share);
-    captured_.push_back(
-        {.share = share, .gradients = {}, .cuts = {}, .update = {}, .step = {}, .series = {}});
-    captured = &captured_.back();
+    captured = captured_.emplace(captured_.end());
+    captured->share = share;
     --count;
   }
   if (count > 0 && captured->step == nullptr && captured->gradients.empty()) capture(*captured);
@@ -313,15 +293,10 @@ void StepGraphs::queue_directly(const BatchShare& share) {
   step_.queue_update();
 }
 
-StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
-  const auto found = std::ranges::find(captured_, share, &Captured::share);
-  return found == captured_.end() ? nullptr : &*found;
-}
-
 void StepGraphs::capture(Captured& captured) {
   if (!step_.arena().reducer().on_host()) {
-    captured.step = capture_steps(captured.share, 1);
-    if (!step_.is_long()) captured.series = capture_steps(captured.share, kSeries);
+    captured.step = record([&] { step_.queue_series(captured.share, 1); });
+    if (!step_.is_long()) captured.series = record([&] { step_.queue_series(captured.share, kSeries); });
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
@@ -329,10 +304,6 @@ void StepGraphs::capture(Captured& captured) {
     captured.cuts.push_back(step_.cut());
   }
   captured.update = record([&] { step_.queue_update(); });
-}
-
-std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int count) {
-  return record([&] { step_.queue_series(share, count); });
 }
 
 void StepGraphs::launch(Captured& captured, std::int64_t count) {

@@ -105,7 +105,6 @@ class DeviceStep {
   int at_a_time() const { return execution_.max_batch(); }
   /// Weights, sums and their units.
   DeviceArena& arena() { return arena_; }
-  const DeviceArena& arena() const { return arena_; }
   /// So many kernels that a graph of several steps gains nothing, and takes memory.
   bool is_long() const { return long_; }
   Stream& stream() { return *main_; }
@@ -139,8 +138,6 @@ class DeviceStep {
   StreamedRows rows_of(const BatchShare& part, int column);
   enum class Batch { kThis, kNext };
   void queue_gather(Stream& stream, const BatchShare& part, int column, Batch which);
-  void gather_next_beside(const BatchShare& part);
-  void take_next_batch();
   std::optional<DeviceLoss> loss_of(const BatchShare& part);
   enum class Gradients { kMoreToCome, kComplete };
   /// Goes on with the pass: to the next cut, or to its end.
@@ -202,11 +199,9 @@ class StepGraphs {
   };
 
   void queue_directly(const BatchShare& share);
-  Captured* find(const BatchShare& share);
   void capture(Captured& captured);
   template <typename Queue>
   std::unique_ptr<Graph> record(const Queue& queue);
-  std::unique_ptr<Graph> capture_steps(const BatchShare& share, int count);
   void launch(Captured& captured, std::int64_t count);
 
   DeviceStep& step_;

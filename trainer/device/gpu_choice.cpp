@@ -29,23 +29,15 @@ GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm) {
   }
 }
 
-namespace {
-
-std::shared_ptr<Gpu> make_gpu(const Platform& platform, const GpuRequest& request, const Communicator& comm) {
-  const int visible = static_cast<int>(platform.devices().size());
-  auto gpu = std::make_shared<Gpu>();
-  gpu->device =
-      platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, request.index));
-  gpu->ops =
-      request.kernels == Kernels::kVendor ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
-  return gpu;
-}
-
-}  // namespace
-
 ReadyGpu set_up_gpu(const Platform& platform, const GpuRequest& request, Communicator& comm) {
-  std::shared_ptr<Gpu> gpu;
-  agree(comm, [&] { gpu = make_gpu(platform, request, comm); });
+  const auto gpu = std::make_shared<Gpu>();
+  agree(comm, [&] {
+    const int visible = static_cast<int>(platform.devices().size());
+    gpu->device =
+        platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, request.index));
+    gpu->ops =
+        request.kernels == Kernels::kVendor ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
+  });
   AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, request.path);
   gpu->all_reduce = std::move(setup.all_reduce);
   if (setup.path != GradientPath::kNone) gpu->make_link = device_reducer(setup.path).make_link;
@@ -61,17 +53,6 @@ std::size_t bucket_bytes_of(const Gpu& gpu) {
 
 // Local rank to index.
 
-namespace {
-
-[[noreturn]] void throw_too_few(int local_size, int visible) {
-  throw DeviceError(
-      fmt::format("{} on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
-                  "--ntasks-per-node={}), or give each rank a GPU of its own (srun --gpus-per-task=1)",
-                  counted(local_size, "rank"), counted(visible, "GPU"), visible, visible, visible));
-}
-
-}  // namespace
-
 int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> requested) {
   LOCKSTEP_CHECK(visible >= 1 && local_rank >= 0 && local_rank < local_size);
   if (requested) {
@@ -83,7 +64,10 @@ int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> r
   }
   if (local_size <= visible) return local_rank;
   if (visible == 1) return 0;
-  throw_too_few(local_size, visible);
+  throw DeviceError(
+      fmt::format("{} on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
+                  "--ntasks-per-node={}), or give each rank a GPU of its own (srun --gpus-per-task=1)",
+                  counted(local_size, "rank"), counted(visible, "GPU"), visible, visible, visible));
 }
 
 }  // namespace lockstep

@@ -168,11 +168,6 @@ AllReduceDecision agree_on_all_reduce(Communicator& comm, AllReduceSituation sit
   }
 }
 
-std::string describe(const DeviceAllReduce* all_reduce, const std::string& reason) {
-  const std::string name = all_reduce == nullptr ? "none" : std::string(all_reduce->name());
-  return reason.empty() ? name : fmt::format("{}: {}", name, reason);
-}
-
 /// Advice for this rank, as it was started.
 std::string advice_on_binding() {
   cpu_set_t usable;
@@ -210,7 +205,9 @@ AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::option
   if (reducer != nullptr) setup.all_reduce = reducer->make(comm, device);
   if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;
   const bool advise = decision.reason.empty() && reducer != nullptr && reducer->threads;
-  setup.description = describe(setup.all_reduce.get(), advise ? advice_on_binding() : decision.reason);
+  setup.description = setup.all_reduce ? setup.all_reduce->name() : "none";
+  const std::string reason = advise ? advice_on_binding() : decision.reason;
+  if (!reason.empty()) setup.description += ": " + reason;
   return setup;
 }
 

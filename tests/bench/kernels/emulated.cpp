@@ -4,6 +4,8 @@
 #include "tests/bench/kernels/bench.hpp"
 
 int main(int argc, char** argv) {
-  return lockstep::bench::run_benchmarks(argc, argv,
-                                         {lockstep::emulated::platform(), lockstep::vendor::make_ops});
+  const auto make_vendor = [](lockstep::Device& device, lockstep::VendorAlgorithms algorithms) {
+    return std::unique_ptr<lockstep::VendorOps>(lockstep_make_vendor_ops(device, algorithms));
+  };
+  return lockstep::bench::run_benchmarks(argc, argv, {lockstep::emulated::platform(), make_vendor});
 }

@@ -120,11 +120,11 @@ TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
   EXPECT_FALSE(nccl_.called("finalize"));
 }
 
-TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
+TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrown) {
   connected_alone([&](NcclCommunicator& connected) {
-    EXPECT_NO_THROW(connected.check());
+    EXPECT_NO_THROW(connected.settled());
     nccl_.failure = ncclRemoteError;
-    const auto text = message_of([&] { connected.check(); }, ExitCode::kPeerLost);
+    const auto text = message_of([&] { connected.settled(); }, ExitCode::kPeerLost);
     EXPECT_TRUE(contains(text, {"remote process exited"}));
   });
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
@@ -134,7 +134,7 @@ TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
 TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
   connected_alone([&](NcclCommunicator& connected) {
     nccl_.refusal = ncclInternalError;
-    message_of([&] { connected.check(); }, ExitCode::kInternal);
+    message_of([&] { connected.settled(); }, ExitCode::kInternal);
     nccl_.refusal = ncclSuccess;
   });
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));

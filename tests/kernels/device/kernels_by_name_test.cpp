@@ -44,8 +44,11 @@ class ChipsTest : public testing::Test {
     emulated::set_most_shared_bytes(chip.shared_bytes);
     const auto y = rig_.poisoned<float>(output_size(p.shape)), dx = rig_.poisoned<float>(input_size(p.shape));
     const ExactSums sums(rig_, p.shape, 4e6F);
-    run(static_cast<cudaStream_t>(rig_.stream().native_handle()), chip, p, y.data(), dx.data(),
-        sums.gradient);
+    DeviceProperties properties;
+    properties.multiprocessors = chip.multiprocessors;
+    properties.max_shared_bytes_per_block = chip.shared_bytes;
+    emulated::NativeOps ops(properties);
+    run(ops, p, y.data(), dx.data(), sums.gradient);
     return {rig_.download(y), rig_.download(dx), sums.download(rig_)};
   }
 
@@ -66,17 +69,15 @@ class ChipsTest : public testing::Test {
   }
 
  private:
-  static void run(cudaStream_t stream, const emulated::Chip& chip, const OnDevice<Conv2dShape>& p, float* y,
-                  float* dx, const ExactGradient& sums) {
-    emulated::conv2d_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
-    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, nullptr, dx);
-    emulated::conv2d_backward_weights(stream, chip, p.shape, 32, p.x(), p.dy(), sums);
+  void run(DeviceOps& ops, const OnDevice<Conv2dShape>& p, float* y, float* dx, const ExactGradient& sums) {
+    ops.conv2d_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
+    ops.conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, nullptr, dx);
+    ops.conv2d_backward_weights(rig_.stream(), p.shape, 32, p.x(), p.dy(), sums);
   }
-  static void run(cudaStream_t stream, const emulated::Chip& chip, const OnDevice<LinearShape>& p, float* y,
-                  float* dx, const ExactGradient& sums) {
-    emulated::linear_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
-    emulated::linear_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, dx);
-    emulated::linear_backward_weights(stream, chip, p.shape, 64, p.x(), p.dy(), sums);
+  void run(DeviceOps& ops, const OnDevice<LinearShape>& p, float* y, float* dx, const ExactGradient& sums) {
+    ops.linear_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
+    ops.linear_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, dx);
+    ops.linear_backward_weights(rig_.stream(), p.shape, 64, p.x(), p.dy(), sums);
   }
 
   DeviceRig rig_;
@@ -94,6 +95,17 @@ TEST_F(ChipsTest, FullyConnectedLayersHaveTheSameBitsOnEveryChip) {
 
 }  // namespace lockstep::test::chips_test
 
+namespace lockstep::test {
+
+/// The kernels as they serve vendor ops.
+class SampleOutermostOps final : public emulated::NativeOps {
+ public:
+  using NativeOps::NativeOps;
+  bool batch_innermost() const override { return false; }
+};
+
+}  // namespace lockstep::test
+
 namespace lockstep::test::loss_layout_test {
 
 // The loss kernel also serves vendor ops, whose tensors are [sample][class]: the same numbers in another
@@ -109,18 +121,18 @@ struct Result {
 class LossLayoutTest : public testing::Test {
  protected:
   Result run(const LossShape& shape, const std::vector<double>& logits,
-             const std::vector<std::int32_t>& labels, const emulated::TensorLayout& layout) {
+             const std::vector<std::int32_t>& labels, DeviceOps& ops) {
     const auto x = rig_.upload(logits);
     const auto label_memory = rig_.upload(labels);
     const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
     const auto dlogits = rig_.poisoned<float>(logits.size());
-    emulated::loss_and_gradient(static_cast<cudaStream_t>(rig_.stream().native_handle()), shape, layout,
-                                x.data(), {label_memory.data(), counters.data(), 1e6, nullptr},
-                                dlogits.data());
+    ops.loss_and_gradient(rig_.stream(), shape, x.data(),
+                          {label_memory.data(), counters.data(), 1e6, nullptr}, dlogits.data());
     return {rig_.download(dlogits), rig_.download(counters)};
   }
 
   DeviceRig rig_;
+  SampleOutermostOps outermost_{rig_.device().properties()};
 };
 
 TEST_F(LossLayoutTest, SampleOutermostGivesTheSameNumbers) {
@@ -135,8 +147,8 @@ TEST_F(LossLayoutTest, SampleOutermostGivesTheSameNumbers) {
       labels[n] = static_cast<std::int32_t>(n * 7 % classes);
       for (std::size_t c = 0; c < classes; ++c) turned[n * classes + c] = logits[c * batch + n];
     }
-    const Result innermost = run(shape, logits, labels, {batch, 1});
-    const Result outermost = run(shape, turned, labels, {1, classes});
+    const Result innermost = run(shape, logits, labels, rig_.ops());
+    const Result outermost = run(shape, turned, labels, outermost_);
     EXPECT_EQ(outermost.counters, innermost.counters);
     for (std::size_t n = 0; n < batch; ++n)
       for (std::size_t c = 0; c < classes; ++c)
@@ -222,8 +234,6 @@ class SampleOutermostTest : public testing::Test {
     std::vector<float> dx;
   };
 
-  cudaStream_t stream() { return static_cast<cudaStream_t>(rig_.stream().native_handle()); }
-
   /// There and back; all tensors, given and returned, are batch innermost.
   Result run(const LayoutCase& c, bool batch_innermost) {
     const auto there = [&](auto tensor) { return batch_innermost ? tensor : transposed(tensor, c.batch); };
@@ -239,17 +249,19 @@ class SampleOutermostTest : public testing::Test {
     const auto y = rig_.poisoned<float>(out_size);
     const auto mask = rig_.poisoned<std::uint8_t>(out_size);
     const auto state = rig_.upload(std::vector<StepState>(1));
-    emulated::epilogue_forward(stream(), c.shape, c.batch, batch_innermost, x.data(), c.epilogue,
-                               state.data(), y.data(), mask.data());
+    DeviceOps& ops = batch_innermost ? rig_.ops() : outermost_;
+    ops.epilogue_forward(rig_.stream(), c.shape, c.batch, x.data(), c.epilogue, state.data(), y.data(),
+                         mask.data());
     const auto dy = rig_.upload(there(random_numbers(out_size, 2)));
     const auto dx = rig_.poisoned<float>(x.size());
     const EpilogueBackward expand = {c.shape.channels, c.shape.height,       c.shape.width,
                                      c.epilogue.pool,  c.epilogue.factors(), mask.data()};
-    emulated::epilogue_backward(stream(), expand, c.batch, batch_innermost, dy.data(), dx.data());
+    ops.epilogue_backward(rig_.stream(), expand, c.batch, dy.data(), dx.data());
     return {back(rig_.download(y)), back(rig_.download(mask)), back(rig_.download(dx))};
   }
 
   DeviceRig rig_;
+  SampleOutermostOps outermost_{rig_.device().properties()};
 };
 
 TEST_F(SampleOutermostTest, EpilogueGivesTheSameBits) {
@@ -273,8 +285,7 @@ TEST_F(SampleOutermostTest, GatherGivesTheSameBits) {
     data.features = features;
     const auto x = rig_.poisoned<float>(set.size());
     const auto taken = rig_.poisoned<std::int32_t>(labels.size());
-    emulated::gather(stream(), batch, data, {}, {1, static_cast<std::size_t>(features)}, x.data(),
-                     taken.data());
+    outermost_.gather(rig_.stream(), batch, data, {}, x.data(), taken.data());
     EXPECT_EQ(rig_.download(x), rig_.download(set));
     EXPECT_EQ(rig_.download(taken), rig_.download(labels));
   }

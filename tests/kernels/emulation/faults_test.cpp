@@ -215,7 +215,7 @@ TEST_F(FaultsTest, FaultsInAGraphNameTheirKernel) {
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
-  LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0));
   LOCKSTEP_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   launch(stream, {3, 64}, half_barrier_kernel);
   LOCKSTEP_CUDA(cudaStreamEndCapture(stream, &graph));

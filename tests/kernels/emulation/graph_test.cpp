@@ -11,8 +11,8 @@ namespace {
 class GraphTest : public EmulatorTest {
  protected:
   GraphTest() {
-    LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking));
+    LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0));
+    LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, 0));
     LOCKSTEP_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
   }
   ~GraphTest() override {
@@ -194,7 +194,7 @@ TEST_F(GraphTest, UnsafeCallsAreAllowedInOtherThreads) {
 
 TEST_F(GraphTest, DestroyingTheStreamAbandonsItsCapture) {
   cudaStream_t stream = nullptr;
-  LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  LOCKSTEP_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0));
   LOCKSTEP_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   order(stream, side_);
   LOCKSTEP_CUDA(cudaStreamDestroy(stream));

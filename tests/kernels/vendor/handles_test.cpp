@@ -74,7 +74,7 @@ TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
   const auto stream = device.make_stream(Device::Priority::kHigh);
   const DeviceBuffer<std::int64_t> sums(device, 1);
   const DeviceBuffer<float> floats(device, 1);
-  const auto ops = make_ops(device, VendorAlgorithms::kReproducible);
+  const std::unique_ptr<VendorOps> ops(lockstep_make_vendor_ops(device, VendorAlgorithms::kReproducible));
   stream->fill_zero(sums.data(), sums.bytes());
   ops->exact_to_fp32(*stream, 1, sums.data(), nullptr, floats.data());
   EXPECT_EQ(device.allocated, 2) << "the test's own";

@@ -7,7 +7,7 @@
 namespace lockstep::test {
 
 std::unique_ptr<VendorOps> vendor_ops_under_test(Device& device, VendorAlgorithms algorithms) {
-  return vendor::make_ops(device, algorithms);
+  return std::unique_ptr<VendorOps>(lockstep_make_vendor_ops(device, algorithms));
 }
 
 std::vector<int> batches_under_test() {

@@ -60,10 +60,10 @@ class MortalAllReduce final : public DeviceAllReduce {
 
   std::string_view name() const override { return "mortal"; }
   bool on_stream() const override { return true; }
-  void all_reduce(Stream& /*stream*/, std::int64_t* /*device*/, std::size_t /*count*/) override {
+  void all_reduce_into(Stream&, const std::int64_t*, std::int64_t*, std::size_t) override {
     std::this_thread::sleep_for(time_);
   }
-  void all_reduce(Stream& /*stream*/, float* /*device*/, std::size_t /*count*/) override {}
+  void all_reduce_into(Stream&, const float*, float*, std::size_t) override {}
   void check() override {}
 
  private:
@@ -297,15 +297,14 @@ class StreamAllReduce final : public DeviceAllReduce {
   explicit StreamAllReduce(Communicator& comm) : comm_(comm) {}
   std::string_view name() const override { return "on streams"; }
   bool on_stream() const override { return true; }
-  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    std::vector<std::int64_t> sums(count);
-    stream.copy_to_host(sums.data(), device, count * sizeof *device);
-    stream.synchronize();
-    comm_.all_reduce(std::span(sums));
-    stream.copy_to_device(device, sums.data(), count * sizeof *device);
+  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                       std::size_t count) override {
+    std::vector<std::int64_t> words = download(stream, terms, count);
+    comm_.all_reduce(std::span(words));
+    stream.copy_to_device(sums, words.data(), count * sizeof *sums);
     stream.synchronize();
   }
-  void all_reduce(Stream& /*stream*/, float* /*device*/, std::size_t /*count*/) override { FAIL(); }
+  void all_reduce_into(Stream&, const float*, float*, std::size_t) override { FAIL(); }
   void check() override {}
 
  private:

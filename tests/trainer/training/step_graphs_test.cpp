@@ -26,11 +26,14 @@ class LoneAllReduce final : public DeviceAllReduce {
 
   std::string_view name() const override { return "alone"; }
   bool on_stream() const override { return on_stream_; }
-  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    away_and_back(stream, device, count * sizeof *device);
+  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                       std::size_t count) override {
+    if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *sums);
+    away_and_back(stream, sums, count * sizeof *sums);
   }
-  void all_reduce(Stream& stream, float* device, std::size_t count) override {
-    away_and_back(stream, device, count * sizeof *device);
+  void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
+    if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *sums);
+    away_and_back(stream, sums, count * sizeof *sums);
   }
   void check() override {}
 

@@ -42,11 +42,7 @@ T (&shared_array(Site /*site*/, const CallSite& call))
 
 namespace lockstep::emulated {
 
-struct LaunchShape {
-  dim3 grid, block;
-  std::size_t shared_bytes = 0;  ///< dynamic
-  emulation::CallSite call = emulation::CallSite::here();
-};
+using emulation::LaunchShape;
 
 /// A number that the kernel only reads.
 template <typename T>
@@ -59,13 +55,12 @@ LOCKSTEP_KERNEL_TARGET inline T load_input(const T* address) {
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
-  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call};
-  emulation::check_shape(grid);
+  emulation::check_shape(shape);
   emulation::queue(
-      stream, [grid, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
+      stream, [shape, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
         const auto one_thread = [&] { std::apply(kernel, parameters); };
         const auto run = [](const void* context) { (*static_cast<decltype(&one_thread)>(context))(); };
-        emulation::run_grid(grid, {run, &one_thread});
+        emulation::run_grid(shape, {run, &one_thread});
       });
 }
 
