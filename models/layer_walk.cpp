@@ -305,7 +305,7 @@ GradientTerms GradientScratch::finish(const Layer& layer, const LayerPass& pass,
   const std::size_t size = layer.parameter_size();
   const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
   std::copy_n(terms.first, size, tensors.gradients);
-  for (int t = 1; t < count; ++t) cpu::accumulate(size, terms.term(t), tensors.gradients);
+  for (int t = 1; t < count; ++t) cpu::add(size, tensors.gradients, terms.term(t), tensors.gradients);
   return terms;
 }
 

@@ -94,7 +94,7 @@ void forward(float number, std::size_t size, const float* x, float* y) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
     using Math = VectorMath<decltype(d)>;
     const auto value = hn::LoadU(d, x + i);
-    hn::StoreU(ActivationMath<kKind>::template forward<Math>(value, hn::Set(d, number)), d, y + i);
+    hn::StoreU(curve_of(Curve<Math, kKind>{hn::Set(d, number)}, value), d, y + i);
   });
 }
 
@@ -103,8 +103,7 @@ void backward(float number, std::size_t size, const float* saved, const float* d
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
     using Math = VectorMath<decltype(d)>;
     const auto value = hn::LoadU(d, saved + i), gradient = hn::LoadU(d, dy + i);
-    hn::StoreU(ActivationMath<kKind>::template backward<Math>(value, gradient, hn::Set(d, number)), d,
-               dx + i);
+    hn::StoreU(curve_back(Curve<Math, kKind>{hn::Set(d, number)}, value, gradient), d, dx + i);
   });
 }
 

@@ -4,8 +4,8 @@
 ///
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU.
 /// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp and rule_steps.hpp.
-/// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `N` is the device's arithmetic:
-/// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
+/// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `n` is the device's arithmetic,
+/// on its numbers: of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
 ///
 /// A rule with kUsesNorms is asked for a tensor's factors by adapted(). That gets the norm of its weights and of its
@@ -13,8 +13,7 @@
 /// kept.
 
 /// The clipped element of the gradient, which a rule sees.
-template <class N>
-LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typename N::Number gradient) {
+LOCKSTEP_RULE auto clipped(const auto& n, const ClipStep& clip, auto gradient) {
   const auto scaled = n.mul(n.of(clip.factor), gradient);
   return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
 }
@@ -27,10 +26,8 @@ struct Sgd {
   static constexpr int kBuffers = 0;
   static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& /*step*/, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* /*buffers*/,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& /*step*/, const TensorFactors& tensor,
+                                 auto gradient, auto* /*buffers*/, auto& w) {
     const auto direction = n.fma(n.of(tensor.decay), w, gradient);
     w = n.fma(n.of(-tensor.rate), direction, w);
   }
@@ -42,10 +39,8 @@ struct SgdWithMomentum {
   static constexpr int kBuffers = 1;
   static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto momentum = n.of(step.momentum);
     const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
     buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
@@ -78,10 +73,8 @@ struct Lars {
     return own;
   }
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto adapted = n.mul(n.of(tensor.trust), n.fma(n.of(tensor.decay), w, gradient));
     buffers[0] = n.fma(n.of(step.momentum), buffers[0], adapted);
     w = n.fma(n.of(-tensor.rate), buffers[0], w);
@@ -96,10 +89,8 @@ struct Adam {
   static constexpr int kBuffers = kAmsgrad ? 3 : 2;  // exp_avg, exp_avg_sq, max_exp_avg_sq
   static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto decay = n.of(tensor.decay);
     const auto g = kDecoupled ? gradient : n.fma(decay, w, gradient);
     const auto start = kDecoupled ? n.fma(n.of(-tensor.decay), w, w) : w;
@@ -130,10 +121,8 @@ struct Lamb {
   }
 
   /// Moves the buffers.
-  template <class N>
-  LOCKSTEP_RULE static typename N::Number direction(const N& n, const Step& step, const TensorFactors& tensor,
-                                                    typename N::Number gradient, typename N::Number* buffers,
-                                                    const typename N::Number& w) {
+  LOCKSTEP_RULE static auto direction(const auto& n, const Step& step, const TensorFactors& tensor,
+                                      auto gradient, auto* buffers, const auto& w) {
     buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
     const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), gradient), gradient);
     buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
@@ -142,10 +131,8 @@ struct Lamb {
     return n.fma(n.of(tensor.decay), w, adam);
   }
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto along = direction(n, step, tensor, gradient, buffers, w);
     w = n.fma(n.of(-(tensor.rate * tensor.trust)), along, w);
   }
@@ -159,10 +146,8 @@ struct Rmsprop {
   static constexpr int kBuffers = kMomentum ? 2 : 1;  // square_avg, momentum
   static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto g = n.fma(n.of(tensor.decay), w, gradient);
     const auto squared = n.mul(n.mul(n.of(step.one_minus_alpha), g), g);
     buffers[0] = n.fma(n.of(step.alpha), buffers[0], squared);
@@ -182,10 +167,8 @@ struct Lion {
   static constexpr int kBuffers = 1;  // exp_avg
   static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto along = n.fma(n.of(step.beta1), buffers[0], n.mul(n.of(step.one_minus_beta1), gradient));
     const auto start = n.fma(n.of(-tensor.decay), w, w);
     w = n.fma(n.of(-tensor.rate), sign(n, along), start);
@@ -194,8 +177,7 @@ struct Lion {
 
  private:
   /// -1, 0 or 1; 0 for NaN, as for zero. (x / |x| is NaN there, which larger() does not accept.)
-  template <class N>
-  LOCKSTEP_RULE static typename N::Number sign(const N& n, typename N::Number x) {
+  LOCKSTEP_RULE static auto sign(const auto& n, auto x) {
     const auto zero = n.of(0.0F);
     const auto unit = n.div(x, n.larger(x, n.sub(zero, x)));
     return n.sub(n.larger(unit, zero), n.larger(n.sub(zero, unit), zero));
