@@ -192,13 +192,14 @@ void run_tiles(GradientCall& call, const TapGroup& group, float* term, float* ch
   if (!group.of_filters) {
     call.bias = group.count * kLine;
     return for_each_tile(group.count, group.has_bias, [&](std::size_t tap, std::size_t size) {
-      run(tap, tap, find_gradient_tile(group.channels, size, group.has_bias && tap == 0));
+      const bool has_bias = group.has_bias && tap == 0;
+      run(tap, tap, (has_bias ? find_gradient_tile<true> : find_gradient_tile<false>)(group.channels, size));
     });
   }
   for (std::size_t tap = 0; tap < group.count; tap += kFilterTaps)
     run(tap, tap, find_filter_tile(group.channels));
   call.bias = kLine;  // after a tap that lies inside the image for all pixels: the middle one
-  if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile(group.channels, 1, true));
+  if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile<true>(group.channels, 1));
 }
 
 /// The sums over the units of 16 lanes: lines [channel][tap], then the bias.

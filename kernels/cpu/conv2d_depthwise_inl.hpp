@@ -6,9 +6,7 @@
 #include "kernels/cpu/operands.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #if defined(LOCKSTEP_CPU_CONV2D_DEPTHWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -59,11 +57,6 @@ HWY_NOINLINE void run_pixels(const PixelRowCall& call) {
     hn::StoreU(hn::Add(sum[p], end), kTag, call.target + static_cast<std::ptrdiff_t>(p) * call.target_pixel);
 }
 
-template <std::size_t... P>
-constexpr auto pixel_functions(std::index_sequence<P...> /*unused*/) {
-  return std::array{&run_pixels<P + 1>...};
-}
-
 /// Columns of a target that sum over the same taps: first, first + c.column_period, ...
 struct ColumnRun {
   std::size_t first = 0, count = 0;
@@ -92,7 +85,7 @@ inline std::vector<ColumnRun> column_runs(const Correlation& c) {
 /// One channel.
 inline void correlate_channel(const Correlation& c, const std::vector<ColumnRun>& runs, const float* source,
                               const float* weights, float end, float* target) {
-  static constexpr auto kFunctions = pixel_functions(std::make_index_sequence<kPixelsAtOnce>());
+  static constexpr auto kFunctions = make_table<kPixelsAtOnce>([](auto p) { return &run_pixels<p>; });
   const std::ptrdiff_t batch = c.batch;
   PixelRowCall call;
   call.source_column = batch * c.source_step;

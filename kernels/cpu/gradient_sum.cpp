@@ -54,9 +54,8 @@ HWY_INLINE bool accumulate_exact_lanes(D64 d64, std::size_t i, const float* g, c
 
 bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
   bool good = true;
-  for_each_vector<double>(size, [&](auto d64, std::size_t i) HWY_ATTR {
-    good &= accumulate_exact_lanes(d64, i, g, format, sum);
-  });
+  for_each_vector<double>(size, [&](auto d64, std::size_t i)
+                                    HWY_ATTR { good &= accumulate_exact_lanes(d64, i, g, format, sum); });
   return good;
 }
 

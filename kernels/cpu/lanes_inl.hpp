@@ -144,19 +144,6 @@ HWY_INLINE void sum_lines(const float* lines, const float* others, std::size_t c
   for (std::size_t j = 0; i + j < count; ++j) sums[i + j] = rest[j];
 }
 
-/// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible. Calls f(first,
-/// size) for each.
-template <class F>
-void for_each_block(std::size_t total, std::size_t limit, F f) {
-  const std::size_t blocks = (total + limit - 1) / limit;
-  std::size_t first = 0;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const std::size_t size = total / blocks + (b < total % blocks ? 1 : 0);
-    f(first, size);
-    first += size;
-  }
-}
-
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

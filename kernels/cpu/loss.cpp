@@ -168,8 +168,7 @@ HWY_INLINE FloatVec cross_entropy(const LossShape& shape, const float* logits, c
   if constexpr (kMixed) second = second_labels(shape, logits, real);
   const auto distances = rule.spread > 0 ? sum_weighted_distances(shape, logits, peak.value) : hn::Zero(d);
   const auto sum = sum_exp(shape, logits, peak.value, dlogits);
-  if (dlogits != nullptr)
-    finish_gradient(shape, sum, own, label, kMixed ? &second : nullptr, real, dlogits);
+  if (dlogits != nullptr) finish_gradient(shape, sum, own, label, kMixed ? &second : nullptr, real, dlogits);
   const auto log_sum = log_of_loss<LossMath>(sum);
   auto loss = hn::Mul(own, hn::Add(log_sum, hn::Sub(peak.value, peak.target)));
   if constexpr (kMixed)
