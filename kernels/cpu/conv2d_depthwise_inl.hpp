@@ -66,7 +66,7 @@ struct ColumnRun {
 
 inline std::vector<ColumnRun> column_runs(const Correlation& c) {
   std::vector<ColumnRun> runs;
-  const auto period = static_cast<std::size_t>(c.column_period);
+  const std::size_t period = c.column_period;
   for (std::size_t start = 0; start < std::min(period, c.columns.size()); ++start) {
     for (std::size_t q = start; q < c.columns.size(); q += period) {
       const TapRange& taps = c.columns[q];
@@ -91,27 +91,26 @@ inline void correlate_channel(const Correlation& c, const std::vector<ColumnRun>
   call.source_column = batch * c.source_step;
   call.source_row = call.source_column * c.source_columns;
   call.weight_column = c.tap_step;
-  call.weight_row = static_cast<std::ptrdiff_t>(c.tap_step) * c.kernel_columns;
+  call.weight_row = call.weight_column * c.kernel_columns;
   call.target_pixel = batch * c.column_period;
   call.end = end;
   for (const TapRange& row : c.rows) {
-    call.rows = static_cast<std::size_t>(row.count);
+    call.rows = row.count;
     for (std::ptrdiff_t lane = 0; lane < batch; lane += kVector) {
       for (const ColumnRun& run : runs) {
-        call.columns = static_cast<std::size_t>(run.taps.count);
+        call.columns = run.taps.count;
         call.source_pixel = batch * run.shift;
-        call.source =
-            source + (std::ptrdiff_t{row.source} * c.source_columns + run.taps.source) * batch + lane;
+        call.source = source + (row.source * c.source_columns + run.taps.source) * batch + lane;
         call.weights = weights + std::ptrdiff_t{row.tap} * c.kernel_columns + run.taps.tap;
-        call.target = target + static_cast<std::ptrdiff_t>(run.first) * batch + lane;
+        call.target = target + run.first * batch + lane;
         for_each_block(run.count, kPixelsAtOnce, [&](std::size_t /*first*/, std::size_t count) {
           kFunctions[count - 1](call);
-          call.source += static_cast<std::ptrdiff_t>(count) * call.source_pixel;
-          call.target += static_cast<std::ptrdiff_t>(count) * call.target_pixel;
+          call.source += count * call.source_pixel;
+          call.target += count * call.target_pixel;
         });
       }
     }
-    target += batch * static_cast<std::ptrdiff_t>(c.columns.size());
+    target += c.columns.size() * batch;
   }
 }
 

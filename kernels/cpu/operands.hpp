@@ -111,6 +111,11 @@ struct Correlation {
   std::ptrdiff_t weight_target = 0,
                  weight_source = 0;     ///< floats between filters of two targets, of two sources
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
+
+  // Numbers of a target's filter, and of a channel.
+  std::size_t filter() const { return std::size_t{1} * sources * kernel_rows * kernel_columns; }
+  std::size_t source_channel() const { return std::size_t{1} * source_rows * source_columns * batch; }
+  std::size_t target_channel() const { return rows.size() * columns.size() * batch; }
 };
 
 /// The correlations of x to y and of dy to dx.

@@ -18,14 +18,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// philox(key, counter), philox(key, counter + {0, 1, 0, 0}) and so on: word w of block n goes to
-/// words[w][n]. `count` is a multiple of 16, rows of words are vector-aligned.
-template <int kRowSize>
-HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
-                              std::uint32_t (&words)[4][kRowSize]);
-
 #if HWY_TARGET == HWY_SCALAR
 
+/// philox(key, counter), philox(key, counter + {0, 1, 0, 0}) and so on: word w of block n goes to
+/// words[w][n]. `count` is a multiple of 16, rows of words are vector-aligned.
 template <int kRowSize>
 HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
                               std::uint32_t (&words)[4][kRowSize]) {
@@ -74,6 +70,7 @@ HWY_INLINE void store_lower_halves(D32 d32, V64 low, V64 high, std::uint32_t* wo
   hn::Store(hn::ConcatEven(d32, hn::BitCast(d32, high), hn::BitCast(d32, low)), d32, words);
 }
 
+/// As above.
 template <int kRowSize>
 HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
                               std::uint32_t (&words)[4][kRowSize]) {

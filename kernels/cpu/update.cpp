@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights.
+/// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights; and averages of weights.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
@@ -85,11 +85,10 @@ TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& te
   const TensorFactors own = own_factors(step.decay, step.rate, tensor);
   if constexpr (Rule::kUsesNorms) {
     double squares = 0;
-    if constexpr (Rule::kMeasuresDirection) {
+    if constexpr (Rule::kMeasuresDirection)
       squares = direction_squares<Rule>(step, own, tensor.size, g, buffers, w);
-    } else {
+    else
       squares = sum_of_squares(tensor.size, g);
-    }
     return Rule::adapted(step, tensor, own, std::sqrt(sum_of_squares(tensor.size, w)), std::sqrt(squares));
   } else {
     return own;
@@ -100,12 +99,11 @@ template <class Rule>
 void move_range(const typename Rule::Step& step, const TensorFactors& factors, std::size_t size,
                 const float* g, float* const* buffers, float* w) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    const Vectors<decltype(d)> n{d};
     constexpr int kBuffers = Rule::kBuffers;
     typename Vectors<decltype(d)>::Number kept[kBuffers + 1];
     for (int b = 0; b < kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + i);
     auto weight = hn::LoadU(d, w + i);
-    Rule::move(n, step, factors, hn::LoadU(d, g + i), kept, weight);
+    Rule::move(Vectors<decltype(d)>{d}, step, factors, hn::LoadU(d, g + i), kept, weight);
     for (int b = 0; b < kBuffers; ++b) hn::StoreU(kept[b], d, buffers[b] + i);
     hn::StoreU(weight, d, w + i);
   });
@@ -133,6 +131,14 @@ void clip_by(std::size_t size, const ClipStep& clip, float* g) {
   });
 }
 
+void average_weights(float share, std::size_t size, const float* w, float* average) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    const auto before = hn::LoadU(d, average + i);
+    const auto distance = hn::Sub(hn::LoadU(d, w + i), before);
+    hn::StoreU(multiply_add(hn::Set(d, share), distance, before), d, average + i);
+  });
+}
+
 void update_by(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors,
                const float* g, float* const* buffers, float* w) {
   visit_rule(rule, [&](auto which) { update_with<decltype(which)>(step, tensors, g, buffers, w); });
@@ -148,6 +154,7 @@ namespace lockstep::cpu {
 HWY_EXPORT(sum_of_squares);
 HWY_EXPORT(clip_by);
 HWY_EXPORT(update_by);
+HWY_EXPORT(average_weights);
 
 double sum_of_squares(std::span<const float> numbers) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares)(numbers.size(), numbers.data());
@@ -160,6 +167,10 @@ void clip(std::size_t size, const ClipStep& step, float* g) {
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w) {
   HWY_DYNAMIC_DISPATCH(update_by)(rule, step, tensors, g, buffers, w);
+}
+
+void average(float share, std::size_t size, const float* w, float* average) {
+  HWY_DYNAMIC_DISPATCH(average_weights)(share, size, w, average);
 }
 
 }  // namespace lockstep::cpu
