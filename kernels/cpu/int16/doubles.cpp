@@ -110,7 +110,7 @@ struct PixelBlock {
 
 /// All pixels, in blocks over which a sum in double stays exact.
 std::vector<PixelBlock> exact_blocks(const GradientShape& g) {
-  const std::size_t most = static_cast<std::size_t>(int16::kExactTerms) / g.batch;
+  const std::size_t most = int16::kExactTerms / g.batch;
   const std::size_t columns = std::clamp<std::size_t>(most, 1, g.columns);
   const std::size_t rows = std::max<std::size_t>(1, most / columns);
   std::vector<PixelBlock> blocks;

@@ -19,7 +19,7 @@ namespace lockstep::cpu::int16 {
 /// The largest integer of an operand: two balanced digits of 8 bits, 127 * 256 + 127.
 inline constexpr float kLargest = 32639;
 /// Products are smaller than 2^30, so that a sum of so many is exact in double, in any order.
-inline constexpr std::int64_t kExactTerms = std::int64_t{1} << 22;
+inline constexpr std::size_t kExactTerms = std::size_t{1} << 22;
 
 /// The factors that make integers of numbers of one unit, two since 2^149 is no float, and the unit.
 struct Unit {
@@ -79,7 +79,7 @@ void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_bloc
     for (std::size_t row = 0; row < c.rows.size(); ++row)
       for (std::size_t column = 0; column < c.columns.size(); ++column) use(row, column);
   };
-  if (std::size_t{1} * c.targets * c.sources * c.kernel_rows * c.kernel_columns <= kCachedWeights) {
+  if (c.targets * c.filter() <= kCachedWeights) {
     for_each_pixel([&](std::size_t row, std::size_t column) {
       for (const auto& block : blocks) run(block.first, block.second, row, column);
     });
