@@ -20,7 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // ReLU and sums of two tensors, elementwise and SIMD.
 

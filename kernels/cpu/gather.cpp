@@ -21,7 +21,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Images of random samples, one byte a pixel, to batch-innermost floats: a transposition of 16 x 16 bytes in
 // registers. Its limit is memory, so the rows of the next 16 samples are prefetched meanwhile.
@@ -110,7 +109,7 @@ HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, in
   }
 }
 
-/// A tile that holds pixels of several channels, or of one that is not the only one.
+/// A tile that holds pixels of several channels, of one that is not the only one, or fewer than others.
 void store_by_channel(const GatherShape& shape, const std::uint8_t* tile, int first, int features, int real,
                       const Affines& affines, float* x) {
   const int plane = shape.features / shape.channels;
@@ -136,13 +135,10 @@ void gather_group(const GatherShape& shape, const RowGroup& group, const RowGrou
     const int features = std::min(kTile, shape.features - first);
     const bool full = features == kTile;
     full ? transpose_tile(group, first, tile) : transpose_bytes(group, first, features, tile);
-    if (shape.channels > 1) {
-      store_by_channel(shape, tile, first, features, group.real, affines, x);
-    } else if (full) {
+    if (full && shape.channels == 1)
       store_tile(tile, kTile, shape.batch, group.real, affines, 0, x);
-    } else {
-      store_tile(tile, features, shape.batch, group.real, affines, 0, x);
-    }
+    else
+      store_by_channel(shape, tile, first, features, group.real, affines, x);
     x += std::size_t{1} * features * shape.batch;
   }
 }

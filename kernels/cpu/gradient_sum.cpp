@@ -16,7 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// Half to even, for |x| <= 2^50. Next to 1.5 * 2^52 doubles are the integers, and so are their bit patterns.
 constexpr double kMagic = 6755399441055744.0;

@@ -17,7 +17,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 using WideLanes = hn::CappedTag<double, 8>;
 using NarrowLanes = hn::Rebind<float, WideLanes>;

@@ -18,7 +18,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// Variants that a pass over a batch is compiled for. The plain cross-entropy is one whose own share is 1.
 enum class LossForm { kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };

@@ -25,7 +25,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Asks Highway what the processor has, and LOCKSTEP_SIMD what is wanted.
 

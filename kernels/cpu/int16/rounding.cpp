@@ -47,9 +47,6 @@ HWY_INLINE IntegerLanes magnitude_bits(const float* x) {
   return hn::And(hn::BitCast(Integers(), hn::LoadU(kTag, x)), hn::Set(Integers(), 0x7FFFFFFF));
 }
 
-HWY_INLINE void store(Lanes q, float* to) {
-  hn::StoreU(q, kTag, to);
-}
 HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
   hn::StoreU(hn::DemoteTo(Shorts(), q), Shorts(), to);
 }
@@ -97,7 +94,7 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
     const std::size_t end = std::min(batch, block + together);
     for (std::size_t f = 0; f < features; ++f)
       for (std::size_t n = block; n < end; n += kVector, q += kVector)
-        store(Factors(first + n, second + n).rounded(x + f * batch + n), q);
+        hn::StoreU(Factors(first + n, second + n).rounded(x + f * batch + n), kTag, q);
   }
 }
 
@@ -144,9 +141,9 @@ void round_all(std::size_t size, const float* numbers, float first, float second
   std::fill_n(seconds, kVector, second);
   const Factors factors(firsts, seconds);
   std::size_t i = 0;
-  for (; i + kVector <= size; i += kVector) store(factors.rounded(numbers + i), q + i);
+  for (; i + kVector <= size; i += kVector) hn::StoreU(factors.rounded(numbers + i), kTag, q + i);
   std::copy(numbers + i, numbers + size, rest);
-  store(factors.rounded(rest), rest);
+  hn::StoreU(factors.rounded(rest), kTag, rest);
   std::copy_n(rest, size - i, q + i);
 }
 
