@@ -9,7 +9,7 @@
 namespace lockstep {
 
 void DeviceTimeline::begin_step(Stream& stream) {
-  if (!is_wanted()) return;
+  if (timeline_ == nullptr || !timeline_->is_open()) return;
   if (base_ == nullptr) base_ = device_.make_event(Device::Timing::kOn);
   stream.synchronize();
   stream.record(*base_);

@@ -44,7 +44,7 @@ struct GradientRows {
   std::size_t x = 0, dy = 0;   ///< offset of the first pixel's first sample, in floats
   std::size_t dy_channel = 0;  ///< in dy, to the next output channel
   std::size_t rows = 0;
-  bool begins = true, ends = true;  ///< the chain of a unit
+  bool begins = false, ends = false;  ///< the chain of a unit
 };
 
 /// One run of the tile. Each (channel, tap) has a line of 16 lanes.
