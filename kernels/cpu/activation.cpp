@@ -74,31 +74,23 @@ void add(std::size_t size, const float* a, const float* b, float* y) {
 
 // Activations with a curve, elementwise and SIMD; their arithmetic is that of kernels/numerics/activation_math.inc.
 
-template <Activation kKind>
-void forward(float number, std::size_t size, const float* x, float* y) {
-  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    using Math = VectorMath<decltype(d)>;
-    const auto value = hn::LoadU(d, x + i);
-    hn::StoreU(curve_of(Curve<Math, kKind>{hn::Set(d, number)}, value), d, y + i);
-  });
-}
-
-template <Activation kKind>
-void backward(float number, std::size_t size, const float* saved, const float* dy, float* dx) {
-  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    using Math = VectorMath<decltype(d)>;
-    const auto value = hn::LoadU(d, saved + i), gradient = hn::LoadU(d, dy + i);
-    hn::StoreU(curve_back(Curve<Math, kKind>{hn::Set(d, number)}, value, gradient), d, dx + i);
-  });
-}
-
 void activation_forward(const ActivationFunction& f, std::size_t size, const float* x, float* y) {
-  with_constant(f.kind, [&]<Activation kKind>() { forward<kKind>(f.number, size, x, y); });
+  with_constant(f.kind, [&]<Activation kKind>() HWY_ATTR {
+    for_each_vector(size, [&, number = f.number](auto d, std::size_t i) HWY_ATTR {
+      const Curve<VectorMath<decltype(d)>, kKind> curve{hn::Set(d, number)};
+      hn::StoreU(curve_of(curve, hn::LoadU(d, x + i)), d, y + i);
+    });
+  });
 }
 
 void activation_backward(const ActivationFunction& f, std::size_t size, const float* saved, const float* dy,
                          float* dx) {
-  with_constant(f.kind, [&]<Activation kKind>() { backward<kKind>(f.number, size, saved, dy, dx); });
+  with_constant(f.kind, [&]<Activation kKind>() HWY_ATTR {
+    for_each_vector(size, [&, number = f.number](auto d, std::size_t i) HWY_ATTR {
+      const Curve<VectorMath<decltype(d)>, kKind> curve{hn::Set(d, number)};
+      hn::StoreU(curve_back(curve, hn::LoadU(d, saved + i), hn::LoadU(d, dy + i)), d, dx + i);
+    });
+  });
 }
 
 // Dropout: masks for four units and up to 64 samples at a time from vectorised Philox. They are applied pixel by pixel.

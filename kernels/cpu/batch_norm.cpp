@@ -197,23 +197,6 @@ void normalise(const BatchNormShape& shape, const float* x, const BatchNormChann
   maxima == nullptr ? finding(NoMaxima()) : finding(MaximaOnTheWay(shape.batch, maxima));
 }
 
-/// Factors of all numbers of a channel in the backward pass.
-struct Slope {
-  hn::Vec<Samples> mean, rstd, mean_dy, mean_dy_xhat, scale;
-
-  Slope(const BatchNormChannel& channel, const float* weight)
-      : mean(hn::Set(Samples(), channel.mean)),
-        rstd(hn::Set(Samples(), channel.rstd)),
-        mean_dy(hn::Set(Samples(), channel.mean_dy)),
-        mean_dy_xhat(hn::Set(Samples(), channel.mean_dy_xhat)),
-        scale(hn::Set(Samples(), weight == nullptr ? channel.rstd : channel.rstd * *weight)) {}
-
-  HWY_INLINE hn::Vec<Samples> dx(hn::Vec<Samples> x, hn::Vec<Samples> dy) const {
-    const auto xhat = hn::Mul(hn::Sub(x, mean), rstd);
-    return hn::Mul(negative_multiply_add(xhat, mean_dy_xhat, hn::Sub(dy, mean_dy)), scale);
-  }
-};
-
 /// Padding columns stay without a gradient.
 void clear_padding(const BatchNormShape& shape, float* dx) {
   for (int pixel = 0; pixel < shape.pixels; ++pixel, dx += shape.batch)
@@ -226,9 +209,14 @@ void go_back_finding(const BatchNormShape& shape, const float* x, const float* d
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, dx += size) {
-    const Slope slope(channels[c], weight == nullptr ? nullptr : weight + c);
+    const BatchNormChannel& channel = channels[c];
+    const auto mean = hn::Set(d, channel.mean), rstd = hn::Set(d, channel.rstd);
+    const auto mean_dy = hn::Set(d, channel.mean_dy), mean_dy_xhat = hn::Set(d, channel.mean_dy_xhat);
+    const auto scale = hn::Set(d, weight == nullptr ? channel.rstd : channel.rstd * weight[c]);
     for (std::size_t i = 0; i < size; i += hn::Lanes(d)) {
-      const auto gradient = slope.dx(hn::LoadU(d, x + i), hn::LoadU(d, dy + i));
+      const auto xhat = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
+      const auto distance = hn::Sub(hn::LoadU(d, dy + i), mean_dy);
+      const auto gradient = hn::Mul(negative_multiply_add(xhat, mean_dy_xhat, distance), scale);
       maxima.take(d, gradient);
       hn::StoreU(gradient, d, dx + i);
     }

@@ -213,11 +213,8 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, co
       const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
       target = hn::IfThenElse(is_label, at_label, spread);
     }
-    OutputLoss<LossMath> of_output;
-    if constexpr (kForm == LossForm::kMeanSquares)
-      of_output = squared_error<LossMath>(output, target);
-    else
-      of_output = binary_cross_entropy<LossMath>(output, target);
+    const auto of_output = kForm == LossForm::kMeanSquares ? squared_error<LossMath>(output, target)
+                                                           : binary_cross_entropy<LossMath>(output, target);
     sums[c % kLossSums] = hn::Add(sums[c % kLossSums], of_output.loss);
     if (dx != nullptr)
       hn::StoreU(hn::IfThenElseZero(is_real, hn::Mul(of_output.slope, share)), d, dx + offset);
@@ -225,22 +222,16 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, co
   return hn::Mul(add_sums(sums), share);
 }
 
-/// Loss and verdict of up to 16 samples, to be added in order.
-struct SampleLosses {
-  HWY_ALIGN float loss[16];
-  HWY_ALIGN std::int32_t best[16];
-};
-
-HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* labels, int real,
-                             LossSums* sums) {
+/// @param losses, best  of the samples: loss and answer
+HWY_INLINE void add_in_order(const float* losses, const std::int32_t* best, const std::int32_t* labels,
+                             int real, LossSums* sums) {
   for (int lane = 0; lane < real; ++lane) {
-    const float loss = samples.loss[lane];
-    if (samples.best[lane] == labels[lane] && !std::isnan(loss)) ++sums->correct;
-    if (std::isfinite(loss)) {
+    const float loss = losses[lane];
+    if (best[lane] == labels[lane] && !std::isnan(loss)) ++sums->correct;
+    if (std::isfinite(loss))
       sums->loss += std::rint(static_cast<double>(loss) * kLossScale) / kLossScale;
-    } else {
+    else
       ++sums->not_finite;
-    }
   }
 }
 
@@ -263,15 +254,16 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
     loss = cross_entropy<kForm == LossForm::kMixed>(shape, logits, peak, padded_labels, label, real, dlogits);
   else
     loss = mean_over_outputs<kForm>(shape, logits, padded_labels, label, real, dlogits, peak.index);
-  SampleLosses losses;
-  hn::Store(loss, d, losses.loss);
-  hn::Store(peak.index, di, losses.best);
-  add_in_order(losses, labels, real, sums);
+  HWY_ALIGN float losses[16];
+  HWY_ALIGN std::int32_t best[16];
+  hn::Store(loss, d, losses);
+  hn::Store(peak.index, di, best);
+  add_in_order(losses, best, labels, real, sums);
 }
 
 template <LossForm kForm>
-HWY_INLINE void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* labels,
-                              float* dlogits, LossSums* sums) {
+void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* labels, float* dlogits,
+                   LossSums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(Samples()));
   LossSums total;
   for (int n = 0; n < shape.batch; n += lanes) {
@@ -286,17 +278,16 @@ HWY_INLINE void loss_of_batch(LossShape shape, const float* logits, const std::i
 
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums) {
+  const auto run = [&](auto of_batch) { of_batch(shape, logits, labels, dlogits, sums); };
   switch (shape.rule.kind) {
     case LossKind::kCrossEntropy:
-      if (shape.mixed != nullptr)
-        return loss_of_batch<LossForm::kMixed>(shape, logits, labels, dlogits, sums);
-      return loss_of_batch<LossForm::kCrossEntropy>(shape, logits, labels, dlogits, sums);
+      return run(shape.mixed != nullptr ? loss_of_batch<LossForm::kMixed>
+                                        : loss_of_batch<LossForm::kCrossEntropy>);
     case LossKind::kMeanSquares:
-      return loss_of_batch<LossForm::kMeanSquares>(shape, logits, labels, dlogits, sums);
+      return run(loss_of_batch<LossForm::kMeanSquares>);
     case LossKind::kBinaryCrossEntropy:
-      if (shape.rule.label_sets != nullptr)
-        return loss_of_batch<LossForm::kLabelSets>(shape, logits, labels, dlogits, sums);
-      return loss_of_batch<LossForm::kBinaryCrossEntropy>(shape, logits, labels, dlogits, sums);
+      return run(shape.rule.label_sets != nullptr ? loss_of_batch<LossForm::kLabelSets>
+                                                  : loss_of_batch<LossForm::kBinaryCrossEntropy>);
   }
 }
 

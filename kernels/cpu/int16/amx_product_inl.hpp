@@ -204,10 +204,9 @@ void correlate_on_tiles(const GroupProduct& p) {
   auto* const high = scratch<Word, ScratchUse::kSource>(plan.source_words(c));
   auto* const low = scratch<Word, ScratchUse::kLowSource>(plan.source_words(c));
   round_all(p.filters(), p.weights, p.of_weights, rounded_weights);
-  pack_weights(
-      c, plan,
-      weights_by_target(c, rounded_weights, scratch<float, ScratchUse::kOrderedWeights>(p.filters())),
-      weights);
+  pack_weights(c, plan,
+               weights_by_target(c, rounded_weights, scratch<float, ScratchUse::kWeights>(p.filters())),
+               weights);
   const std::size_t row_words = c.source_columns * plan.quads * kSide;
   SumTiles<Tiles> sums;
   for (std::size_t n = 0; n < p.batch(); n += kSide) {

@@ -60,16 +60,7 @@ extern const Engine kDoubles;
 void use_engine(const Engine& engine);
 
 /// Purposes of scratch memory of the engines. Each has separate memory for each type of number.
-enum class ScratchUse {
-  kSource,
-  kLowSource,
-  kWeights,
-  kOrderedWeights,
-  kRounded,
-  kGradient,
-  kSums,
-  kTileSums
-};
+enum class ScratchUse { kSource, kLowSource, kWeights, kRounded, kGradient, kSums, kTileSums };
 
 /// Memory that a thread keeps for one purpose.
 template <class Number, ScratchUse use>

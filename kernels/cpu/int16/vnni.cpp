@@ -183,16 +183,13 @@ void run_pixel(const Pixel& p) {
         }
         LongSums sums(low[i], digits);
         if (!is_first) sums.add(totals[i]);
-        if (done < quads) {
-          totals[i] = sums;
-          continue;
-        }
-        if (p.normal_units != nullptr) {
-          store_result(p, k, v, sums.floats(), bias);
-          continue;
-        }
         const std::size_t n = v * kVectorColumns;
-        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(sums.times(p.units + n), bias));
+        if (done < quads)
+          totals[i] = sums;
+        else if (p.normal_units != nullptr)
+          store_result(p, k, v, sums.floats(), bias);
+        else
+          _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(sums.times(p.units + n), bias));
       }
     }
   } while (done < quads);
