@@ -138,14 +138,8 @@ struct Tile {
   HWY_INLINE void add_group(const TileCall& call, const float* source, const float* weight,
                             std::size_t channels, std::size_t columns) {
     if constexpr (kPacked && V == kTileVectors && K == kWideTargets) {
-      switch (columns) {
-        case 5:
-          return add_rows<5>(call, source, weight, channels, columns);
-        case 3:
-          return add_rows<3>(call, source, weight, channels, columns);
-        default:
-          break;
-      }
+      if (columns == 5) return add_rows<5>(call, source, weight, channels, columns);
+      if (columns == 3) return add_rows<3>(call, source, weight, channels, columns);
     }
     add_rows<0>(call, source, weight, channels, columns);
   }
