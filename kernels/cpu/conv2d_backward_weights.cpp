@@ -133,7 +133,8 @@ struct Term {
       for (const GradientRows& part : of_half) {
         const float* row = call.dy + k * part.dy_channel + part.dy;
         for (std::size_t p = 0; p < part.rows; ++p, row += call.dy_row)
-          to = copy_pixels(row, call.dy_column, call.columns, to);
+          for (std::size_t q = 0; q < call.columns; ++q)
+            to = std::copy_n(row + q * call.dy_column, kLine, to);
       }
     }
   }
@@ -150,13 +151,6 @@ struct Term {
     range.first_sample = std::min(s.batch, first % split.sample_units * split.samples_of_unit());
     range.last_sample = std::min(s.batch, (last % split.sample_units + 1) * split.samples_of_unit());
     return range;
-  }
-  static float* copy_pixels(const float* from, std::size_t step, std::size_t count, float* to) {
-    for (std::size_t i = 0; i < count; ++i, from += step, to += kLine) {
-      for (std::size_t lane = 0; lane < kLine; lane += kVector)
-        hn::StoreU(hn::LoadU(kTag, from + lane), kTag, to + lane);
-    }
-    return to;
   }
 };
 

@@ -58,17 +58,22 @@ std::int64_t sum_taps(const Correlation& c, const TapRange& row, const TapRange&
   return total;
 }
 
-/// More taps than doubles can sum: in int64, one after the other.
-void correlate_many_taps(const Correlation& c, const float* source, const float* weights, const double* units,
-                         const float* bias, float* target) {
+/// For more taps than doubles can sum: in int64, one after the other.
+void correlate_many_taps(const GroupProduct& p) {
+  const Correlation& c = p.shape;
+  auto* const source = scratch<float, ScratchUse::kSource>(c.sources * c.source_channel());
+  auto* const weights = scratch<float, ScratchUse::kRounded>(p.filters());
+  round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, source);
+  round_all(p.filters(), p.weights, p.of_weights, weights);
+  float* target = p.target;
   for (std::ptrdiff_t k = 0; k < c.targets; ++k) {
     for (const TapRange& row : c.rows) {
       for (const TapRange& column : c.columns) {
         for (std::ptrdiff_t n = 0; n < c.batch; ++n, ++target) {
           *target = kNan;
-          if (std::isnan(units[n])) continue;
+          if (std::isnan(p.units[n])) continue;
           const std::int64_t total = sum_taps(c, row, column, source + n, weights + k * c.weight_target);
-          *target = round_once(total, units[n]) + (bias == nullptr ? 0.0F : bias[k]);
+          *target = round_once(total, p.units[n]) + (p.bias == nullptr ? 0.0F : p.bias[k]);
         }
       }
     }
@@ -91,17 +96,9 @@ void correlate(const Correlation& c, int samples, const Operand& all_sources, co
   }
   units.resize(batch);
   for (std::size_t n = 0; n < batch; ++n) units[n] = of_source.value[n] * of_weights.value;
-  const bool has_many_taps = c.filter() > kExactTerms;
+  const auto correlate_group = c.filter() > kExactTerms ? correlate_many_taps : engine().correlate;
   for (int g = 0; g < c.groups; ++g) {
-    if (has_many_taps) {
-      auto* const q = scratch<float, ScratchUse::kSource>(features * batch);
-      auto* const rounded = scratch<float, ScratchUse::kRounded>(filters);
-      round_columns(features, batch, source, of_source, q);
-      round_all(filters, weights, of_weights, rounded);
-      correlate_many_taps(c, q, rounded, units.data(), bias, target);
-    } else {
-      engine().correlate({c, source, of_source, weights, of_weights, units.data(), bias, target});
-    }
+    correlate_group({c, source, of_source, weights, of_weights, units.data(), bias, target});
     source += features * batch;
     weights += filters;
     if (bias != nullptr) bias += c.targets;
@@ -147,9 +144,8 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
   const std::size_t batch = s.batch, channels = s.in_channels, height = s.in_height, width = s.in_width,
                     padding = s.padding;
   static thread_local ColumnUnits of_x, of_dy;
-  find_common_unit(all.in_size() / batch, batch, samples, all_x, of_x);
-  find_common_unit(all.out_size() / batch, batch, samples, all_dy, of_dy);
-  const double unit = samples == 0 ? 0 : of_x.value[0] * of_dy.value[0];
+  const double unit = find_common_unit(all.in_size() / batch, batch, samples, all_x, of_x) *
+                      find_common_unit(all.out_size() / batch, batch, samples, all_dy, of_dy);
   if (std::isnan(unit)) {
     std::fill_n(dw, all.weight_size(), kNan);
     return;
@@ -169,8 +165,7 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
 
 void bias_gradient(int channels, int pixels, int batch, int samples, const Operand& dy, float* db) {
   static thread_local ColumnUnits units;
-  find_common_unit(std::size_t{1} * channels * pixels, batch, samples, dy, units);
-  const double unit = samples == 0 ? 0 : units.value[0];
+  const double unit = find_common_unit(std::size_t{1} * channels * pixels, batch, samples, dy, units);
   if (std::isnan(unit)) {
     std::fill_n(db, channels, kNan);
     return;
@@ -202,11 +197,11 @@ RoundingCount take_count() {
 
 /// Half a unit is rounded to even, to 0. Magnitudes have the order of their bits.
 void count_rounding(std::size_t features, int batch, int samples, const float* dy) {
-  if (!counted || samples == 0) return;
+  if (!counted) return;
   static thread_local ColumnUnits units;
-  find_common_unit(features, batch, samples, dy, units);
-  if (std::isnan(units.value[0])) return;
-  const std::uint32_t half = magnitude_of(static_cast<float>(units.value[0] / 2));
+  const double unit = find_common_unit(features, batch, samples, dy, units);
+  if (std::isnan(unit)) return;
+  const std::uint32_t half = magnitude_of(static_cast<float>(unit / 2));
   for (std::size_t f = 0; f < features; ++f, dy += batch) {
     std::uint32_t nonzero = 0, to_zero = 0;
     for (int n = 0; n < samples; ++n) {

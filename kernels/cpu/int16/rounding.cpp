@@ -206,12 +206,13 @@ void find_units(std::size_t features, std::size_t batch, std::size_t samples, co
   for (std::size_t n = 0; n < samples; ++n) units.set(n, Unit::of(largest[n]));
 }
 
-void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
-                      ColumnUnits& units) {
+double find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
+                        ColumnUnits& units) {
   const std::uint32_t* const largest = maxima_of(features, batch, x);
   const Unit unit = Unit::of(samples == 0 ? 0 : *std::max_element(largest, largest + samples));
   units.resize(batch);
   for (std::size_t n = 0; n < samples; ++n) units.set(n, unit);
+  return units.value[0];
 }
 
 Unit find_unit(std::size_t size, const float* numbers) {

@@ -14,9 +14,9 @@ namespace lockstep::cpu::int16 {
 /// Each column's unit.   @param x  [features, batch]     @param samples  columns after them have the unit of nothing
 void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
                 ColumnUnits& units);
-/// One unit of all columns but those after the samples.
-void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
-                      ColumnUnits& units);
+/// One unit of all columns but those after the samples.   @returns its value; 0: there are no samples
+double find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
+                        ColumnUnits& units);
 /// The unit of a tensor without columns.
 Unit find_unit(std::size_t size, const float* numbers);
 
