@@ -15,12 +15,12 @@ namespace lockstep {
 
 /// Owns `size` elements of T in memory of a device, which these two of its methods give and take. Movable.
 template <typename T, auto kAllocate, auto kFree>
-class DeviceMemory {
+class OwnedMemory {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  DeviceMemory() = default;
-  DeviceMemory(Device& device, std::size_t size)
+  OwnedMemory() = default;
+  OwnedMemory(Device& device, std::size_t size)
       : data_(size == 0 ? nullptr : static_cast<T*>((device.*kAllocate)(size * sizeof(T))), Deleter{&device}),
         size_(size) {}
 
@@ -39,14 +39,14 @@ class DeviceMemory {
 
 /// In device memory.
 template <typename T>
-using DeviceBuffer = DeviceMemory<T, &Device::allocate, &Device::free>;
+using DeviceBuffer = OwnedMemory<T, &Device::allocate, &Device::free>;
 
 /// In pinned host memory, zeroed.
 template <typename T>
-class PinnedBuffer : public DeviceMemory<T, &Device::allocate_pinned, &Device::free_pinned> {
+class PinnedBuffer : public OwnedMemory<T, &Device::allocate_pinned, &Device::free_pinned> {
  public:
   PinnedBuffer() = default;
-  PinnedBuffer(Device& device, std::size_t size) : PinnedBuffer::DeviceMemory(device, size) {
+  PinnedBuffer(Device& device, std::size_t size) : PinnedBuffer::OwnedMemory(device, size) {
     std::ranges::fill(span(), T{});
   }
 

@@ -70,7 +70,7 @@ HWY_INLINE void store_lower_halves(D32 d32, V64 low, V64 high, std::uint32_t* wo
   hn::Store(hn::ConcatEven(d32, hn::BitCast(d32, high), hn::BitCast(d32, low)), d32, words);
 }
 
-/// As above.
+/// Computes what its version for plain code above does.
 template <int kRowSize>
 HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
                               std::uint32_t (&words)[4][kRowSize]) {

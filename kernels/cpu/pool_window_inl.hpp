@@ -56,8 +56,8 @@ HWY_INLINE void for_each_window(const Shape& shape, int out_height, int out_widt
   }
 }
 
-/// Calls body(row, column, offset) for the taps inside the image in row-major order; offset is the start of its pixel
-/// in x.
+/// Calls body(row, column, offset) for the taps inside the image in row-major order. offset is the start of a tap's
+/// pixel in x.
 template <class Shape, class Body>
 HWY_INLINE void for_each_tap(const Shape& shape, const PoolWindow& window, const Body& body) {
   for (int r = window.rows.begin; r < window.rows.end; ++r) {

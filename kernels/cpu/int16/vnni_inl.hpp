@@ -87,7 +87,7 @@ HWY_INLINE __m512i lower_part(__m512i low) {
   return _mm512_and_si512(low, _mm512_set1_epi32(0xFFFF));
 }
 
-/// Places in x and dy of `count` lines of so many samples, from line `first` on; samples, columns and rows count.
+/// Places in x and dy of `count` lines of so many samples. Line `first` is counted by samples, columns and rows.
 inline void find_places(const GradientShape& g, std::size_t first, std::size_t count, std::size_t samples,
                         std::size_t* at_x, std::size_t* at_dy) {
   const std::size_t of_pixel = g.batch / samples;
