@@ -182,21 +182,6 @@ const std::uint32_t* maxima_of(std::size_t features, std::size_t batch, const Op
   return bits;
 }
 
-/// @param row  rounds a row of an image
-template <class Number, class Row>
-void frame_rows(const FramedImage& image, const float* x, Number* q, const Row& row) {
-  const std::size_t pixels = image.width * image.batch, side = image.frame * image.batch;
-  for (std::size_t c = 0; c < image.channels; ++c) {
-    q = std::fill_n(q, image.frame * image.row(), Number{0});
-    for (std::size_t h = 0; h < image.height; ++h, x += pixels) {
-      q = std::fill_n(q, side, Number{0});
-      row(x, q);
-      q = std::fill_n(q + pixels, side, Number{0});
-    }
-    q = std::fill_n(q, image.frame * image.row(), Number{0});
-  }
-}
-
 }  // namespace
 
 void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
@@ -225,6 +210,12 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
   (features, batch, x, units.first.data(), units.second.data(), q, std::min(together, batch));
 }
 
+void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                   std::int16_t* q) {
+  HWY_DYNAMIC_DISPATCH(round_row_to_shorts)
+  (features, batch, x, units.first.data(), units.second.data(), q);
+}
+
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units) {
   return HWY_DYNAMIC_DISPATCH(sum_rounded)(features, batch, x, units.first.data(), units.second.data());
 }
@@ -250,18 +241,6 @@ void round_totals(std::size_t size, std::size_t terms, const std::int64_t* total
   constexpr std::size_t kExactInDouble = std::size_t{1} << 23;  // products below 2^30
   if (terms <= kExactInDouble) return HWY_DYNAMIC_DISPATCH(round_totals)(size, totals, unit, results);
   for (std::size_t i = 0; i < size; ++i) results[i] = round_once(totals[i], unit);
-}
-
-void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q) {
-  frame_rows(image, x, q,
-             [&](const float* from, float* to) { round_columns(image.width, image.batch, from, units, to); });
-}
-
-void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, std::int16_t* q) {
-  frame_rows(image, x, q, [&](const float* from, std::int16_t* to) {
-    HWY_DYNAMIC_DISPATCH(round_row_to_shorts)
-    (image.width, image.batch, from, units.first.data(), units.second.data(), to);
-  });
 }
 
 }  // namespace int16
