@@ -20,7 +20,7 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
 /// Variants that a pass over a batch is compiled for. The plain cross-entropy is one whose own share is 1.
-enum class LossForm { kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
+enum class LossForm { kCrossEntropy, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 using Samples = hn::CappedTag<float, 16>;
 using Labels = hn::RebindToSigned<Samples>;
@@ -157,20 +157,20 @@ HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, FloatVec o
   }
 }
 
-template <bool kMixed>
 HWY_INLINE FloatVec cross_entropy(const LossShape& shape, const float* logits, const Peak& peak,
                                   const std::int32_t* labels, LabelVec label, int real, float* dlogits) {
   const Samples d;
   const LossRule& rule = shape.rule;
   const auto own = own_shares(shape, labels, real);
-  SecondLabels second;
-  if constexpr (kMixed) second = second_labels(shape, logits, real);
+  const bool is_mixed = shape.mixed != nullptr;
+  const SecondLabels second = second_labels(shape, logits, is_mixed ? real : 0);
   const auto distances = rule.spread > 0 ? sum_weighted_distances(shape, logits, peak.value) : hn::Zero(d);
   const auto sum = sum_exp(shape, logits, peak.value, dlogits);
-  if (dlogits != nullptr) finish_gradient(shape, sum, own, label, kMixed ? &second : nullptr, real, dlogits);
+  if (dlogits != nullptr)
+    finish_gradient(shape, sum, own, label, is_mixed ? &second : nullptr, real, dlogits);
   const auto log_sum = log_of_loss<LossMath>(sum);
   auto loss = hn::Mul(own, hn::Add(log_sum, hn::Sub(peak.value, peak.target)));
-  if constexpr (kMixed)
+  if (is_mixed)
     loss = hn::Add(loss, hn::Mul(second.own, hn::Add(log_sum, hn::Sub(peak.value, second.logit))));
   if (rule.spread > 0) {
     const auto of_all = hn::Add(distances, hn::Mul(log_sum, hn::Set(d, shape.weight_sum())));
@@ -250,8 +250,8 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
   else
     peak = find_peak(shape, logits, label);
   FloatVec loss;
-  if constexpr (kForm == LossForm::kCrossEntropy || kForm == LossForm::kMixed)
-    loss = cross_entropy<kForm == LossForm::kMixed>(shape, logits, peak, padded_labels, label, real, dlogits);
+  if constexpr (kForm == LossForm::kCrossEntropy)
+    loss = cross_entropy(shape, logits, peak, padded_labels, label, real, dlogits);
   else
     loss = mean_over_outputs<kForm>(shape, logits, padded_labels, label, real, dlogits, peak.index);
   HWY_ALIGN float losses[16];
@@ -271,7 +271,7 @@ void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* lab
     if (real == 0 && dlogits == nullptr) break;
     loss_of_lanes<kForm>(shape, logits + n, labels + std::min(n, shape.samples), real,
                          dlogits == nullptr ? nullptr : dlogits + n, &total);
-    if constexpr (kForm == LossForm::kMixed) shape.mixed += real;
+    if (shape.mixed != nullptr) shape.mixed += real;
   }
   *sums = total;
 }
@@ -281,8 +281,7 @@ void loss_and_gradient(const LossShape& shape, const float* logits, const std::i
   const auto run = [&](auto of_batch) { of_batch(shape, logits, labels, dlogits, sums); };
   switch (shape.rule.kind) {
     case LossKind::kCrossEntropy:
-      return run(shape.mixed != nullptr ? loss_of_batch<LossForm::kMixed>
-                                        : loss_of_batch<LossForm::kCrossEntropy>);
+      return run(loss_of_batch<LossForm::kCrossEntropy>);
     case LossKind::kMeanSquares:
       return run(loss_of_batch<LossForm::kMeanSquares>);
     case LossKind::kBinaryCrossEntropy:

@@ -75,7 +75,7 @@ template <class Rule>
 TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
                          float* const* buffers, const float* w) {
   const TensorFactors own = own_factors(step.decay, step.rate, tensor);
-  if constexpr (Rule::kUsesNorms) {
+  if constexpr (kUsesNorms<Rule>) {
     double squares = 0;
     if constexpr (Rule::kMeasuresDirection)
       squares = direction_squares<Rule>(step, own, tensor.size, g, buffers, w);

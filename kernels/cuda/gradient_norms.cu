@@ -102,7 +102,7 @@ __global__ void find_clip_factor(GradientNorm norm) {
 
 template <class Rule>
 void queue_measurement(cudaStream_t stream, const UpdateArgs& args) {
-  if constexpr (Rule::kUsesNorms) {
+  if constexpr (kUsesNorms<Rule>) {
     LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
     const LaunchShape block_each = {dim3(static_cast<unsigned>(args.tensors.count)), dim3(kNormLanes)};
     launch(stream, block_each, measure_tensors<Rule>, args);

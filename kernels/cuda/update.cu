@@ -37,7 +37,7 @@ constexpr int kParametersPerThread = 2;
 template <class Rule>
 __device__ TensorFactors factors_of(const UpdateArgs& args, const typename Rule::Step& step, int range) {
   if (args.tensors.count == 0) return {step.decay, step.rate};
-  if (Rule::kUsesNorms) return args.tensors.factors[range];
+  if (kUsesNorms<Rule>) return args.tensors.factors[range];
   return own_factors(step.decay, step.rate, args.tensors.ranges[range]);
 }
 
@@ -244,7 +244,7 @@ bool in_packs(const UpdateArgs& args) {
 template <class Rule>
 void queue_update(cudaStream_t stream, const UpdateArgs& args) {
   for (int b = 0; b < Rule::kBuffers; ++b) LOCKSTEP_CHECK(args.buffers[b] != nullptr);
-  if constexpr (Rule::kUsesNorms) adapt_factors(stream, args);
+  if constexpr (kUsesNorms<Rule>) adapt_factors(stream, args);
   if (in_packs<Rule, kParametersPerThread>(args)) {
     const std::size_t packs = (args.parameters + kParametersPerThread - 1) / kParametersPerThread;
     launch(stream, thread_each(thread_count(packs)), update_parameters<Rule, kParametersPerThread>, args);

@@ -8,9 +8,14 @@
 /// on its numbers: of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
 ///
-/// A rule with kUsesNorms is asked for a tensor's factors by adapted(). That gets the norm of its weights and of its
-/// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be
+/// A rule that has kMeasuresDirection is asked for a tensor's factors by adapted(). That gets the norm of its weights and of
+/// its gradient, or where it is true, that of direction(), which move() then computes once more: it need not be
 /// kept.
+
+template <class Rule>
+inline constexpr bool kUsesNorms = requires {
+  Rule::kMeasuresDirection;
+};
 
 /// The clipped element of the gradient, which a rule sees.
 LOCKSTEP_RULE auto clipped(const auto& n, const ClipStep& clip, auto gradient) {
@@ -24,7 +29,6 @@ LOCKSTEP_RULE auto clipped(const auto& n, const ClipStep& clip, auto gradient) {
 struct Sgd {
   using Step = SgdStep;
   static constexpr int kBuffers = 0;
-  static constexpr bool kUsesNorms = false;
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& /*step*/, const TensorFactors& tensor,
                                  auto gradient, auto* /*buffers*/, auto& w) {
@@ -37,7 +41,6 @@ template <bool kNesterov>
 struct SgdWithMomentum {
   using Step = SgdStep;
   static constexpr int kBuffers = 1;
-  static constexpr bool kUsesNorms = false;
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
@@ -56,7 +59,6 @@ struct SgdWithMomentum {
 struct Lars {
   using Step = LarsStep;
   static constexpr int kBuffers = 1;  // momentum
-  static constexpr bool kUsesNorms = true;
   static constexpr bool kMeasuresDirection = false;
 
   /// In double, rounded once. A tensor that is zero, or whose gradient is, moves as with SGD and does not
@@ -87,7 +89,6 @@ template <bool kDecoupled, bool kAmsgrad>
 struct Adam {
   using Step = AdamStep;
   static constexpr int kBuffers = kAmsgrad ? 3 : 2;  // exp_avg, exp_avg_sq, max_exp_avg_sq
-  static constexpr bool kUsesNorms = false;
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
@@ -109,7 +110,6 @@ struct Adam {
 struct Lamb {
   using Step = LambStep;
   static constexpr int kBuffers = 2;  // exp_avg, exp_avg_sq
-  static constexpr bool kUsesNorms = true;
   static constexpr bool kMeasuresDirection = true;
 
   /// In double, rounded once. A tensor that does not decay, that is zero, or whose direction is, moves as with Adam.
@@ -144,7 +144,6 @@ template <bool kMomentum>
 struct Rmsprop {
   using Step = RmspropStep;
   static constexpr int kBuffers = kMomentum ? 2 : 1;  // square_avg, momentum
-  static constexpr bool kUsesNorms = false;
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
@@ -165,7 +164,6 @@ struct Rmsprop {
 struct Lion {
   using Step = LionStep;
   static constexpr int kBuffers = 1;  // exp_avg
-  static constexpr bool kUsesNorms = false;
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
