@@ -39,7 +39,6 @@ class DeviceTimeline {
     std::unique_ptr<Event> begin, end;
   };
 
-  std::uint32_t track_of(const Stream& stream);
   std::size_t begin(Stream& stream, Work work, std::string_view of);
   void end(Stream& stream, std::size_t mark) { stream.record(*marks_[mark].end); }
   std::int64_t nanoseconds(const Event& event) const;

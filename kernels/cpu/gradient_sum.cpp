@@ -36,25 +36,20 @@ HWY_INLINE hn::VFromD<hn::RebindToSigned<D64>> round_to_int64(D64 d64, V64 x) {
   return hn::Add(hn::ShiftLeft<32>(integer_bits(d64, high)), integer_bits(d64, hn::Add(low, magic)));
 }
 
-/// Adds the lanes at [i, i + Lanes(d64)) and returns whether all of them were below the limit. NaN is not.
-template <class D64>
-HWY_INLINE bool accumulate_exact_lanes(D64 d64, std::size_t i, const float* g, const ExactFormat& format,
-                                       std::int64_t* sum) {
-  const hn::Rebind<float, D64> d32;
-  const hn::RebindToSigned<D64> di64;
-  const auto value = hn::LoadU(d32, g + i);
-  const auto good = hn::Lt(hn::Abs(value), hn::Set(d32, format.limit));
-  const auto wide = hn::PromoteTo(d64, hn::IfThenElseZero(good, value));
-  // A float times a power of two is exact in double.
-  const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, format.scale)));
-  hn::StoreU(hn::Add(hn::LoadU(di64, sum + i), fixed), di64, sum + i);
-  return hn::AllTrue(d32, good);
-}
-
+/// NaN is not below the limit.
 bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
   bool good = true;
-  for_each_vector<double>(size, [&](auto d64, std::size_t i)
-                                    HWY_ATTR { good &= accumulate_exact_lanes(d64, i, g, format, sum); });
+  for_each_vector<double>(size, [&](auto d64, std::size_t i) HWY_ATTR {
+    const hn::Rebind<float, decltype(d64)> d32;
+    const hn::RebindToSigned<decltype(d64)> di64;
+    const auto value = hn::LoadU(d32, g + i);
+    const auto is_below = hn::Lt(hn::Abs(value), hn::Set(d32, format.limit));
+    const auto wide = hn::PromoteTo(d64, hn::IfThenElseZero(is_below, value));
+    // A float times a power of two is exact in double.
+    const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, format.scale)));
+    hn::StoreU(hn::Add(hn::LoadU(di64, sum + i), fixed), di64, sum + i);
+    good &= hn::AllTrue(d32, is_below);
+  });
   return good;
 }
 
