@@ -5,6 +5,7 @@
 
 #include "kernels/device.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -13,15 +14,15 @@
 
 namespace lockstep {
 
-/// Owns `size` elements of T in device memory. Movable.
-template <typename T>
-class DeviceBuffer {
+/// Owns `size` elements of T in memory of a device, which these two of its methods give and take. Movable.
+template <typename T, auto kAllocate, auto kFree>
+class OwnedMemory {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  DeviceBuffer() = default;
-  DeviceBuffer(Device& device, std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate(size * sizeof(T))), Deleter{&device}),
+  OwnedMemory() = default;
+  OwnedMemory(Device& device, std::size_t size)
+      : data_(size == 0 ? nullptr : static_cast<T*>((device.*kAllocate)(size * sizeof(T))), Deleter{&device}),
         size_(size) {}
 
   T* data() const noexcept { return data_.get(); }
@@ -31,11 +32,15 @@ class DeviceBuffer {
  private:
   struct Deleter {
     Device* device = nullptr;
-    void operator()(T* p) const noexcept { device->free(p); }
+    void operator()(T* p) const noexcept { (device->*kFree)(p); }
   };
   std::unique_ptr<T[], Deleter> data_;
   std::size_t size_ = 0;
 };
+
+/// In device memory.
+template <typename T>
+using DeviceBuffer = OwnedMemory<T, &Device::allocate, &Device::free>;
 
 /// Device memory with these values, once the stream has come so far. They must stay until then.
 template <typename Values>
@@ -54,33 +59,17 @@ std::vector<T> download(Stream& stream, const T* device, std::size_t size) {
   return values;
 }
 
-/// Owns `size` elements of T in pinned host memory, zeroed. Movable.
+/// In pinned host memory, zeroed.
 template <typename T>
-class PinnedBuffer {
-  static_assert(std::is_trivially_copyable_v<T>);
-
+class PinnedBuffer : public OwnedMemory<T, &Device::allocate_pinned, &Device::free_pinned> {
  public:
   PinnedBuffer() = default;
-  PinnedBuffer(Device& device, std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate_pinned(size * sizeof(T))),
-              Deleter{&device}),
-        size_(size) {
-    for (T& element : span()) element = T{};
+  PinnedBuffer(Device& device, std::size_t size) : PinnedBuffer::OwnedMemory(device, size) {
+    std::ranges::fill(span(), T{});
   }
 
-  T* data() const noexcept { return data_.get(); }
-  std::size_t size() const noexcept { return size_; }
-  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
-  std::span<T> span() const noexcept { return {data_.get(), size_}; }
-  T& operator[](std::size_t i) const { return data_[i]; }
-
- private:
-  struct Deleter {
-    Device* device = nullptr;
-    void operator()(T* p) const noexcept { device->free_pinned(p); }
-  };
-  std::unique_ptr<T[], Deleter> data_;
-  std::size_t size_ = 0;
+  std::span<T> span() const noexcept { return {this->data(), this->size()}; }
+  T& operator[](std::size_t i) const { return this->data()[i]; }
 };
 
 }  // namespace lockstep

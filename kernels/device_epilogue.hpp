@@ -28,9 +28,6 @@ struct EpilogueFactors {
   float first = 1;   ///< the factor of the last step that scales
   float second = 1;  ///< the factor of the step before it
 
-  constexpr EpilogueFactors() = default;
-  constexpr EpilogueFactors(float of_last, float of_one_before = 1) : first(of_last), second(of_one_before) {}
-
   LOCKSTEP_HOST_DEVICE constexpr float times(float gradient) const { return gradient * first * second; }
 };
 

@@ -28,37 +28,34 @@ std::string gibibytes(std::size_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-std::string nothing_visible(const FailedSearch& search) {
-  if (search.visible_devices) {
+/// Why there is no GPU, and what helps.
+std::string find_cause(const FailedSearch& search) {
+  if (search.driver_version == 0)
+    return "CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1); install it, "
+           "start a container with --gpus all";
+  const std::string supported = version_text(search.driver_version);
+  if (search.driver_version < search.runtime_version && search.error.starts_with("cudaErrorInsufficient"))
+    return fmt::format(
+        "the NVIDIA driver is too old: it supports CUDA {}, and this program was built with "
+        "CUDA {}; update the driver, build with a CUDA toolkit it supports",
+        supported, version_text(search.runtime_version));
+  if (!search.error.starts_with("cudaErrorNoDevice"))
+    return fmt::format("the GPUs of this machine cannot be used: {}; see nvidia-smi and dmesg", search.error);
+  if (search.visible_devices)
     return fmt::format(
         "no GPU is visible: CUDA_VISIBLE_DEVICES is '{}', and no GPU of this machine is among "
-        "these; unset it or name one that 'nvidia-smi -L' lists, {}",
-        *search.visible_devices, otherwise());
-  }
+        "these; unset it or name one that 'nvidia-smi -L' lists",
+        *search.visible_devices);
   return fmt::format(
       "no GPU is visible: there is an NVIDIA driver (CUDA {}), but it finds no GPU; see "
-      "nvidia-smi, start a container with --gpus all, ask Slurm for --gpus-per-node, {}",
-      version_text(search.driver_version), otherwise());
+      "nvidia-smi, start a container with --gpus all, ask Slurm for --gpus-per-node",
+      supported);
 }
 
 }  // namespace
 
 std::string no_device_message(const FailedSearch& search) {
-  if (search.driver_version == 0) {
-    return fmt::format(
-        "CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1); install it, "
-        "start a container with --gpus all, {}",
-        otherwise());
-  }
-  if (search.driver_version < search.runtime_version && search.error.starts_with("cudaErrorInsufficient")) {
-    return fmt::format(
-        "the NVIDIA driver is too old: it supports CUDA {}, and this program was built with "
-        "CUDA {}; update the driver, build with a CUDA toolkit it supports, {}",
-        version_text(search.driver_version), version_text(search.runtime_version), otherwise());
-  }
-  if (search.error.starts_with("cudaErrorNoDevice")) return nothing_visible(search);
-  return fmt::format("the GPUs of this machine cannot be used: {}; see nvidia-smi and dmesg, {}",
-                     search.error, otherwise());
+  return find_cause(search) + ", " + otherwise();
 }
 
 bool is_without_gpus(const FailedSearch& search) {

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 void DeviceTimeline::begin_step(Stream& stream) {
-  if (!is_wanted()) return;
+  if (timeline_ == nullptr || !timeline_->is_open()) return;
   if (base_ == nullptr) base_ = device_.make_event(Device::Timing::kOn);
   stream.synchronize();
   stream.record(*base_);
@@ -19,11 +19,6 @@ void DeviceTimeline::begin_step(Stream& stream) {
   in_step_ = true;
 }
 
-std::uint32_t DeviceTimeline::track_of(const Stream& stream) {
-  const auto found = std::ranges::find(names_, &stream, &std::pair<const Stream*, std::string>::first);
-  return timeline_->track(found == names_.end() ? "device" : found->second);
-}
-
 std::size_t DeviceTimeline::begin(Stream& stream, Work work, std::string_view of) {
   if (used_ == marks_.size()) {
     marks_.push_back({.slice = {},
@@ -31,7 +26,9 @@ std::size_t DeviceTimeline::begin(Stream& stream, Work work, std::string_view of
                       .end = device_.make_event(Device::Timing::kOn)});
   }
   Mark& mark = marks_[used_];
-  mark.slice = {.of = of, .track = track_of(stream), .work = work};
+  const auto named = std::ranges::find(names_, &stream, &std::pair<const Stream*, std::string>::first);
+  const std::uint32_t track = timeline_->track(named == names_.end() ? "device" : named->second);
+  mark.slice = {.of = of, .track = track, .work = work};
   stream.record(*mark.begin);
   return used_++;
 }

@@ -24,13 +24,11 @@ class DeviceTimeline {
 
   /// Borrows it; null: nothing is ever marked.
   void record_into(Timeline* timeline) { timeline_ = timeline; }
-  bool is_wanted() const { return timeline_ != nullptr && timeline_->is_open(); }
   /// Slices of this stream are on a track of this name.
   void name(const Stream& stream, std::string name) { names_.emplace_back(&stream, std::move(name)); }
 
   /// Waits for the stream, on which nothing of other ranks may be: that moment is known by both clocks.
   void begin_step(Stream& stream);
-  bool is_in_step() const { return in_step_; }
   /// All that was marked is done: it becomes slices.
   void end_step();
 
@@ -41,7 +39,6 @@ class DeviceTimeline {
     std::unique_ptr<Event> begin, end;
   };
 
-  std::uint32_t track_of(const Stream& stream);
   std::size_t begin(Stream& stream, Work work, std::string_view of);
   void end(Stream& stream, std::size_t mark) { stream.record(*marks_[mark].end); }
   std::int64_t nanoseconds(const Event& event) const;
@@ -60,7 +57,7 @@ class DeviceTimeline {
 class DeviceSpan {
  public:
   DeviceSpan(DeviceTimeline* timeline, Stream& stream, Work work, std::string_view of = {})
-      : timeline_(timeline != nullptr && timeline->is_in_step() ? timeline : nullptr), stream_(stream) {
+      : timeline_(timeline != nullptr && timeline->in_step_ ? timeline : nullptr), stream_(stream) {
     if (timeline_ != nullptr) mark_ = timeline_->begin(stream, work, of);
   }
   ~DeviceSpan() {

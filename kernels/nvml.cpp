@@ -60,9 +60,8 @@ std::optional<std::size_t> Nvml::free_bytes(const std::string& uuid) const {
 std::optional<bool> Nvml::nvlink(const std::string& a, const std::string& b) const {
   const auto from = find(a), to = find(b);
   int status = 0;
-  if (!from || !to || !call("nvmlDeviceGetP2PStatus", *from, *to, kNvlinkCapability, &status)) {
+  if (!from || !to || !call("nvmlDeviceGetP2PStatus", *from, *to, kNvlinkCapability, &status))
     return std::nullopt;
-  }
   return status == kStatusOk;
 }
 

@@ -192,7 +192,7 @@ GradientTerms Execution::sum_terms(std::size_t i, const LayerTensors& tensors) c
   const std::size_t size = layer(i).parameter_size();
   const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
   std::copy_n(terms.first, size, tensors.gradients);
-  for (int t = 1; t < count; ++t) cpu::accumulate(size, terms.term(t), tensors.gradients);
+  for (int t = 1; t < count; ++t) cpu::add(size, tensors.gradients, terms.term(t), tensors.gradients);
   return terms;
 }
 

@@ -20,7 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // ReLU and sums of two tensors, elementwise and SIMD.
 
@@ -37,7 +36,7 @@ using Numbers = hn::CappedTag<float, 16>;
 void relu_rest(std::size_t first, std::size_t size, const float* x, float* y, std::uint8_t* positive) {
   for (std::size_t i = first; i < size; ++i) {
     if (i % kByte == 0) positive[i / kByte] = 0;
-    positive[i / kByte] |= static_cast<std::uint8_t>((x[i] > 0 ? 1 : 0) << i % kByte);
+    if (x[i] > 0) positive[i / kByte] |= static_cast<std::uint8_t>(1U << i % kByte);
     y[i] = x[i] < 0 ? 0 : x[i];
   }
 }
@@ -46,18 +45,6 @@ void select_rest(std::size_t first, std::size_t size, const std::uint8_t* positi
                  float* dx) {
   for (std::size_t i = first; i < size; ++i) dx[i] = (positive[i / kByte] >> i % kByte & 1) != 0 ? dy[i] : 0;
 }
-
-#if HWY_TARGET == HWY_SCALAR
-
-void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive) {
-  positive == nullptr ? relu_all(size, x, y) : relu_rest(0, size, x, y, positive);
-}
-
-void relu_backward(std::size_t size, const std::uint8_t* positive, const float* dy, float* dx) {
-  select_rest(0, size, positive, dy, dx);
-}
-
-#else
 
 void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive) {
   if (positive == nullptr) return relu_all(size, x, y);
@@ -79,8 +66,6 @@ void relu_backward(std::size_t size, const std::uint8_t* positive, const float* 
   select_rest(whole, size, positive, dy, dx);
 }
 
-#endif
-
 void add(std::size_t size, const float* a, const float* b, float* y) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
@@ -89,32 +74,23 @@ void add(std::size_t size, const float* a, const float* b, float* y) {
 
 // Activations with a curve, elementwise and SIMD; their arithmetic is that of kernels/numerics/activation_math.inc.
 
-template <Activation kKind>
-void forward(float number, std::size_t size, const float* x, float* y) {
-  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    using Math = VectorMath<decltype(d)>;
-    const auto value = hn::LoadU(d, x + i);
-    hn::StoreU(ActivationMath<kKind>::template forward<Math>(value, hn::Set(d, number)), d, y + i);
-  });
-}
-
-template <Activation kKind>
-void backward(float number, std::size_t size, const float* saved, const float* dy, float* dx) {
-  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    using Math = VectorMath<decltype(d)>;
-    const auto value = hn::LoadU(d, saved + i), gradient = hn::LoadU(d, dy + i);
-    hn::StoreU(ActivationMath<kKind>::template backward<Math>(value, gradient, hn::Set(d, number)), d,
-               dx + i);
-  });
-}
-
 void activation_forward(const ActivationFunction& f, std::size_t size, const float* x, float* y) {
-  with_constant(f.kind, [&]<Activation kKind>() { forward<kKind>(f.number, size, x, y); });
+  with_constant(f.kind, [&]<Activation kKind>() HWY_ATTR {
+    for_each_vector(size, [&, number = f.number](auto d, std::size_t i) HWY_ATTR {
+      const Curve<VectorMath<decltype(d)>, kKind> curve{hn::Set(d, number)};
+      hn::StoreU(curve_of(curve, hn::LoadU(d, x + i)), d, y + i);
+    });
+  });
 }
 
 void activation_backward(const ActivationFunction& f, std::size_t size, const float* saved, const float* dy,
                          float* dx) {
-  with_constant(f.kind, [&]<Activation kKind>() { backward<kKind>(f.number, size, saved, dy, dx); });
+  with_constant(f.kind, [&]<Activation kKind>() HWY_ATTR {
+    for_each_vector(size, [&, number = f.number](auto d, std::size_t i) HWY_ATTR {
+      const Curve<VectorMath<decltype(d)>, kKind> curve{hn::Set(d, number)};
+      hn::StoreU(curve_back(curve, hn::LoadU(d, saved + i), hn::LoadU(d, dy + i)), d, dx + i);
+    });
+  });
 }
 
 // Dropout: masks for four units and up to 64 samples at a time from vectorised Philox. They are applied pixel by pixel.
@@ -142,15 +118,13 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
   HWY_ALIGN std::uint32_t bits[kUnitsPerBlock][kColumnsPerTile];
   const std::uint32_t stream = random_stream(RandomUse::kDropout, key.layer);
   for (int first = 0; first < shape.units; first += kUnitsPerBlock) {
-    const auto block = static_cast<std::uint32_t>(first / kUnitsPerBlock);
+    const std::uint32_t block = first / kUnitsPerBlock;
     for (int n = 0; n < shape.batch; n += kColumnsPerTile) {
       const int columns = std::min(kColumnsPerTile, shape.batch - n);
-      const std::uint32_t sample = key.first_sample + static_cast<std::uint32_t>(n);
+      const std::uint32_t sample = key.first_sample + n;
       philox_blocks(key.seed, {{block, sample, stream, key.step}}, columns, bits);
       for (int u = first; u < std::min(first + kUnitsPerBlock, shape.units); ++u) {
-        const std::size_t pixel = static_cast<std::size_t>(u) * static_cast<std::size_t>(shape.unit_size);
-        const std::size_t offset =
-            pixel * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n);
+        const std::size_t offset = std::size_t{1} * u * shape.unit_size * shape.batch + n;
         drop_unit(shape, bits[u - first], columns, x + offset, y + offset);
       }
     }

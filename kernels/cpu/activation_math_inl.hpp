@@ -14,49 +14,40 @@
 #include "kernels/cpu/multiply_add_inl.hpp"
 #include "kernels/shapes.hpp"
 
+#include <cstdint>
+
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
 template <class D>
 struct VectorMath {
-  using V = hwy::HWY_NAMESPACE::Vec<D>;
-  using Integers = hwy::HWY_NAMESPACE::RebindToSigned<D>;
+  using V = hn::Vec<D>;
+  using Integers = hn::RebindToSigned<D>;
 
-  static HWY_INLINE V set(float x) { return hwy::HWY_NAMESPACE::Set(D(), x); }
+  static HWY_INLINE V set(float x) { return hn::Set(D(), x); }
   static HWY_INLINE V fma(V a, V b, V c) { return multiply_add(a, b, c); }
-  static HWY_INLINE V mul(V a, V b) { return hwy::HWY_NAMESPACE::Mul(a, b); }
-  static HWY_INLINE V add(V a, V b) { return hwy::HWY_NAMESPACE::Add(a, b); }
-  static HWY_INLINE V sub(V a, V b) { return hwy::HWY_NAMESPACE::Sub(a, b); }
-  static HWY_INLINE V div(V a, V b) { return hwy::HWY_NAMESPACE::Div(a, b); }
-  static HWY_INLINE V abs(V x) { return hwy::HWY_NAMESPACE::Abs(x); }
-  static HWY_INLINE V min(V a, V b) { return hwy::HWY_NAMESPACE::Min(a, b); }
-  static HWY_INLINE V nearest(V x) { return hwy::HWY_NAMESPACE::Round(x); }
+  static HWY_INLINE V mul(V a, V b) { return hn::Mul(a, b); }
+  static HWY_INLINE V add(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V sub(V a, V b) { return hn::Sub(a, b); }
+  static HWY_INLINE V div(V a, V b) { return hn::Div(a, b); }
+  static HWY_INLINE V abs(V x) { return hn::Abs(x); }
+  static HWY_INLINE V min(V a, V b) { return hn::Min(a, b); }
+  static HWY_INLINE V nearest(V x) { return hn::Round(x); }
   static HWY_INLINE V power_of_two(V x) {
-    namespace hn = hwy::HWY_NAMESPACE;
-    const Integers d;
-    return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(d, x), hn::Set(d, 127))));
+    return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(Integers(), x), integers(127))));
   }
-  static HWY_INLINE V select_below(V a, V b, V yes, V no) {
-    return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::Lt(a, b), yes, no);
-  }
-  static HWY_INLINE V copy_sign(V size, V sign) { return hwy::HWY_NAMESPACE::CopySign(size, sign); }
-  static HWY_INLINE V number_or_zero(V x) {
-    return hwy::HWY_NAMESPACE::IfThenZeroElse(hwy::HWY_NAMESPACE::IsNaN(x), x);
-  }
-  static HWY_INLINE V nan_or(V x, V y) {
-    return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::IsNaN(x), x, y);
-  }
+  static HWY_INLINE V select_below(V a, V b, V yes, V no) { return hn::IfThenElse(hn::Lt(a, b), yes, no); }
+  static HWY_INLINE V copy_sign(V size, V sign) { return hn::CopySign(size, sign); }
+  static HWY_INLINE V number_or_zero(V x) { return hn::IfThenZeroElse(hn::IsNaN(x), x); }
+  static HWY_INLINE V nan_or(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
   static HWY_INLINE V mantissa(V x) {
-    namespace hn = hwy::HWY_NAMESPACE;
-    const Integers d;
-    return hn::BitCast(D(),
-                       hn::Or(hn::And(hn::BitCast(d, x), hn::Set(d, 0x007FFFFF)), hn::Set(d, 0x3F800000)));
+    const auto bits = hn::And(hn::BitCast(Integers(), x), integers(0x007FFFFF));
+    return hn::BitCast(D(), hn::Or(bits, integers(0x3F800000)));
   }
   static HWY_INLINE V exponent(V x) {
-    namespace hn = hwy::HWY_NAMESPACE;
-    const Integers d;
-    return hn::ConvertTo(D(), hn::Sub(hn::ShiftRight<23>(hn::BitCast(d, x)), hn::Set(d, 127)));
+    return hn::ConvertTo(D(), hn::Sub(hn::ShiftRight<23>(hn::BitCast(Integers(), x)), integers(127)));
   }
+  static HWY_INLINE hn::Vec<Integers> integers(std::int32_t x) { return hn::Set(Integers(), x); }
 };
 
 #define LOCKSTEP_LANES HWY_INLINE

@@ -38,21 +38,6 @@ void avg_halving_forward(const Pool2dShape& shape, const float* x, float* y) {
   });
 }
 
-void avg_any_forward(const Pool2dShape& shape, const float* x, float* y) {
-  const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto share = hn::Set(d, share_of_tap(shape));
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
-      auto sum = hn::Zero(d);
-      for_each_tap(shape, window, [&](int, std::size_t offset) HWY_ATTR {
-        sum = hn::Add(sum, hn::LoadU(d, x + offset + n));
-      });
-      hn::StoreU(hn::Mul(sum, share), d, y + window.y_offset + n);
-    }
-  });
-}
-
 void avg_halving_backward(const Pool2dShape& shape, const float* dy, float* dx) {
   const Pixels d;
   const auto share = hn::Set(d, share_of_tap(shape));
@@ -66,15 +51,36 @@ void avg_halving_backward(const Pool2dShape& shape, const float* dy, float* dx) 
   });
 }
 
-void avg_any_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+// Windows of any kind. share_of(window) is what a pixel counts in it.
+
+template <class Shape, class Share>
+HWY_INLINE void average(const Shape& shape, int out_height, int out_width, const Share& share_of,
+                        const float* x, float* y) {
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto share = hn::Set(d, share_of_tap(shape));
+  const std::size_t batch = shape.batch, lanes = hn::Lanes(d);
+  for_each_window(shape, out_height, out_width, [&](const PoolWindow& window) HWY_ATTR {
+    const auto share = hn::Set(d, share_of(window));
+    for (std::size_t n = 0; n < batch; n += lanes) {
+      auto sum = hn::Zero(d);
+      for_each_tap(shape, window, [&](int, int, std::size_t offset) HWY_ATTR {
+        sum = hn::Add(sum, hn::LoadU(d, x + offset + n));
+      });
+      hn::StoreU(hn::Mul(sum, share), d, y + window.y_offset + n);
+    }
+  });
+}
+
+template <class Shape, class Share>
+HWY_INLINE void average_backward(const Shape& shape, int out_height, int out_width, const Share& share_of,
+                                 const float* dy, float* dx) {
+  const Pixels d;
+  const std::size_t batch = shape.batch, lanes = hn::Lanes(d);
   std::fill_n(dx, shape.in_size(), 0.0F);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+  for_each_window(shape, out_height, out_width, [&](const PoolWindow& window) HWY_ATTR {
+    const auto share = hn::Set(d, share_of(window));
+    for (std::size_t n = 0; n < batch; n += lanes) {
       const auto gradient = hn::Mul(hn::LoadU(d, dy + window.y_offset + n), share);
-      for_each_tap(shape, window, [&](int, std::size_t offset) HWY_ATTR {
+      for_each_tap(shape, window, [&](int, int, std::size_t offset) HWY_ATTR {
         float* pixel = dx + offset + n;
         hn::StoreU(hn::Add(hn::LoadU(d, pixel), gradient), d, pixel);
       });
@@ -82,77 +88,38 @@ void avg_any_backward(const Pool2dShape& shape, const float* dy, float* dx) {
   });
 }
 
-// Windows of an adaptive pool.
-
-/// Calls f(offset of y, window's rows, columns, share of a pixel, offset of the channel in x).
-template <class F>
-HWY_INLINE void for_each_adaptive_window(const AdaptivePoolShape& shape, const F& f) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t channel = std::size_t{1} * shape.in_height * shape.in_width * batch;
-  std::size_t y = 0;
-  for (int c = 0; c < shape.channels; ++c) {
-    for (int i = 0; i < shape.out_height; ++i) {
-      const AdaptiveWindow rows(i, shape.in_height, shape.out_height);
-      for (int j = 0; j < shape.out_width; ++j, y += batch) {
-        const AdaptiveWindow columns(j, shape.in_width, shape.out_width);
-        f(y, rows, columns, 1.0F / static_cast<float>(rows.size() * columns.size()), c * channel);
-      }
-    }
-  }
+void avg_forward(const Pool2dShape& shape, const float* x, float* y) {
+  if (shape.is_halving()) return avg_halving_forward(shape, x, y);
+  const float share = share_of_tap(shape);
+  average(
+      shape, shape.out_height(), shape.out_width(), [&](const PoolWindow&) { return share; }, x, y);
 }
 
-/// Calls f(offset of a pixel in its channel), row by row.
-template <class F>
-HWY_INLINE void for_each_pixel_of(const AdaptivePoolShape& shape, const AdaptiveWindow& rows,
-                                  const AdaptiveWindow& columns, const F& f) {
-  for (int h = rows.begin; h < rows.end; ++h) {
-    for (int w = columns.begin; w < columns.end; ++w)
-      f((std::size_t{1} * h * shape.in_width + w) * static_cast<std::size_t>(shape.batch));
-  }
+void avg_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+  if (shape.is_halving()) return avg_halving_backward(shape, dy, dx);
+  const float share = share_of_tap(shape);
+  average_backward(
+      shape, shape.out_height(), shape.out_width(), [&](const PoolWindow&) { return share; }, dy, dx);
+}
+
+HWY_INLINE float share_of_window(const PoolWindow& window) {
+  return 1.0F / static_cast<float>((window.rows.end - window.rows.begin) *
+                                   (window.columns.end - window.columns.begin));
 }
 
 void adaptive_avg_forward(const AdaptivePoolShape& shape, const float* x, float* y) {
-  const Pixels d;
-  for_each_adaptive_window(
-      shape, [&](std::size_t to, const AdaptiveWindow& rows, const AdaptiveWindow& columns, float share,
-                 std::size_t channel) HWY_ATTR {
-        for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += hn::Lanes(d)) {
-          auto sum = hn::Zero(d);
-          for_each_pixel_of(shape, rows, columns, [&](std::size_t offset) HWY_ATTR {
-            sum = hn::Add(sum, hn::LoadU(d, x + channel + offset + n));
-          });
-          hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + to + n);
-        }
-      });
+  average(shape, shape.out_height, shape.out_width, share_of_window, x, y);
 }
 
 void adaptive_avg_backward(const AdaptivePoolShape& shape, const float* dy, float* dx) {
-  const Pixels d;
-  std::fill_n(dx, shape.in_size(), 0.0F);
-  for_each_adaptive_window(
-      shape, [&](std::size_t from, const AdaptiveWindow& rows, const AdaptiveWindow& columns, float share,
-                 std::size_t channel) HWY_ATTR {
-        for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += hn::Lanes(d)) {
-          const auto gradient = hn::Mul(hn::LoadU(d, dy + from + n), hn::Set(d, share));
-          for_each_pixel_of(shape, rows, columns, [&](std::size_t offset) HWY_ATTR {
-            float* pixel = dx + channel + offset + n;
-            hn::StoreU(hn::Add(hn::LoadU(d, pixel), gradient), d, pixel);
-          });
-        }
-      });
+  average_backward(shape, shape.out_height, shape.out_width, share_of_window, dy, dx);
 }
 
 // The mean of each whole channel. A lane is a sample, and four sums alternate, so that none waits for the one before.
 
-using Samples = hn::CappedTag<float, 16>;
-
-HWY_INLINE float share_of_pixel(int pixels) {
-  return 1.0F / static_cast<float>(pixels);
-}
-
 /// Sum of one channel, for the samples of one vector: its pixels are every `stride` numbers.
-HWY_INLINE hn::Vec<Samples> sum_of_channel(int pixels, std::size_t stride, const float* x) {
-  const Samples d;
+HWY_INLINE hn::Vec<Pixels> sum_of_channel(int pixels, std::size_t stride, const float* x) {
+  const Pixels d;
   auto first = hn::Zero(d), second = hn::Zero(d), third = hn::Zero(d), fourth = hn::Zero(d);
   int pixel = 0;
   for (; pixel + 4 <= pixels; pixel += 4, x += 4 * stride) {
@@ -168,10 +135,10 @@ HWY_INLINE hn::Vec<Samples> sum_of_channel(int pixels, std::size_t stride, const
 }
 
 void global_avg_forward(const ImageShape& shape, int batch, const float* x, float* y) {
-  const Samples d;
+  const Pixels d;
   const int pixels = shape.height * shape.width;
-  const auto stride = static_cast<std::size_t>(batch), channel = stride * static_cast<std::size_t>(pixels);
-  const auto share = hn::Set(d, share_of_pixel(pixels));
+  const std::size_t stride = batch, channel = stride * pixels;
+  const auto share = hn::Set(d, 1.0F / static_cast<float>(pixels));
   for (int c = 0; c < shape.channels; ++c, x += channel, y += stride) {
     for (std::size_t n = 0; n < stride; n += hn::Lanes(d))
       hn::StoreU(hn::Mul(sum_of_channel(pixels, stride, x + n), share), d, y + n);
@@ -179,10 +146,10 @@ void global_avg_forward(const ImageShape& shape, int batch, const float* x, floa
 }
 
 void global_avg_backward(const ImageShape& shape, int batch, const float* dy, float* dx) {
-  const Samples d;
+  const Pixels d;
   const int pixels = shape.height * shape.width;
-  const auto stride = static_cast<std::size_t>(batch);
-  const auto share = hn::Set(d, share_of_pixel(pixels));
+  const std::size_t stride = batch;
+  const auto share = hn::Set(d, 1.0F / static_cast<float>(pixels));
   for (int c = 0; c < shape.channels; ++c, dy += stride) {
     for (int pixel = 0; pixel < pixels; ++pixel, dx += stride) {
       for (std::size_t n = 0; n < stride; n += hn::Lanes(d))
@@ -198,25 +165,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::cpu {
 
-HWY_EXPORT(avg_halving_forward);
-HWY_EXPORT(avg_any_forward);
-HWY_EXPORT(avg_halving_backward);
-HWY_EXPORT(avg_any_backward);
+HWY_EXPORT(avg_forward);
+HWY_EXPORT(avg_backward);
 
 void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y) {
-  if (shape.is_halving()) {
-    HWY_DYNAMIC_DISPATCH(avg_halving_forward)(shape, x, y);
-  } else {
-    HWY_DYNAMIC_DISPATCH(avg_any_forward)(shape, x, y);
-  }
+  HWY_DYNAMIC_DISPATCH(avg_forward)(shape, x, y);
 }
 
 void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx) {
-  if (shape.is_halving()) {
-    HWY_DYNAMIC_DISPATCH(avg_halving_backward)(shape, dy, dx);
-  } else {
-    HWY_DYNAMIC_DISPATCH(avg_any_backward)(shape, dy, dx);
-  }
+  HWY_DYNAMIC_DISPATCH(avg_backward)(shape, dy, dx);
 }
 
 HWY_EXPORT(adaptive_avg_forward);

@@ -19,7 +19,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 using Doubles = hn::CappedTag<double, 8>;
 using Floats = hn::Rebind<float, Doubles>;
@@ -39,7 +38,8 @@ struct Groups {
   int samples_of(int group) const { return (group + 1) % of_pixel == 0 ? in_last : kBatchNormLanes; }
 };
 
-/// Sums of two products of what `terms` makes of numbers [at, at + Lanes) of the channel.
+/// Sums of two products of what `terms` makes of numbers [at, at + Lanes) of the channel. It looks at all numbers
+/// through `keep`, which makes zeros of those after the samples.
 template <class Terms>
 HWY_INLINE void add_run(const Groups& groups, int first, int last, const Terms& terms, std::int64_t* sums) {
   const Doubles d;
@@ -47,24 +47,25 @@ HWY_INLINE void add_run(const Groups& groups, int first, int last, const Terms& 
   for (std::size_t lane = 0; lane < kBatchNormLanes; lane += hn::Lanes(d)) {
     hn::Vec<Doubles> a[kBatchNormChains], b[kBatchNormChains];
     for (int c = 0; c < kBatchNormChains; ++c) a[c] = b[c] = hn::Zero(d);
-    const auto add = [&](int chain, int group) HWY_ATTR {
-      const std::size_t at = static_cast<std::size_t>(group) * kBatchNormLanes + lane;
-      const int samples = groups.samples_of(group) - static_cast<int>(lane);
-      terms(at, samples < 0 ? 0 : static_cast<std::size_t>(samples), a[chain], b[chain]);
+    const auto add = [&](int chain, int group, const auto& keep) HWY_ATTR {
+      terms(std::size_t{1} * group * kBatchNormLanes + lane, keep, a[chain], b[chain]);
     };
-    const auto add_whole = [&](int chain, int group) HWY_ATTR {
-      terms(static_cast<std::size_t>(group) * kBatchNormLanes + lane, a[chain], b[chain]);
-    };
+    const auto keep_all = [](hn::Vec<Floats> numbers) HWY_ATTR { return numbers; };
     int group = first;
     if (groups.all_whole()) {
       for (; group + kBatchNormChains <= last; group += kBatchNormChains) {
-        add_whole(0, group);
-        add_whole(1, group + 1);
-        add_whole(2, group + 2);
-        add_whole(3, group + 3);
+        add(0, group, keep_all);
+        add(1, group + 1, keep_all);
+        add(2, group + 2, keep_all);
+        add(3, group + 3, keep_all);
       }
     }
-    for (; group < last; ++group) add((group - first) % kBatchNormChains, group);
+    for (; group < last; ++group) {
+      const int samples = groups.samples_of(group) - static_cast<int>(lane);
+      const auto real = hn::FirstN(Floats(), static_cast<std::size_t>(std::max(samples, 0)));
+      add((group - first) % kBatchNormChains, group,
+          [&](hn::Vec<Floats> numbers) HWY_ATTR { return hn::IfThenElseZero(real, numbers); });
+    }
     hn::StoreU(hn::Add(hn::Add(a[0], a[1]), hn::Add(a[2], a[3])), d, lanes[0] + lane);
     hn::StoreU(hn::Add(hn::Add(b[0], b[1]), hn::Add(b[2], b[3])), d, lanes[1] + lane);
   }
@@ -86,74 +87,46 @@ HWY_INLINE void add_channel(const Groups& groups, const Terms& terms, std::int64
 struct SquareTerms {
   const float* x;
 
-  HWY_INLINE void operator()(std::size_t at, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& square) const {
-    add(hn::LoadU(Floats(), x + at), sum, square);
-  }
-  HWY_INLINE void operator()(std::size_t at, std::size_t count, hn::Vec<Doubles>& sum,
+  template <class Keep>
+  HWY_INLINE void operator()(std::size_t at, const Keep& keep, hn::Vec<Doubles>& sum,
                              hn::Vec<Doubles>& square) const {
-    const Floats d;
-    add(hn::IfThenElseZero(hn::FirstN(d, count), hn::LoadU(d, x + at)), sum, square);
-  }
-  static HWY_INLINE void add(hn::Vec<Floats> number, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& square) {
-    const auto wide = hn::PromoteTo(Doubles(), number);
+    const auto wide = hn::PromoteTo(Doubles(), keep(hn::LoadU(Floats(), x + at)));
     sum = hn::Add(sum, wide);
     square = hn::MulAdd(wide, wide, square);
   }
 };
 
-/// dy as it is.
-struct PlainGradients {
-  const float* dy;
-
-  HWY_INLINE hn::Vec<Floats> load(std::size_t at) const { return hn::LoadU(Floats(), dy + at); }
-};
-
-/// dy after the steps, which is stored.
+/// dy after the steps, if there are any, which is stored; and dy xhat.
 template <bool kAdds, bool kSelects>
-struct SteppedGradients {
+struct NormGradientTerms {
+  const float* x;
   float* dy;
   const float* added;
   const std::uint8_t* positive;
-
-  HWY_INLINE hn::Vec<Floats> load(std::size_t at) const {
-    const Floats d;
-    auto gradient = hn::LoadU(d, dy + at);
-    if constexpr (kAdds) gradient = hn::Add(gradient, hn::LoadU(d, added + at));
-    if constexpr (kSelects) gradient = hn::IfThenElseZero(load_bits(d, at, positive), gradient);
-    hn::StoreU(gradient, d, dy + at);
-    return gradient;
-  }
-};
-
-/// dy and dy xhat.
-template <class Gradients>
-struct NormGradientTerms {
-  const float* x;
-  Gradients gradients;
   float mean, rstd;
 
-  HWY_INLINE void operator()(std::size_t at, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& product) const {
-    add(hn::LoadU(Floats(), x + at), gradients.load(at), sum, product);
-  }
-  HWY_INLINE void operator()(std::size_t at, std::size_t count, hn::Vec<Doubles>& sum,
+  template <class Keep>
+  HWY_INLINE void operator()(std::size_t at, const Keep& keep, hn::Vec<Doubles>& sum,
                              hn::Vec<Doubles>& product) const {
     const Floats d;
-    const auto real = hn::FirstN(d, count);
-    add(hn::IfThenElseZero(real, hn::LoadU(d, x + at)), hn::IfThenElseZero(real, gradients.load(at)), sum,
-        product);
-  }
-  HWY_INLINE void add(hn::Vec<Floats> number, hn::Vec<Floats> gradient, hn::Vec<Doubles>& sum,
-                      hn::Vec<Doubles>& product) const {
-    const Floats d;
+    const auto number = keep(hn::LoadU(d, x + at)), gradient = keep(stepped(at));
     const auto xhat = hn::Mul(hn::Sub(number, hn::Set(d, mean)), hn::Set(d, rstd));
     const auto wide = hn::PromoteTo(Doubles(), gradient);
     sum = hn::Add(sum, wide);
     product = hn::MulAdd(wide, hn::PromoteTo(Doubles(), xhat), product);
   }
+  HWY_INLINE hn::Vec<Floats> stepped(std::size_t at) const {
+    const Floats d;
+    auto gradient = hn::LoadU(d, dy + at);
+    if constexpr (kAdds) gradient = hn::Add(gradient, hn::LoadU(d, added + at));
+    if constexpr (kSelects) gradient = hn::IfThenElseZero(load_bits(d, at, positive), gradient);
+    if constexpr (kAdds || kSelects) hn::StoreU(gradient, d, dy + at);
+    return gradient;
+  }
 };
 
 std::size_t channel_size(const BatchNormShape& shape) {
-  return static_cast<std::size_t>(shape.pixels) * static_cast<std::size_t>(shape.batch);
+  return std::size_t{1} * shape.pixels * shape.batch;
 }
 
 void sums_of_squares(const BatchNormShape& shape, const float* x, std::int64_t* sums) {
@@ -162,23 +135,15 @@ void sums_of_squares(const BatchNormShape& shape, const float* x, std::int64_t* 
     add_channel(groups, SquareTerms{x}, sums);
 }
 
-void sums_of_gradients(const BatchNormShape& shape, const float* x, const float* dy,
-                       const BatchNormChannel* channels, std::int64_t* sums) {
-  const Groups groups(shape);
-  const std::size_t size = channel_size(shape);
-  for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords)
-    add_channel(groups, NormGradientTerms<PlainGradients>{x, {dy}, channels[c].mean, channels[c].rstd}, sums);
-}
-
 template <bool kAdds, bool kSelects>
 void sums_of_stepped(const BatchNormShape& shape, NormSteps steps, const float* x, float* dy,
                      const BatchNormChannel* channels, std::int64_t* sums) {
-  using Gradients = SteppedGradients<kAdds, kSelects>;
   const Groups groups(shape);
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords) {
-    const Gradients gradients{dy, steps.added, steps.positive};
-    add_channel(groups, NormGradientTerms<Gradients>{x, gradients, channels[c].mean, channels[c].rstd}, sums);
+    const NormGradientTerms<kAdds, kSelects> terms{
+        x, dy, steps.added, steps.positive, channels[c].mean, channels[c].rstd};
+    add_channel(groups, terms, sums);
     if constexpr (kAdds) steps.added += size;
     if constexpr (kSelects) steps.positive += size / kByte;
   }
@@ -186,10 +151,9 @@ void sums_of_stepped(const BatchNormShape& shape, NormSteps steps, const float* 
 
 void sums_behind_steps(const BatchNormShape& shape, const NormSteps& steps, const float* x, float* dy,
                        const BatchNormChannel* channels, std::int64_t* sums) {
-  if (steps.added == nullptr && !steps.has_relu) return sums_of_gradients(shape, x, dy, channels, sums);
-  const auto call = steps.added == nullptr ? sums_of_stepped<false, true>
-                    : steps.has_relu       ? sums_of_stepped<true, true>
-                                           : sums_of_stepped<true, false>;
+  const auto call = steps.added == nullptr
+                        ? (steps.has_relu ? sums_of_stepped<false, true> : sums_of_stepped<false, false>)
+                        : (steps.has_relu ? sums_of_stepped<true, true> : sums_of_stepped<true, false>);
   call(shape, steps, x, dy, channels, sums);
 }
 
@@ -217,44 +181,21 @@ void normalise_and_step(const BatchNormShape& shape, const float* x, const Batch
   }
 }
 
-template <class Maxima>
-void normalise_finding(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-                       const float* weight, const float* bias, const NormSteps& steps, float* y,
-                       const Maxima& maxima) {
-  const auto call = [&]<Relu kRelu>(std::integral_constant<Relu, kRelu>) {
-    const auto step = steps.added == nullptr ? normalise_and_step<false, kRelu, Maxima>
-                                             : normalise_and_step<true, kRelu, Maxima>;
-    step(shape, x, channels, weight, bias, steps, y, maxima);
-  };
-  if (!steps.has_relu) return call(std::integral_constant<Relu, Relu::kNone>());
-  if (steps.positive == nullptr) return call(std::integral_constant<Relu, Relu::kForgets>());
-  call(std::integral_constant<Relu, Relu::kRemembers>());
-}
-
 void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
                const float* weight, const float* bias, const NormSteps& steps, float* y,
                std::uint32_t* maxima) {
-  if (maxima == nullptr) return normalise_finding(shape, x, channels, weight, bias, steps, y, NoMaxima());
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  normalise_finding(shape, x, channels, weight, bias, steps, y, MaximaOnTheWay(batch, maxima));
+  const auto run = [&]<Relu kRelu, class Maxima>(std::integral_constant<Relu, kRelu>, const Maxima& found) {
+    const auto step = steps.added == nullptr ? normalise_and_step<false, kRelu, Maxima>
+                                             : normalise_and_step<true, kRelu, Maxima>;
+    step(shape, x, channels, weight, bias, steps, y, found);
+  };
+  const auto finding = [&](const auto& found) {
+    if (!steps.has_relu) return run(std::integral_constant<Relu, Relu::kNone>(), found);
+    if (steps.positive == nullptr) return run(std::integral_constant<Relu, Relu::kForgets>(), found);
+    run(std::integral_constant<Relu, Relu::kRemembers>(), found);
+  };
+  maxima == nullptr ? finding(NoMaxima()) : finding(MaximaOnTheWay(shape.batch, maxima));
 }
-
-/// Factors of all numbers of a channel in the backward pass.
-struct Slope {
-  hn::Vec<Samples> mean, rstd, mean_dy, mean_dy_xhat, scale;
-
-  Slope(const BatchNormChannel& channel, const float* weight)
-      : mean(hn::Set(Samples(), channel.mean)),
-        rstd(hn::Set(Samples(), channel.rstd)),
-        mean_dy(hn::Set(Samples(), channel.mean_dy)),
-        mean_dy_xhat(hn::Set(Samples(), channel.mean_dy_xhat)),
-        scale(hn::Set(Samples(), weight == nullptr ? channel.rstd : channel.rstd * *weight)) {}
-
-  HWY_INLINE hn::Vec<Samples> dx(hn::Vec<Samples> x, hn::Vec<Samples> dy) const {
-    const auto xhat = hn::Mul(hn::Sub(x, mean), rstd);
-    return hn::Mul(negative_multiply_add(xhat, mean_dy_xhat, hn::Sub(dy, mean_dy)), scale);
-  }
-};
 
 /// Padding columns stay without a gradient.
 void clear_padding(const BatchNormShape& shape, float* dx) {
@@ -268,9 +209,14 @@ void go_back_finding(const BatchNormShape& shape, const float* x, const float* d
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, dx += size) {
-    const Slope slope(channels[c], weight == nullptr ? nullptr : weight + c);
+    const BatchNormChannel& channel = channels[c];
+    const auto mean = hn::Set(d, channel.mean), rstd = hn::Set(d, channel.rstd);
+    const auto mean_dy = hn::Set(d, channel.mean_dy), mean_dy_xhat = hn::Set(d, channel.mean_dy_xhat);
+    const auto scale = hn::Set(d, weight == nullptr ? channel.rstd : channel.rstd * weight[c]);
     for (std::size_t i = 0; i < size; i += hn::Lanes(d)) {
-      const auto gradient = slope.dx(hn::LoadU(d, x + i), hn::LoadU(d, dy + i));
+      const auto xhat = hn::Mul(hn::Sub(hn::LoadU(d, x + i), mean), rstd);
+      const auto distance = hn::Sub(hn::LoadU(d, dy + i), mean_dy);
+      const auto gradient = hn::Mul(negative_multiply_add(xhat, mean_dy_xhat, distance), scale);
       maxima.take(d, gradient);
       hn::StoreU(gradient, d, dx + i);
     }
@@ -281,9 +227,9 @@ void go_back_finding(const BatchNormShape& shape, const float* x, const float* d
 void normalise_backward(const BatchNormShape& shape, const float* x, const float* dy,
                         const BatchNormChannel* channels, const float* weight, float* dx,
                         std::uint32_t* maxima) {
-  if (maxima == nullptr) return go_back_finding(shape, x, dy, channels, weight, dx, NoMaxima());
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  go_back_finding(shape, x, dy, channels, weight, dx, MaximaOnTheWay(batch, maxima));
+  maxima == nullptr
+      ? go_back_finding(shape, x, dy, channels, weight, dx, NoMaxima())
+      : go_back_finding(shape, x, dy, channels, weight, dx, MaximaOnTheWay(shape.batch, maxima));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 /// ColumnMaxima::bits in the making: the vectors of a tensor [features, batch] come in their order.
 class MaximaOnTheWay {
  public:
@@ -28,8 +30,7 @@ class MaximaOnTheWay {
 
   /// The next vector, whose size divides the batch.
   template <class D>
-  HWY_INLINE void take(D d, hwy::HWY_NAMESPACE::Vec<D> numbers) {
-    namespace hn = hwy::HWY_NAMESPACE;
+  HWY_INLINE void take(D d, hn::Vec<D> numbers) {
     const hn::RebindToSigned<D> integers;
     auto* const at = reinterpret_cast<std::int32_t*>(bits_ + column_);
     const auto magnitude = hn::And(hn::BitCast(integers, numbers), hn::Set(integers, 0x7FFFFFFF));

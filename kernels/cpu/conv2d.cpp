@@ -24,12 +24,11 @@ namespace {
 
 /// weights(target, source, tap) → [block of targets][source][tap][target in block], as tiles read them.
 void pack_weights(const Correlation& c, std::size_t block, const float* weights, float* packed) {
-  const auto taps = static_cast<std::ptrdiff_t>(c.kernel_rows) * c.kernel_columns;
-  for_each_block(static_cast<std::size_t>(c.targets), block, [&](std::size_t first, std::size_t size) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
+  for_each_block(c.targets, block, [&](std::size_t first, std::size_t size) {
     for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
       for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
-        const float* from =
-            weights + static_cast<std::ptrdiff_t>(first) * c.weight_target + source * c.weight_source + tap;
+        const float* from = weights + first * c.weight_target + source * c.weight_source + tap;
         for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
       }
     }
@@ -41,13 +40,13 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
                       std::size_t at_once) {
   const TileCall origin = call;
   for (const TapRange& row : c.rows) {
-    call.rows = static_cast<std::size_t>(row.count);
+    call.rows = row.count;
     call.source = origin.source + std::ptrdiff_t{row.source} * c.source_columns * c.batch;
     call.weights = origin.weights + row.tap * c.kernel_columns * size;
     for_each_block(c.columns.size(), at_once, [&](std::size_t first, std::size_t count) {
       correlate_columns(c, call, tile, size, c.batch, first, first + count);
     });
-    call.target += c.batch * static_cast<std::ptrdiff_t>(c.columns.size());
+    call.target += c.columns.size() * c.batch;
   }
 }
 
@@ -55,24 +54,21 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
 /// @param source, target  of the first sample
 void correlate_windows(const Correlation& c, RowWindow& window, const float* source, const float* packed,
                        const float* ends, std::size_t vectors, std::size_t block, float* target) {
-  const auto targets = static_cast<std::size_t>(c.targets);
-  const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  const std::size_t target_row = std::size_t{1} * c.batch * c.columns.size();
+  const std::size_t filter = c.filter(), target_row = c.columns.size() * c.batch;
   for (std::size_t p = 0; p < c.rows.size(); ++p) {
     const TapRange& row = c.rows[p];
     for_each_block(c.columns.size(), window.columns_at_once(), [&](std::size_t first, std::size_t count) {
       window.copy(row, source, first, first + count);
-      for_each_block(targets, block, [&](std::size_t first_target, std::size_t size) {
-        TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+      for_each_block(c.targets, block, [&](std::size_t first_target, std::size_t size) {
+        TileCall call = tile_call(c, size);
         window.use_in(call);
-        call.rows = static_cast<std::size_t>(row.count);
-        call.weights =
-            packed + first_target * filter + row.tap * c.kernel_columns * static_cast<std::ptrdiff_t>(size);
+        call.rows = row.count;
+        call.weights = packed + first_target * filter + row.tap * c.kernel_columns * size;
         call.end = ends == nullptr ? nullptr : ends + first_target;
-        call.target = target + static_cast<std::ptrdiff_t>(first_target) * call.target_lane + p * target_row;
+        call.target = target + first_target * call.target_lane + p * target_row;
         for_each_block(count, columns_at_once(c, vectors), [&](std::size_t at, std::size_t some) {
-          correlate_columns(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size),
-                            static_cast<std::ptrdiff_t>(vectors * kVector), first + at, first + at + some);
+          correlate_columns(c, call, find_tile<true>(size, vectors), size, vectors * kVector, first + at,
+                            first + at + some);
         });
       });
     });
@@ -87,12 +83,12 @@ bool is_product(const Correlation& c) {
   const auto pixels = [](const std::vector<TapRange>& axis) {
     return static_cast<std::size_t>(std::ranges::count(axis, 1, &TapRange::count));
   };
-  const auto passes_over = [&](const std::vector<TapRange>& axis, int source_pixels) {
-    return axis.size() != static_cast<std::size_t>(source_pixels) || pixels(axis) != axis.size();
+  const auto passes_over = [&](const std::vector<TapRange>& axis, std::size_t source_pixels) {
+    return axis.size() != source_pixels || pixels(axis) != axis.size();
   };
   const bool gathers = passes_over(c.rows, c.source_rows) || passes_over(c.columns, c.source_columns);
   return c.kernel_rows == 1 && c.kernel_columns == 1 && (!gathers || c.sources >= kFewSources) &&
-         pixels(c.rows) * pixels(c.columns) * static_cast<std::size_t>(c.batch) >= kTileVectors * kVector;
+         pixels(c.rows) * pixels(c.columns) * c.batch >= kTileVectors * kVector;
 }
 
 /// Computes one group that is_product(). All that a tile reads is copied first: channels of an image are
@@ -101,12 +97,10 @@ bool is_product(const Correlation& c) {
 void multiply(const Correlation& c, const float* source, const float* packed, const float* ends,
               float* target) {
   static thread_local Scratch scratch;
-  const std::size_t sources = static_cast<std::size_t>(c.sources),
-                    targets = static_cast<std::size_t>(c.targets), batch = static_cast<std::size_t>(c.batch);
+  const std::size_t sources = c.sources, targets = c.targets, batch = c.batch;
   const PixelPairs pixels(c);
   const std::size_t columns = pixels.source.size() * batch;
-  const std::size_t source_channel = std::size_t{1} * c.source_rows * c.source_columns * batch,
-                    target_channel = c.rows.size() * c.columns.size() * batch;
+  const std::size_t source_channel = c.source_channel(), target_channel = c.target_channel();
   if (columns < target_channel) {
     for (std::size_t k = 0; k < targets; ++k)
       std::fill_n(target + k * target_channel, target_channel, ends == nullptr ? 0.0F : ends[k]);
@@ -129,10 +123,10 @@ void multiply(const Correlation& c, const float* source, const float* packed, co
     const std::size_t lane = n % batch, place = pixels.target[n / batch] + lane;
     const bool is_together = pixels.is_dense || lane + width <= batch;  // in the target, as a tile writes it
     for_each_block(targets, kWideTargets, [&](std::size_t first, std::size_t size) {
-      TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
-      call.source_channel = static_cast<std::ptrdiff_t>(width);
-      call.source_group = static_cast<std::ptrdiff_t>(call.channels * width);
-      call.target_lane = static_cast<std::ptrdiff_t>(is_together ? target_channel : width);
+      TileCall call = tile_call(c, size);
+      call.source_channel = width;
+      call.source_group = call.channels * width;
+      call.target_lane = is_together ? target_channel : width;
       call.source = window;
       call.weights = packed + first * sources;
       if (ends != nullptr) call.end = ends + first;
@@ -151,8 +145,7 @@ void multiply(const Correlation& c, const float* source, const float* packed, co
 void correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                float* target) {
   static thread_local Scratch scratch;
-  const auto targets = static_cast<std::size_t>(c.targets), batch = static_cast<std::size_t>(c.batch);
-  const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  const std::size_t targets = c.targets, batch = c.batch, filter = c.filter();
   float* packed = scratch.floats(targets * filter + (bias == nullptr ? 0 : targets));
   LOCKSTEP_CHECK(packed != nullptr);  // a convolution has weights
   const bool multiplies = is_product(c);
@@ -161,24 +154,21 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
   float* const ends = bias == nullptr ? nullptr : packed + targets * filter;
   for (std::size_t k = 0; ends != nullptr && k < targets; ++k) ends[k] = bias[k] + 0.0F;  // 0 for -0
   if (multiplies) return multiply(c, source, packed, ends, target);
-  for (std::size_t n = 0; n < batch;) {
-    const std::size_t vectors = tile_vectors((batch - n) / kVector);
+  for (std::size_t n = 0, vectors = 0; n < batch; n += vectors * kVector) {
+    vectors = tile_vectors((batch - n) / kVector);
     RowWindow window(c, vectors * kVector, (targets + block - 1) / block, targets * filter);
     if (window.is_worth_it()) {
       correlate_windows(c, window, source + n, packed, ends, vectors, block, target + n);
-      n += vectors * kVector;
       continue;
     }
     for_each_block(targets, block, [&](std::size_t first, std::size_t size) {
-      TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+      TileCall call = tile_call(c, size);
       call.source = source + n;
       call.weights = packed + first * filter;
       call.end = ends == nullptr ? nullptr : ends + first;
-      call.target = target + static_cast<std::ptrdiff_t>(first) * call.target_lane + n;
-      correlate_pixels(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size),
-                       columns_at_once(c, vectors));
+      call.target = target + first * call.target_lane + n;
+      correlate_pixels(c, call, find_tile<true>(size, vectors), size, columns_at_once(c, vectors));
     });
-    n += vectors * kVector;
   }
 }
 
@@ -186,7 +176,6 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
 
 void call_correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                     float* target) {
-  const std::size_t pixels = c.rows.size() * c.columns.size() * static_cast<std::size_t>(c.batch);
   const bool is_depthwise = c.groups > 1 && c.sources == 1 && c.targets == 1;
   const std::vector<ColumnRun> runs = is_depthwise ? column_runs(c) : std::vector<ColumnRun>();
   for (int g = 0; g < c.groups; ++g) {
@@ -195,15 +184,15 @@ void call_correlate(const Correlation& c, const float* source, const float* weig
     } else {
       correlate(c, source, weights, bias, target);
     }
-    source += std::size_t{1} * c.sources * c.source_rows * c.source_columns * c.batch;
-    weights += std::size_t{1} * c.targets * c.sources * c.kernel_rows * c.kernel_columns;
+    source += c.sources * c.source_channel();
+    weights += c.targets * c.filter();
     if (bias != nullptr) bias += c.targets;
-    target += static_cast<std::size_t>(c.targets) * pixels;
+    target += c.targets * c.target_channel();
   }
 }
 
-int call_channels_at_once(int batch) {
-  return static_cast<int>(tile_targets(static_cast<std::size_t>(batch) / kVector));
+int call_channels_at_once(std::size_t batch) {
+  return static_cast<int>(tile_targets(batch / kVector));
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE

@@ -54,8 +54,7 @@ std::size_t channels_of_tile(const Conv2dShape& s) {
 
 /// Rows of dy, of the channels of a tile, that fit the cache.
 std::size_t rows_at_once(const Conv2dShape& s) {
-  const std::size_t row =
-      channels_of_tile(s) * static_cast<std::size_t>(s.read_width()) * kLine * sizeof(float);
+  const std::size_t row = channels_of_tile(s) * s.read_width() * kLine * sizeof(float);
   return std::max<std::size_t>(1, kCachedBytes / row);
 }
 
@@ -68,9 +67,7 @@ void add_parts(const Conv2dShape& s, std::size_t first_row, std::size_t rows, st
                      .x = row * s.stride * width * batch + first_sample,
                      .dy = row * s.out_width() * batch + first_sample,
                      .dy_channel = batch * s.out_width() * s.out_height(),
-                     .rows = std::min(at_once, first_row + rows - row),
-                     .begins = false,
-                     .ends = false});
+                     .rows = std::min(at_once, first_row + rows - row)});
   }
 }
 
@@ -136,7 +133,8 @@ struct Term {
       for (const GradientRows& part : of_half) {
         const float* row = call.dy + k * part.dy_channel + part.dy;
         for (std::size_t p = 0; p < part.rows; ++p, row += call.dy_row)
-          to = copy_pixels(row, call.dy_column, call.columns, to);
+          for (std::size_t q = 0; q < call.columns; ++q)
+            to = std::copy_n(row + q * call.dy_column, kLine, to);
       }
     }
   }
@@ -153,13 +151,6 @@ struct Term {
     range.first_sample = std::min(s.batch, first % split.sample_units * split.samples_of_unit());
     range.last_sample = std::min(s.batch, (last % split.sample_units + 1) * split.samples_of_unit());
     return range;
-  }
-  static float* copy_pixels(const float* from, std::size_t step, std::size_t count, float* to) {
-    for (std::size_t i = 0; i < count; ++i, from += step, to += kLine) {
-      for (std::size_t lane = 0; lane < kLine; lane += kVector)
-        hn::StoreU(hn::LoadU(kTag, from + lane), kTag, to + lane);
-    }
-    return to;
   }
 };
 
@@ -192,13 +183,14 @@ void run_tiles(GradientCall& call, const TapGroup& group, float* term, float* ch
   if (!group.of_filters) {
     call.bias = group.count * kLine;
     return for_each_tile(group.count, group.has_bias, [&](std::size_t tap, std::size_t size) {
-      run(tap, tap, find_gradient_tile(group.channels, size, group.has_bias && tap == 0));
+      const bool has_bias = group.has_bias && tap == 0;
+      run(tap, tap, (has_bias ? find_gradient_tile<true> : find_gradient_tile<false>)(group.channels, size));
     });
   }
   for (std::size_t tap = 0; tap < group.count; tap += kFilterTaps)
     run(tap, tap, find_filter_tile(group.channels));
   call.bias = kLine;  // after a tap that lies inside the image for all pixels: the middle one
-  if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile(group.channels, 1, true));
+  if (group.has_bias) run(kFilterTaps / 2, group.count, find_gradient_tile<true>(group.channels, 1));
 }
 
 /// The sums over the units of 16 lanes: lines [channel][tap], then the bias.
@@ -219,21 +211,11 @@ void add_units(GradientCall& call, const std::vector<GradientRows>& parts, std::
   }
 }
 
-/// Destination of the sums of a term.
-struct TermOutput {
-  std::size_t filter = 0;
-  float* dw = nullptr;  ///< [channels][filter]
-  float* db = nullptr;  ///< [channels]
-
-  /// From this channel and this tap on.
-  TermOutput of(std::size_t channel, std::size_t tap) const {
-    return {filter, dw + channel * filter + tap, db + channel};
-  }
-};
-
 /// All units of a term, for a group of taps and a block of channels.
+/// @param dw, db  of its first channel and tap
+/// @param filter  numbers of dw from a channel to the next
 void write_group(GradientCall& call, const Conv2dShape& s, const TermParts& parts, const TapGroup& group,
-                 const TermOutput& to) {
+                 std::size_t filter, float* dw, float* db) {
   constexpr std::size_t kOfFilters = kFilterChannels * (kFiltersOfGroup * kFilterTaps + 2);
   constexpr std::size_t kMostLines =
       (std::max(kGradientChannels * (kTapsOfGroup + 1), kOfFilters) + 3) / 4 * 4;
@@ -250,8 +232,8 @@ void write_group(GradientCall& call, const Conv2dShape& s, const TermParts& part
   }
   sum_lines(of_half[0], of_half[1], group.channels * group.lines(), sums);
   for (std::size_t k = 0; k < group.channels; ++k) {
-    std::copy_n(sums + k * group.lines(), group.count, to.dw + k * to.filter);
-    if (group.has_bias) to.db[k] = sums[(k + 1) * group.lines() - 1];
+    std::copy_n(sums + k * group.lines(), group.count, dw + k * filter);
+    if (group.has_bias) db[k] = sums[(k + 1) * group.lines() - 1];
   }
 }
 
@@ -288,20 +270,19 @@ struct GroupGradientWriter {
         terms(terms_of(shape, split)),
         image(shape, copies_image(shape), kTapsOfGroup, most_rows(terms), scratch),
         taps(image.tap_offsets()) {
-    for_each_block(static_cast<std::size_t>(shape.out_channels), channels_of_tile(shape),
-                   [&](std::size_t first, std::size_t size) {
-                     blocks.push_back({first, size});
-                   });
+    for_each_block(shape.out_channels, channels_of_tile(shape), [&](std::size_t first, std::size_t size) {
+      blocks.push_back({first, size});
+    });
   }
 
   void write(const float* x, const float* dy, const GradientOutput& to) {
     GradientCall call = gradient_call(shape);
     call.dy = dy;
     for (std::size_t t = 0; t < terms.size(); ++t) {
-      const TermOutput output{taps.size(), to.dw + t * to.term_stride, to.db + t * to.term_stride};
+      const GradientOutput term{to.dw + t * to.term_stride, to.db + t * to.term_stride};
       call.x = image.begin(x, terms[t].range);
       for_each_block(blocks.size(), blocks_at_once(terms[t]), [&](std::size_t first, std::size_t count) {
-        write_blocks(call, terms[t], std::span(blocks).subspan(first, count), output);
+        write_blocks(call, terms[t], std::span(blocks).subspan(first, count), term);
       });
     }
   }
@@ -331,7 +312,7 @@ struct GroupGradientWriter {
 
   /// Some taps of all these blocks after the other, so that the second-level cache holds what they read.
   void write_blocks(GradientCall call, const Term& term, std::span<const ChannelBlock> some,
-                    const TermOutput& to) {
+                    const GradientOutput& to) {
     const std::size_t filter = taps.size() / shape.in_channels;
     const std::size_t channel = std::size_t{1} * shape.batch * shape.out_width() * shape.out_height();
     const bool is_packed = packs(term);
@@ -346,8 +327,8 @@ struct GroupGradientWriter {
                      for (const ChannelBlock& block : some) {
                        call.dy = dy + (block.first - some[0].first) * (is_packed ? term.channel : channel);
                        write_group(call, shape, is_packed ? term.packed : term.parts,
-                                   {taps.data() + tap, count, block.size, tap == 0, of_filters},
-                                   to.of(block.first, tap));
+                                   {taps.data() + tap, count, block.size, tap == 0, of_filters}, taps.size(),
+                                   to.dw + block.first * taps.size() + tap, to.db + block.first);
                      }
                    });
   }

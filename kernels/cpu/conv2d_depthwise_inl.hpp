@@ -6,9 +6,7 @@
 #include "kernels/cpu/operands.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #if defined(LOCKSTEP_CPU_CONV2D_DEPTHWISE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
@@ -59,11 +57,6 @@ HWY_NOINLINE void run_pixels(const PixelRowCall& call) {
     hn::StoreU(hn::Add(sum[p], end), kTag, call.target + static_cast<std::ptrdiff_t>(p) * call.target_pixel);
 }
 
-template <std::size_t... P>
-constexpr auto pixel_functions(std::index_sequence<P...> /*unused*/) {
-  return std::array{&run_pixels<P + 1>...};
-}
-
 /// Columns of a target that sum over the same taps: first, first + c.column_period, ...
 struct ColumnRun {
   std::size_t first = 0, count = 0;
@@ -73,7 +66,7 @@ struct ColumnRun {
 
 inline std::vector<ColumnRun> column_runs(const Correlation& c) {
   std::vector<ColumnRun> runs;
-  const auto period = static_cast<std::size_t>(c.column_period);
+  const std::size_t period = c.column_period;
   for (std::size_t start = 0; start < std::min(period, c.columns.size()); ++start) {
     for (std::size_t q = start; q < c.columns.size(); q += period) {
       const TapRange& taps = c.columns[q];
@@ -92,33 +85,32 @@ inline std::vector<ColumnRun> column_runs(const Correlation& c) {
 /// One channel.
 inline void correlate_channel(const Correlation& c, const std::vector<ColumnRun>& runs, const float* source,
                               const float* weights, float end, float* target) {
-  static constexpr auto kFunctions = pixel_functions(std::make_index_sequence<kPixelsAtOnce>());
+  static constexpr auto kFunctions = make_table<kPixelsAtOnce>([](auto p) { return &run_pixels<p>; });
   const std::ptrdiff_t batch = c.batch;
   PixelRowCall call;
   call.source_column = batch * c.source_step;
   call.source_row = call.source_column * c.source_columns;
   call.weight_column = c.tap_step;
-  call.weight_row = static_cast<std::ptrdiff_t>(c.tap_step) * c.kernel_columns;
+  call.weight_row = call.weight_column * c.kernel_columns;
   call.target_pixel = batch * c.column_period;
   call.end = end;
   for (const TapRange& row : c.rows) {
-    call.rows = static_cast<std::size_t>(row.count);
+    call.rows = row.count;
     for (std::ptrdiff_t lane = 0; lane < batch; lane += kVector) {
       for (const ColumnRun& run : runs) {
-        call.columns = static_cast<std::size_t>(run.taps.count);
+        call.columns = run.taps.count;
         call.source_pixel = batch * run.shift;
-        call.source =
-            source + (std::ptrdiff_t{row.source} * c.source_columns + run.taps.source) * batch + lane;
+        call.source = source + (row.source * c.source_columns + run.taps.source) * batch + lane;
         call.weights = weights + std::ptrdiff_t{row.tap} * c.kernel_columns + run.taps.tap;
-        call.target = target + static_cast<std::ptrdiff_t>(run.first) * batch + lane;
+        call.target = target + run.first * batch + lane;
         for_each_block(run.count, kPixelsAtOnce, [&](std::size_t /*first*/, std::size_t count) {
           kFunctions[count - 1](call);
-          call.source += static_cast<std::ptrdiff_t>(count) * call.source_pixel;
-          call.target += static_cast<std::ptrdiff_t>(count) * call.target_pixel;
+          call.source += count * call.source_pixel;
+          call.target += count * call.target_pixel;
         });
       }
     }
-    target += batch * static_cast<std::ptrdiff_t>(c.columns.size());
+    target += c.columns.size() * batch;
   }
 }
 

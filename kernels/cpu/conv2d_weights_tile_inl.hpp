@@ -7,10 +7,9 @@
 /// busy and need 10 loads for 25 multiply-adds. For a padding of 1, the tile is a filter of 3 x 3 for
 /// three channels, if there are as many registers: it knows which taps lie outside the image, and multiplies no zeros.
 #include "kernels/cpu/lanes_inl.hpp"
+#include "kernels/cpu/operands.hpp"
 
-#include <array>
 #include <cstddef>
-#include <utility>
 
 #if defined(LOCKSTEP_CPU_CONV2D_WEIGHTS_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_CONV2D_WEIGHTS_TILE_INL_HPP
@@ -45,7 +44,7 @@ struct GradientRows {
   std::size_t x = 0, dy = 0;   ///< offset of the first pixel's first sample, in floats
   std::size_t dy_channel = 0;  ///< in dy, to the next output channel
   std::size_t rows = 0;
-  bool begins = true, ends = true;  ///< the chain of a unit
+  bool begins = false, ends = false;  ///< the chain of a unit
 };
 
 /// One run of the tile. Each (channel, tap) has a line of 16 lanes.
@@ -231,34 +230,23 @@ HWY_NOINLINE void run_gradient_tile(const GradientCall& call) {
 
 using GradientFunction = void (*)(const GradientCall&);
 
-template <std::size_t K, bool kBias, std::size_t... T>
-constexpr std::array<GradientFunction, sizeof...(T)> gradient_row(std::index_sequence<T...> /*unused*/) {
-  return {&run_gradient_tile<GradientTile<K, T + 1, kBias>>...};
-}
-
-template <bool kBias, std::size_t kTaps, std::size_t... K>
-constexpr auto gradient_table(std::index_sequence<K...> /*unused*/) {
-  return std::array{gradient_row<K + 1, kBias>(std::make_index_sequence<kTaps>())...};
-}
-
 /// The tile for that many channels and taps, each at least 1 and at most the constants above.
-inline GradientFunction find_gradient_tile(std::size_t channels, std::size_t taps, bool bias) {
-  using Channels = std::make_index_sequence<kGradientChannels>;
-  static constexpr auto kPlain = gradient_table<false, kGradientTaps>(Channels());
-  static constexpr auto kWithBias = gradient_table<true, kGradientTapsWithBias>(Channels());
-  return bias ? kWithBias[channels - 1][taps - 1] : kPlain[channels - 1][taps - 1];
-}
-
-template <std::size_t... K>
-constexpr std::array<GradientFunction, sizeof...(K)> filter_tiles(std::index_sequence<K...> /*unused*/) {
-  return {&run_gradient_tile<FilterTile<K + 1>>...};
+template <bool kBias>
+GradientFunction find_gradient_tile(std::size_t channels, std::size_t taps) {
+  static constexpr auto kTiles = make_table<kGradientChannels>([](auto k) {
+    return make_table < kBias
+               ? kGradientTapsWithBias
+               : kGradientTaps > ([k](auto t) { return &run_gradient_tile<GradientTile<k, t, kBias>>; });
+  });
+  return kTiles[channels - 1][taps - 1];
 }
 
 /// Finds the tile of a filter; null where registers are few.
 template <std::size_t kMost = kManyRegisters ? kFilterChannels : 0>
 GradientFunction find_filter_tile(std::size_t channels) {
   if constexpr (kMost > 0) {
-    static constexpr auto kTiles = filter_tiles(std::make_index_sequence<kMost>());
+    static constexpr auto kTiles =
+        make_table<kMost>([](auto k) { return &run_gradient_tile<FilterTile<k>>; });
     return kTiles[channels - 1];
   }
   return nullptr;

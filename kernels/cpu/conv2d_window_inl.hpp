@@ -25,18 +25,18 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   TileCall call;
   const ChannelGroups groups(c.sources);
   const int used = pieces(c.sources, groups.per_group);  // groups after them are empty
-  call.groups = static_cast<std::size_t>(used);
-  call.channels = static_cast<std::size_t>(groups.per_group);
-  call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
+  call.groups = used;
+  call.channels = groups.per_group;
+  call.last_channels = c.sources - (used - 1) * groups.per_group;
   call.source_column = batch * c.source_step;
   call.source_row = call.source_column * c.source_columns;
-  call.source_channel = batch * c.source_columns * c.source_rows;
+  call.source_channel = c.source_channel();
   call.weight_column = size * c.tap_step;
   call.weight_row = call.weight_column * c.kernel_columns;
   call.weight_channel = size * c.kernel_rows * c.kernel_columns;
   call.source_group = groups.per_group * call.source_channel;
   call.weight_group = groups.per_group * call.weight_channel;
-  call.target_lane = batch * static_cast<std::ptrdiff_t>(c.rows.size() * c.columns.size());
+  call.target_lane = c.target_channel();
   return call;
 }
 
@@ -45,8 +45,7 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
-  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  const bool fits = taps * vectors * kVector * sizeof(float) <= kCachedBytes;
+  const bool fits = c.filter() * vectors * kVector * sizeof(float) <= kCachedBytes;
   return fits && c.sources > 1 ? 1 : kColumnsAtOnce;
 }
 
@@ -69,7 +68,6 @@ inline void correlate_columns(const Correlation& c, const TileCall& row, TileFun
   call.groups = 1;
   call.target_pixel = c.batch;
   for (std::size_t g = 0; g < row.groups; ++g) {
-    const auto group = static_cast<std::ptrdiff_t>(g);
     call.joins = g > 0;
     call.finishes = g + 1 == row.groups;
     call.last_channels = call.finishes ? row.last_channels : row.channels;
@@ -77,10 +75,10 @@ inline void correlate_columns(const Correlation& c, const TileCall& row, TileFun
       const TapRange& column = c.columns[q];
       call.pixels = columns_alike(c, q, last);
       if (call.pixels > 1) call.source_pixel = (c.columns[q + 1].source - column.source) * pixel;
-      call.last_columns = static_cast<std::size_t>(column.count);
-      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * pixel;
-      call.weights = row.weights + group * row.weight_group + column.tap * size;
-      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
+      call.last_columns = column.count;
+      call.source = row.source + g * row.source_group + column.source * pixel;
+      call.weights = row.weights + g * row.weight_group + column.tap * size;
+      call.target = row.target + q * c.batch;
       tile(call);
     }
   }
@@ -95,13 +93,15 @@ class RowWindow {
   /// @param weights  weights of all targets
   RowWindow(const Correlation& c, std::size_t width, std::size_t blocks, std::size_t weights)
       : c_(c), width_(width) {
-    for (const TapRange& row : c.rows) rows_ = std::max(rows_, static_cast<std::size_t>(row.count));
+    std::size_t copied_rows = 0;
+    for (const TapRange& row : c.rows) {
+      rows_ = std::max<std::size_t>(rows_, row.count);
+      copied_rows += row.count;
+    }
     for (std::size_t q = 1; q < c.columns.size(); ++q)
       step_ = std::max(step_, c.columns[q].source - c.columns[q - 1].source);
     for (at_once_ = c.columns.size(); at_once_ > 1 && floats() > kFloats;) at_once_ = (at_once_ + 1) / 2;
     const std::size_t rows = c.source_rows, image = c.sources * rows * c.source_columns * width;
-    std::size_t copied_rows = 0;
-    for (const TapRange& row : c.rows) copied_rows += static_cast<std::size_t>(row.count);
     is_worth_it_ = step_ > 1 && floats() <= kFloats && weights <= 4 * kFloats && image > kFloats &&
                    kCopies * copied_rows < blocks * rows;
   }
@@ -123,18 +123,18 @@ class RowWindow {
       begin_ = std::min(begin_, column.source);
       end = std::max(end, column.source + (column.count - 1) * c_.source_step + 1);
     }
-    columns_ = static_cast<std::size_t>(std::max(end - begin_, 0));
+    columns_ = std::max(end - begin_, 0);
     // An odd number of lines, so that channels do not push each other out of the cache.
-    channel_ = ((static_cast<std::size_t>(row.count) * columns_ * width_ + kLine - 1) / kLine | 1) * kLine;
+    channel_ = ((row.count * columns_ * width_ + kLine - 1) / kLine | 1) * kLine;
     const std::size_t batch = c_.batch;
-    float* to = scratch.floats(static_cast<std::size_t>(c_.sources) * channel_);
+    float* to = scratch.floats(c_.sources * channel_);
     data_ = to;
     for (int s = 0; s < c_.sources; ++s, to += channel_) {
       for (int r = 0; r < row.count; ++r) {
         const int line = s * c_.source_rows + row.source + r * c_.source_step;
         const float* from = source + (std::size_t{1} * line * c_.source_columns + begin_) * batch;
         for (std::size_t q = 0; q < columns_; ++q, from += batch)
-          std::copy_n(from, width_, to + (static_cast<std::size_t>(r) * columns_ + q) * width_);
+          std::copy_n(from, width_, to + (r * columns_ + q) * width_);
       }
     }
   }
@@ -142,10 +142,10 @@ class RowWindow {
   /// Makes the call read it.
   void use_in(TileCall& call) const {
     call.source = data_ - static_cast<std::ptrdiff_t>(begin_ * width_);
-    call.source_column = static_cast<std::ptrdiff_t>(width_) * c_.source_step;
-    call.source_row = static_cast<std::ptrdiff_t>(columns_ * width_);
-    call.source_channel = static_cast<std::ptrdiff_t>(channel_);
-    call.source_group = static_cast<std::ptrdiff_t>(call.channels * channel_);
+    call.source_column = width_ * c_.source_step;
+    call.source_row = columns_ * width_;
+    call.source_channel = channel_;
+    call.source_group = call.channels * channel_;
   }
 
  private:

@@ -16,13 +16,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// Calls body(tag, i) for vectors of float that together cover [0, size): whole ones, then single lanes.
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Calls body(tag, i) for vectors of numbers that together cover [0, size): whole ones, then single lanes.
 /// Lanes must not interact, so that bits do not depend on how the range is cut.
-template <class Body>
+template <class Number = float, class Body>
 HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
-  const hwy::HWY_NAMESPACE::CappedTag<float, 16> whole;
-  const hwy::HWY_NAMESPACE::CappedTag<float, 1> single;
-  const std::size_t lanes = hwy::HWY_NAMESPACE::Lanes(whole);
+  const hn::CappedTag<Number, 64 / sizeof(Number)> whole;
+  const hn::CappedTag<Number, 1> single;
+  const std::size_t lanes = hn::Lanes(whole);
   std::size_t i = 0;
   for (; i + lanes <= size; i += lanes) body(whole, i);
   for (; i < size; ++i) body(single, i);

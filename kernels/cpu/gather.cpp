@@ -21,7 +21,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Images of random samples, one byte a pixel, to batch-innermost floats: a transposition of 16 x 16 bytes in
 // registers. Its limit is memory, so the rows of the next 16 samples are prefetched meanwhile.
@@ -35,17 +34,10 @@ struct RowGroup {
   int real;
 };
 
-/// Normalisation of a pixel: byte * scale + shift.
-struct Affine {
-  float scale, shift;
-};
-
-/// Scale and shift of each channel.
-struct ChannelAffines {
+/// Normalisation of the pixels of each channel: byte * scale + shift.
+struct Affines {
   const float* scale;
   const float* shift;
-
-  Affine of(int channel) const { return {scale[channel], shift[channel]}; }
 };
 
 RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* const* rows, int first) {
@@ -99,60 +91,55 @@ HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* t
 #endif
 
 /// x = byte * scale + shift for the 16 samples of each feature of a tile. 0 in columns from `real` on.
-HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, int real, Affine affine,
-                           float* x) {
+HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, int real,
+                           const Affines& affines, int channel, float* x) {
   const hn::CappedTag<float, kTile> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<std::uint8_t, decltype(di)> d8;
   const int lanes = static_cast<int>(hn::Lanes(d));
-  const auto scale = hn::Set(d, affine.scale);
-  const auto shift = hn::Set(d, affine.shift);
+  const auto scale = hn::Set(d, affines.scale[channel]);
+  const auto shift = hn::Set(d, affines.shift[channel]);
   for (int n = 0; n < kTile; n += lanes) {
     const auto is_real = hn::FirstN(d, static_cast<std::size_t>(std::clamp(real - n, 0, lanes)));
     for (int f = 0; f < features; ++f) {
       const auto bytes = hn::LoadU(d8, tile + f * kTile + n);
       const auto value = multiply_add(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), scale, shift);
-      float* row = x + static_cast<std::size_t>(f) * static_cast<std::size_t>(batch);
-      hn::StoreU(hn::IfThenElseZero(is_real, value), d, row + n);
+      hn::StoreU(hn::IfThenElseZero(is_real, value), d, x + std::size_t{1} * f * batch + n);
     }
   }
 }
 
-void zero_columns(const GatherShape& shape, float* x) {
-  for (int f = 0; f < shape.features; ++f, x += shape.batch) std::fill_n(x, kTile, 0.0F);
-}
-
-/// A tile that holds pixels of several channels, or of one that is not the only one.
+/// A tile that holds pixels of several channels, of one that is not the only one, or fewer than others.
 void store_by_channel(const GatherShape& shape, const std::uint8_t* tile, int first, int features, int real,
-                      const ChannelAffines& affines, float* x) {
+                      const Affines& affines, float* x) {
   const int plane = shape.features / shape.channels;
   for (int f = 0; f < features;) {
     const int channel = (first + f) / plane;
     const int end = std::min(features, (channel + 1) * plane - first);
-    store_tile(tile + f * kTile, end - f, shape.batch, real, affines.of(channel),
-               x + static_cast<std::size_t>(f) * static_cast<std::size_t>(shape.batch));
+    store_tile(tile + f * kTile, end - f, shape.batch, real, affines, channel,
+               x + std::size_t{1} * f * shape.batch);
     f = end;
   }
 }
 
-/// Writes 16 columns, while the lines of the next group's rows are on their way.
+/// Writes 16 columns, zeros if none is real, while the lines of the next group's rows are on their way.
 void gather_group(const GatherShape& shape, const RowGroup& group, const RowGroup& next,
-                  const ChannelAffines& affines, float* x) {
-  const Affine affine = affines.of(0);
+                  const Affines& affines, float* x) {
+  if (group.real == 0) {
+    for (int f = 0; f < shape.features; ++f, x += shape.batch) std::fill_n(x, kTile, 0.0F);
+    return;
+  }
   HWY_ALIGN std::uint8_t tile[kTile * kTile];
   for (int first = 0; first < shape.features; first += kTile) {
     if (first % kCacheLineBytes == 0) prefetch_line(next, first);
     const int features = std::min(kTile, shape.features - first);
     const bool full = features == kTile;
     full ? transpose_tile(group, first, tile) : transpose_bytes(group, first, features, tile);
-    if (shape.channels > 1) {
+    if (full && shape.channels == 1)
+      store_tile(tile, kTile, shape.batch, group.real, affines, 0, x);
+    else
       store_by_channel(shape, tile, first, features, group.real, affines, x);
-    } else if (full) {
-      store_tile(tile, kTile, shape.batch, group.real, affine, x);
-    } else {
-      store_tile(tile, features, shape.batch, group.real, affine, x);
-    }
-    x += static_cast<std::size_t>(features) * static_cast<std::size_t>(shape.batch);
+    x += std::size_t{1} * features * shape.batch;
   }
 }
 
@@ -162,11 +149,7 @@ void gather_images(const GatherShape& shape, const std::uint8_t* const* rows, co
   for (int f = 0; f < shape.features; f += kCacheLineBytes) prefetch_line(group, f);
   for (int n = 0; n < shape.batch; n += kTile) {
     const RowGroup next = rows_of_group(shape, rows, n + kTile);
-    if (group.real == 0) {
-      zero_columns(shape, x + n);
-    } else {
-      gather_group(shape, group, next, {scale, shift}, x + n);
-    }
+    gather_group(shape, group, next, {scale, shift}, x + n);
     group = next;
   }
 }
@@ -174,9 +157,7 @@ void gather_images(const GatherShape& shape, const std::uint8_t* const* rows, co
 void gather_rows(const GatherShape& shape, const std::uint8_t* rows, int real, const float* scale,
                  const float* shift, float* x) {
   RowGroup group = {.row = {}, .real = real};
-  for (int i = 0; i < kTile; ++i)
-    group.row[i] =
-        rows + static_cast<std::size_t>(i < real ? i : 0) * static_cast<std::size_t>(shape.features);
+  for (int i = 0; i < kTile; ++i) group.row[i] = rows + std::size_t{1} * (i < real ? i : 0) * shape.features;
   gather_group(shape, group, {}, {scale, shift}, x);
 }
 
@@ -218,56 +199,34 @@ void gather_augmented(const GatherShape& shape, const std::uint8_t* const* image
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
                       const MixedImages& mixed, float* x) {
   constexpr int kGroup = 16;
-  const auto features = static_cast<std::size_t>(shape.features);
+  const std::size_t features = shape.features;
   const auto rows = std::make_unique_for_overwrite<std::uint8_t[]>((kGroup + 1) * features);
-  const auto augment = [&](std::int32_t sample, const std::uint8_t* image, std::uint8_t* to) {
-    augment_image(plan, epoch, static_cast<std::uint32_t>(sample), image, to);
-  };
   for (int n = 0; n < shape.batch; n += kGroup) {
     const int real = std::clamp(shape.samples - n, 0, kGroup);
     for (int i = 0; i < real; ++i) {
-      std::uint8_t* const row = rows.get() + static_cast<std::size_t>(i) * features;
-      std::uint8_t* const partner = rows.get() + kGroup * features;
-      augment(index[n + i], images[n + i], row);
+      std::uint8_t *const row = rows.get() + i * features, *const partner = rows.get() + kGroup * features;
+      augment_image(plan, epoch, index[n + i], images[n + i], row);
       if (mixed.mixes == nullptr || !mixed.mixes[n + i].is_mixed()) continue;
-      augment(mixed.mixes[n + i].partner, mixed.partners[n + i], partner);
+      augment_image(plan, epoch, mixed.mixes[n + i].partner, mixed.partners[n + i], partner);
       mix_images(plan, mixed.mixes[n + i], partner, row);
     }
-    if (real > 0) {
-      HWY_DYNAMIC_DISPATCH(gather_rows)(shape, rows.get(), real, scale, shift, x + n);
-    } else {
-      for (std::size_t f = 0; f < features; ++f)
-        std::fill_n(x + f * static_cast<std::size_t>(shape.batch) + n, kGroup, 0.0F);
-    }
+    HWY_DYNAMIC_DISPATCH(gather_rows)(shape, rows.get(), real, scale, shift, x + n);
   }
 }
 
-namespace {
-
-constexpr int kTile = 16;  ///< samples and features that are transposed at a time: one cache line of each
-
-/// x[f][n] of one tile; columns from `real` on become 0.
-void gather_tile(const GatherShape& shape, const float* features, const std::int32_t* index, int first_sample,
-                 int first_feature, float* x) {
-  const int real = std::clamp(shape.samples - first_sample, 0, kTile);
-  const int last_feature = std::min(first_feature + kTile, shape.features);
-  for (int i = 0; i < kTile; ++i) {
-    const int n = first_sample + i;
-    const float* row =
-        i < real ? features + static_cast<std::size_t>(index[n]) * static_cast<std::size_t>(shape.features)
-                 : nullptr;
-    for (int f = first_feature; f < last_feature; ++f) {
-      x[static_cast<std::size_t>(f) * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n)] =
-          row != nullptr ? row[f] : 0.0F;
-    }
-  }
-}
-
-}  // namespace
-
+/// In tiles of 16 x 16: one cache line of each sample and of each feature.
 void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x) {
-  for (int n = 0; n < shape.batch; n += kTile) {
-    for (int f = 0; f < shape.features; f += kTile) gather_tile(shape, features, index, n, f, x);
+  constexpr int kSide = 16;
+  for (int first = 0; first < shape.batch; first += kSide) {
+    for (int feature = 0; feature < shape.features; feature += kSide) {
+      const int end = std::min(feature + kSide, shape.features);
+      for (int n = first; n < first + kSide; ++n) {
+        const float* const row =
+            n < shape.samples ? features + std::size_t{1} * index[n] * shape.features : nullptr;
+        for (int f = feature; f < end; ++f)
+          x[std::size_t{1} * f * shape.batch + n] = row != nullptr ? row[f] : 0.0F;
+      }
+    }
   }
 }
 

@@ -16,7 +16,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// Half to even, for |x| <= 2^50. Next to 1.5 * 2^52 doubles are the integers, and so are their bit patterns.
 constexpr double kMagic = 6755399441055744.0;
@@ -37,49 +36,31 @@ HWY_INLINE hn::VFromD<hn::RebindToSigned<D64>> round_to_int64(D64 d64, V64 x) {
   return hn::Add(hn::ShiftLeft<32>(integer_bits(d64, high)), integer_bits(d64, hn::Add(low, magic)));
 }
 
-/// Adds the lanes at [i, i + Lanes(d64)) and returns whether all of them were below the limit. NaN is not.
-template <class D64>
-HWY_INLINE bool accumulate_exact_lanes(D64 d64, std::size_t i, const float* g, const ExactFormat& format,
-                                       std::int64_t* sum) {
-  const hn::Rebind<float, D64> d32;
-  const hn::RebindToSigned<D64> di64;
-  const auto value = hn::LoadU(d32, g + i);
-  const auto good = hn::Lt(hn::Abs(value), hn::Set(d32, format.limit));
-  const auto wide = hn::PromoteTo(d64, hn::IfThenElseZero(good, value));
-  // A float times a power of two is exact in double.
-  const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, format.scale)));
-  hn::StoreU(hn::Add(hn::LoadU(di64, sum + i), fixed), di64, sum + i);
-  return hn::AllTrue(d32, good);
-}
-
+/// NaN is not below the limit.
 bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
-  const hn::CappedTag<double, 8> whole;
-  const hn::CappedTag<double, 1> single;
-  const std::size_t lanes = hn::Lanes(whole);
   bool good = true;
-  std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes) good &= accumulate_exact_lanes(whole, i, g, format, sum);
-  for (; i < size; ++i) good &= accumulate_exact_lanes(single, i, g, format, sum);
+  for_each_vector<double>(size, [&](auto d64, std::size_t i) HWY_ATTR {
+    const hn::Rebind<float, decltype(d64)> d32;
+    const hn::RebindToSigned<decltype(d64)> di64;
+    const auto value = hn::LoadU(d32, g + i);
+    const auto is_below = hn::Lt(hn::Abs(value), hn::Set(d32, format.limit));
+    const auto wide = hn::PromoteTo(d64, hn::IfThenElseZero(is_below, value));
+    // A float times a power of two is exact in double.
+    const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, format.scale)));
+    hn::StoreU(hn::Add(hn::LoadU(di64, sum + i), fixed), di64, sum + i);
+    good &= hn::AllTrue(d32, is_below);
+  });
   return good;
-}
-
-template <bool kDivide, class D64>
-HWY_INLINE void mean_from_exact_lanes(D64 d64, const std::int64_t* sum, double factor, float* g) {
-  const hn::Rebind<float, D64> d32;
-  const hn::Rebind<std::int64_t, D64> di64;
-  const auto wide = hn::ConvertTo(d64, hn::LoadU(di64, sum));
-  const auto mean = kDivide ? hn::Div(wide, hn::Set(d64, factor)) : hn::Mul(wide, hn::Set(d64, factor));
-  hn::StoreU(hn::DemoteTo(d32, mean), d32, g);
 }
 
 template <bool kDivide>
 HWY_INLINE void mean_from_exact_all(std::size_t size, const std::int64_t* sum, double factor, float* g) {
-  const hn::CappedTag<double, 8> whole;
-  const hn::CappedTag<double, 1> single;
-  const std::size_t lanes = hn::Lanes(whole);
-  std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes) mean_from_exact_lanes<kDivide>(whole, sum + i, factor, g + i);
-  for (; i < size; ++i) mean_from_exact_lanes<kDivide>(single, sum + i, factor, g + i);
+  for_each_vector<double>(size, [&](auto d64, std::size_t i) HWY_ATTR {
+    const hn::Rebind<float, decltype(d64)> d32;
+    const hn::Rebind<std::int64_t, decltype(d64)> di64;
+    const auto wide = hn::ConvertTo(d64, hn::LoadU(di64, sum + i)), by = hn::Set(d64, factor);
+    hn::StoreU(hn::DemoteTo(d32, kDivide ? hn::Div(wide, by) : hn::Mul(wide, by)), d32, g + i);
+  });
 }
 
 void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g) {
@@ -91,12 +72,6 @@ void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, st
   } else {
     mean_from_exact_all<true>(size, sum, divisor, g);
   }
-}
-
-void accumulate(std::size_t size, const float* g, float* sum) {
-  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, g + i)), d, sum + i);
-  });
 }
 
 void mean(std::size_t size, const float* sum, std::int64_t count, float* g) {
@@ -115,7 +90,6 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(accumulate_exact);
 HWY_EXPORT(mean_from_exact);
-HWY_EXPORT(accumulate);
 HWY_EXPORT(mean);
 
 bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
@@ -124,10 +98,6 @@ bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& forma
 
 void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g) {
   HWY_DYNAMIC_DISPATCH(mean_from_exact)(size, sum, scale, count, g);
-}
-
-void accumulate(std::size_t size, const float* g, float* sum) {
-  HWY_DYNAMIC_DISPATCH(accumulate)(size, g, sum);
 }
 
 void mean(std::size_t size, const float* sum, std::int64_t count, float* g) {

@@ -17,7 +17,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 using WideLanes = hn::CappedTag<double, 8>;
 using NarrowLanes = hn::Rebind<float, WideLanes>;
@@ -61,12 +60,10 @@ struct GroupPlace {
 /// Calls f(place) for each group of each kGroupNormLanes samples.
 template <class F>
 HWY_INLINE void for_each_group(const GroupNormShape& shape, const F& f) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t size = static_cast<std::size_t>(shape.group_size()) * batch;
+  const std::size_t batch = shape.batch, size = batch * shape.group_size();
   for (int g = 0; g < shape.groups; ++g) {
     for (std::size_t n = 0; n < batch; n += kGroupNormLanes)
-      f(GroupPlace{static_cast<std::size_t>(g) * size + n, static_cast<std::size_t>(g) * batch + n,
-                   g * shape.channels_of_group()});
+      f(GroupPlace{g * size + n, g * batch + n, g * shape.channels_of_group()});
   }
 }
 
@@ -74,10 +71,8 @@ HWY_INLINE void for_each_group(const GroupNormShape& shape, const F& f) {
 template <class F>
 HWY_INLINE void for_each_number(const GroupNormShape& shape, const GroupPlace& place, const F& f) {
   std::size_t offset = place.numbers;
-  for (int c = place.channel; c < place.channel + shape.channels_of_group(); ++c) {
-    for (int pixel = 0; pixel < shape.pixels; ++pixel, offset += static_cast<std::size_t>(shape.batch))
-      f(static_cast<std::size_t>(c), offset);
-  }
+  for (int c = place.channel; c < place.channel + shape.channels_of_group(); ++c)
+    for (int pixel = 0; pixel < shape.pixels; ++pixel, offset += shape.batch) f(c, offset);
 }
 
 /// mean and rstd of kGroupNormLanes samples.
@@ -107,11 +102,10 @@ void normalise_groups(const GroupNormShape& shape, double eps, const float* x, c
   const std::size_t half = shape.statistics_size() / 2;
   for_each_group(shape, [&](const GroupPlace& place) HWY_ATTR {
     float *means = statistics + place.statistics, *rstds = means + half;
-    find_group_statistics(static_cast<std::size_t>(shape.group_size()), static_cast<std::size_t>(shape.batch),
-                          eps, x + place.numbers, means, rstds);
+    find_group_statistics(shape.group_size(), shape.batch, eps, x + place.numbers, means, rstds);
     for (std::size_t lane = 0; lane < kGroupNormLanes; lane += hn::Lanes(d)) {
       const auto mean = hn::LoadU(d, means + lane), rstd = hn::LoadU(d, rstds + lane);
-      for_each_number(shape, place, [&](std::size_t channel, std::size_t offset) HWY_ATTR {
+      for_each_number(shape, place, [&](int channel, std::size_t offset) HWY_ATTR {
         auto xhat = hn::Mul(hn::Sub(hn::LoadU(d, x + offset + lane), mean), rstd);
         if (weight != nullptr)
           xhat = multiply_add(xhat, hn::Set(d, weight[channel]), hn::Set(d, bias[channel]));
@@ -132,8 +126,7 @@ HWY_INLINE void find_group_slope(const GroupNormShape& shape, const GroupPlace& 
                                  GroupSlope& slope) {
   const WideLanes d;
   const NarrowLanes narrow;
-  const auto count = static_cast<std::size_t>(shape.group_size()),
-             stride = static_cast<std::size_t>(shape.batch), pixels = static_cast<std::size_t>(shape.pixels);
+  const std::size_t count = shape.group_size(), stride = shape.batch, pixels = shape.pixels;
   const Wide numbers = hn::Set(d, static_cast<double>(count));
   for_each_wide([&](std::size_t lane) HWY_ATTR {
     const std::size_t first = place.numbers + lane;
@@ -141,7 +134,7 @@ HWY_INLINE void find_group_slope(const GroupNormShape& shape, const GroupPlace& 
     const auto g = [&](std::size_t k) HWY_ATTR {
       const auto gradient = hn::LoadU(narrow, dy + first + k * stride);
       if (weight == nullptr) return gradient;
-      return hn::Mul(gradient, hn::Set(narrow, weight[static_cast<std::size_t>(place.channel) + k / pixels]));
+      return hn::Mul(gradient, hn::Set(narrow, weight[place.channel + k / pixels]));
     };
     const Wide sum = sum_of_group(count, [&](std::size_t k) HWY_ATTR { return hn::PromoteTo(d, g(k)); });
     const Wide product = sum_of_group(count, [&](std::size_t k) HWY_ATTR {
@@ -164,7 +157,7 @@ void normalise_groups_backward(const GroupNormShape& shape, const float* x, cons
     for (std::size_t lane = 0; lane < kGroupNormLanes; lane += hn::Lanes(d)) {
       const auto mean = hn::LoadU(d, means + lane), rstd = hn::LoadU(d, rstds + lane);
       const auto mean_g = hn::LoadU(d, slope.mean_g + lane), product = hn::LoadU(d, slope.mean_g_xhat + lane);
-      for_each_number(shape, place, [&](std::size_t channel, std::size_t offset) HWY_ATTR {
+      for_each_number(shape, place, [&](int channel, std::size_t offset) HWY_ATTR {
         auto g = hn::LoadU(d, dy + offset + lane);
         if (weight != nullptr) g = hn::Mul(g, hn::Set(d, weight[channel]));
         const auto xhat = hn::Mul(hn::Sub(hn::LoadU(d, x + offset + lane), mean), rstd);
@@ -176,9 +169,8 @@ void normalise_groups_backward(const GroupNormShape& shape, const float* x, cons
 }
 
 float sum_of_lanes(double* lanes) {
-  for (int half = kGroupNormLanes / 2; half > 0; half /= 2) {
+  for (int half = kGroupNormLanes / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
   return static_cast<float>(lanes[0]);
 }
 
@@ -186,17 +178,16 @@ void sum_norm_weights(const GroupNormShape& shape, const float* x, const float* 
                       float* dweight, float* dbias) {
   const WideLanes d;
   const NarrowLanes narrow;
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t size = batch * static_cast<std::size_t>(shape.pixels), half = shape.statistics_size() / 2;
+  const std::size_t batch = shape.batch, size = batch * shape.pixels, half = shape.statistics_size() / 2;
   HWY_ALIGN double products[kGroupNormLanes], sums[kGroupNormLanes];
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size) {
-    const float* means = statistics + static_cast<std::size_t>(c / shape.channels_of_group()) * batch;
+    const float* means = statistics + c / shape.channels_of_group() * batch;
     for_each_wide([&](std::size_t lane) HWY_ATTR {
       Wide product[kGroupNormPixelChains], sum[kGroupNormPixelChains];
       for (int q = 0; q < kGroupNormPixelChains; ++q) product[q] = sum[q] = hn::Zero(d);
       for (int pixel = 0; pixel < shape.pixels; ++pixel) {
         const int q = pixel % kGroupNormPixelChains;
-        const std::size_t first = static_cast<std::size_t>(pixel) * batch;
+        const std::size_t first = pixel * batch;
         for (std::size_t n = lane; n < batch; n += kGroupNormLanes) {
           const auto mean = hn::LoadU(narrow, means + n), rstd = hn::LoadU(narrow, means + half + n);
           const auto xhat = hn::Mul(hn::Sub(hn::LoadU(narrow, x + first + n), mean), rstd);

@@ -31,8 +31,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 /// Samples in a line.
 inline constexpr std::size_t kLine = kLanes;
 
@@ -48,19 +46,14 @@ inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == H
 
 #if HWY_TARGET == HWY_SCALAR
 
-/// The sum of one line and another, by the same tree as below.
-HWY_INLINE float sum_line(const float* line, const float* other) {
-  float block[4];
-  for (std::size_t m = 0; m < 4; ++m) {
-    const float *l = line + 4 * m, *o = other + 4 * m;
-    block[m] = ((l[0] + o[0]) + (l[1] + o[1])) + ((l[2] + o[2]) + (l[3] + o[3]));
+/// Computes what its version for longer vectors below does, by the same tree.
+HWY_INLINE void sum_4_lines(const float* l, const float* o, float* sums) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    float block[4];
+    for (std::size_t m = 0; m < 4; ++m, l += 4, o += 4)
+      block[m] = ((l[0] + o[0]) + (l[1] + o[1])) + ((l[2] + o[2]) + (l[3] + o[3]));
+    sums[i] = (block[0] + block[2]) + (block[1] + block[3]);
   }
-  return (block[0] + block[2]) + (block[1] + block[3]);
-}
-
-/// Computes what its version for longer vectors below does.
-HWY_INLINE void sum_4_lines(const float* lines, const float* others, float* sums) {
-  for (std::size_t i = 0; i < 4; ++i) sums[i] = sum_line(lines + i * kLine, others + i * kLine);
 }
 
 /// 4 x 4 floats: to[j][i] = from[i][j].
@@ -142,19 +135,6 @@ HWY_INLINE void sum_lines(const float* lines, const float* others, std::size_t c
   float rest[4];
   sum_4_lines(lines + i * kLine, others + i * kLine, rest);
   for (std::size_t j = 0; i + j < count; ++j) sums[i + j] = rest[j];
-}
-
-/// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible. Calls f(first,
-/// size) for each.
-template <class F>
-void for_each_block(std::size_t total, std::size_t limit, F f) {
-  const std::size_t blocks = (total + limit - 1) / limit;
-  std::size_t first = 0;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const std::size_t size = total / blocks + (b < total % blocks ? 1 : 0);
-    f(first, size);
-    first += size;
-  }
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE

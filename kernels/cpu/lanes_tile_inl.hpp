@@ -7,10 +7,9 @@
 /// registers over all taps. With 5 x 4 vectors a step of 20 multiply-adds loads 4 vectors and 5 weights: far
 /// from the load limit.
 #include "kernels/cpu/lanes_inl.hpp"
+#include "kernels/cpu/operands.hpp"
 
-#include <array>
 #include <cstddef>
-#include <utility>
 
 #if defined(LOCKSTEP_CPU_LANES_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_LANES_TILE_INL_HPP
@@ -139,14 +138,8 @@ struct Tile {
   HWY_INLINE void add_group(const TileCall& call, const float* source, const float* weight,
                             std::size_t channels, std::size_t columns) {
     if constexpr (kPacked && V == kTileVectors && K == kWideTargets) {
-      switch (columns) {
-        case 5:
-          return add_rows<5>(call, source, weight, channels, columns);
-        case 3:
-          return add_rows<3>(call, source, weight, channels, columns);
-        default:
-          break;
-      }
+      if (columns == 5) return add_rows<5>(call, source, weight, channels, columns);
+      if (columns == 3) return add_rows<3>(call, source, weight, channels, columns);
     }
     add_rows<0>(call, source, weight, channels, columns);
   }
@@ -222,19 +215,15 @@ HWY_NOINLINE void run_tile(const TileCall& call) {
 
 using TileFunction = void (*)(const TileCall&);
 
-template <bool kPacked, std::size_t V, std::size_t... K>
-constexpr std::array<TileFunction, sizeof...(K)> tiles_of(std::index_sequence<K...> /*unused*/) {
-  return {&run_tile<kPacked, K + 1, V>...};
-}
-
 /// The tile for `vectors` in {1, 2, kTileVectors} and that many targets, at most as the constants above say.
 template <bool kPacked>
 TileFunction find_tile(std::size_t targets, std::size_t vectors) {
-  using Sizes = std::make_index_sequence<kTileTargets>;
-  using WideSizes = std::make_index_sequence<kWideTargets>;
-  static constexpr auto kOneVector = tiles_of<kPacked, 1>(Sizes());
-  static constexpr auto kTwoVectors = tiles_of<kPacked, 2>(Sizes());
-  static constexpr auto kWide = tiles_of<kPacked, kTileVectors>(WideSizes());
+  static constexpr auto kOneVector =
+      make_table<kTileTargets>([](auto k) { return &run_tile<kPacked, k, 1>; });
+  static constexpr auto kTwoVectors =
+      make_table<kTileTargets>([](auto k) { return &run_tile<kPacked, k, 2>; });
+  static constexpr auto kWide =
+      make_table<kWideTargets>([](auto k) { return &run_tile<kPacked, k, kTileVectors>; });
   if (vectors == 1) return kOneVector[targets - 1];
   return vectors == kTileVectors ? kWide[targets - 1] : kTwoVectors[targets - 1];
 }

@@ -24,21 +24,19 @@ namespace {
 void run_partial_tile(TileCall call, TileFunction tile, std::size_t rows, std::size_t columns) {
   HWY_ALIGN float buffer[kTileTargets * kVector];
   float* const target = call.target;
-  const std::ptrdiff_t target_row = call.target_lane;
+  const std::size_t target_row = call.target_lane;
   call.target = buffer;
   call.target_lane = kVector;
   tile(call);
-  for (std::size_t i = 0; i < rows; ++i) {
-    std::copy_n(buffer + i * kVector, columns, target + static_cast<std::ptrdiff_t>(i) * target_row);
-  }
+  for (std::size_t i = 0; i < rows; ++i) std::copy_n(buffer + i * kVector, columns, target + i * target_row);
 }
 
 /// All columns of one block of rows; `call` is at the first of them.
 template <bool kPacked>
 void multiply_rows(TileCall call, std::size_t rows, std::size_t columns) {
-  for (std::size_t j = 0; j < columns;) {
+  for (std::size_t j = 0, width = 0; j < columns; j += width) {
     const std::size_t vectors = tile_vectors((columns - j) / kVector);
-    const std::size_t width = vectors * kVector;
+    width = vectors * kVector;
     const TileFunction tile = find_tile<kPacked>(rows, vectors);
     if (j + width <= columns) {
       tile(call);
@@ -47,30 +45,27 @@ void multiply_rows(TileCall call, std::size_t rows, std::size_t columns) {
     }
     call.source += width;
     call.target += width;
-    j += width;
   }
 }
 
 template <bool kPacked>
 void multiply(const Product& product) {
   TileCall call;
-  const std::size_t blocks = (product.depth + product.block - 1) / product.block;
-  call.groups = blocks;
+  const std::size_t blocks = call.groups = (product.depth + product.block - 1) / product.block;
   call.columns = product.block;
   call.last_columns = product.depth - (blocks - 1) * product.block;
-  call.source_group = static_cast<std::ptrdiff_t>(product.block) * product.b_depth;
-  call.weight_group = static_cast<std::ptrdiff_t>(product.block) * product.a_depth;
+  call.source_group = product.block * product.b_depth;
+  call.weight_group = product.block * product.a_depth;
   call.source_column = product.b_depth;
   call.weight_column = product.a_depth;
   call.weight_lane = product.a_row;
   call.target_lane = product.c_row;
   for_each_block(product.rows, tile_targets(product.columns / kVector),
                  [&](std::size_t first, std::size_t rows) {
-                   const auto row = static_cast<std::ptrdiff_t>(first);
                    call.source = product.b;
-                   call.weights = product.a + row * product.a_row;
+                   call.weights = product.a + first * product.a_row;
                    call.start = product.start == nullptr ? nullptr : product.start + first;
-                   call.target = product.c + row * product.c_row;
+                   call.target = product.c + first * product.c_row;
                    multiply_rows<kPacked>(call, rows, product.columns);
                  });
 }
@@ -87,19 +82,12 @@ void call_transpose(std::size_t rows, std::size_t columns, const float* from, st
                     float* to) {
   std::size_t i = 0;
   for (; i + 4 <= rows; i += 4) {
-    for (std::size_t j = 0; j < columns; j += 4) {
+    for (std::size_t j = 0; j < columns; j += 4)
       transpose_4x4(from + i * columns + j, columns, to + j * to_stride + i, to_stride);
-    }
   }
   for (; i < rows; ++i) {
     for (std::size_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * columns + j];
   }
-}
-
-/// total = total + x, for all numbers.
-void call_add(std::size_t size, const float* x, float* total) {
-  for (std::size_t i = 0; i < size; i += kVector)
-    hn::StoreU(hn::Add(hn::LoadU(kTag, total + i), hn::LoadU(kTag, x + i)), kTag, total + i);
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE
@@ -110,7 +98,6 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(call_multiply);
 HWY_EXPORT(call_transpose);
-HWY_EXPORT(call_add);
 
 namespace {
 
@@ -137,22 +124,19 @@ void sum_rows(std::size_t rows, std::size_t columns, const float* x, float* sums
   for (; i < rows; ++i) sum_some_rows<1>(x + i * columns, columns, sums + i);
 }
 
-/// Adds slices of several blocks: each is summed in separate memory, then added to those before.
-void add_slices(const InputSlices& slices, Product product, float* y) {
+/// Adds slices of several blocks: each but the first is summed in separate memory, then added to those before.
+void add_slices(std::size_t length, Product product) {
   static thread_local Scratch scratch;
   const std::size_t size = product.rows * product.columns, inputs = product.depth;
-  product.c = scratch.floats(size);
   const float *w = product.a, *x = product.b;
-  for (std::size_t first = 0; first < inputs; first += static_cast<std::size_t>(slices.length)) {
-    product.depth = std::min<std::size_t>(static_cast<std::size_t>(slices.length), inputs - first);
+  float* const y = product.c;
+  for (std::size_t first = 0; first < inputs; first += length) {
+    product.depth = std::min(length, inputs - first);
     product.a = w + first;
-    product.b = x + static_cast<std::ptrdiff_t>(first) * product.b_depth;
+    product.b = x + first * product.b_depth;
+    if (first > 0) product.c = scratch.floats(size);
     HWY_DYNAMIC_DISPATCH(call_multiply)(product);
-    if (first == 0) {
-      std::copy_n(product.c, size, y);
-    } else {
-      HWY_DYNAMIC_DISPATCH(call_add)(size, product.c, y);
-    }
+    if (first > 0) add(size, y, product.c, y);
     product.start = nullptr;
   }
 }
@@ -160,33 +144,28 @@ void add_slices(const InputSlices& slices, Product product, float* y) {
 }  // namespace
 
 void linear_forward(const LinearShape& s, const float* x, const float* w, const float* b, float* y) {
-  const auto rows = static_cast<std::size_t>(s.out_features), depth = static_cast<std::size_t>(s.in_features);
-  const InputSlices slices(s.in_features);
-  Product product{.rows = rows,
-                  .columns = static_cast<std::size_t>(s.batch),
-                  .depth = depth,
-                  .block = static_cast<std::size_t>(slices.length),
-                  .a = w,
-                  .a_row = s.in_features,
-                  .a_depth = 1,
-                  .b = x,
-                  .b_depth = s.batch,
-                  .c = y,
-                  .c_row = s.batch,
-                  .start = b};
-  if (slices.length <= InputSlices::kBlock) {
-    HWY_DYNAMIC_DISPATCH(call_multiply)(product);
-  } else {
-    product.block = InputSlices::kBlock;
-    add_slices(slices, product, y);
-  }
+  const std::size_t rows = s.out_features, columns = s.batch, depth = s.in_features;
+  const std::size_t length = InputSlices(s.in_features).length, block = InputSlices::kBlock;
+  const Product product{.rows = rows,
+                        .columns = columns,
+                        .depth = depth,
+                        .block = std::min(length, block),
+                        .a = w,
+                        .a_row = s.in_features,
+                        .a_depth = 1,
+                        .b = x,
+                        .b_depth = s.batch,
+                        .c = y,
+                        .c_row = s.batch,
+                        .start = b};
+  length <= block ? HWY_DYNAMIC_DISPATCH(call_multiply)(product) : add_slices(length, product);
 }
 
 void linear_backward_data(const LinearShape& s, const float* dy, const float* w, float* dx) {
-  const auto rows = static_cast<std::size_t>(s.in_features), depth = static_cast<std::size_t>(s.out_features);
+  const std::size_t rows = s.in_features, columns = s.batch, depth = s.out_features;
   HWY_DYNAMIC_DISPATCH(call_multiply)
   ({.rows = rows,
-    .columns = static_cast<std::size_t>(s.batch),
+    .columns = columns,
     .depth = depth,
     .block = kOutputBlock,
     .a = w,
@@ -201,9 +180,8 @@ void linear_backward_data(const LinearShape& s, const float* dy, const float* w,
 void linear_backward_weights(const LinearShape& s, const float* x, const float* dy, float* dw, float* db) {
   // Lanes run over the inputs, not over samples: no sum across lanes, at the price of transposing x.
   static thread_local Scratch scratch;
-  const auto batch = static_cast<std::size_t>(s.batch), inputs = static_cast<std::size_t>(s.in_features);
-  const auto outputs = static_cast<std::size_t>(s.out_features);
-  const std::size_t stride = (inputs + kLanes - 1) / kLanes * kLanes;
+  const std::size_t batch = s.batch, inputs = s.in_features, outputs = s.out_features;
+  const int stride = pieces(s.in_features, kLanes) * kLanes;
   float* transposed = scratch.floats(batch * stride);
   HWY_DYNAMIC_DISPATCH(call_transpose)(inputs, batch, x, stride, transposed);
   HWY_DYNAMIC_DISPATCH(call_multiply)
@@ -215,7 +193,7 @@ void linear_backward_weights(const LinearShape& s, const float* x, const float* 
     .a_row = s.batch,
     .a_depth = 1,
     .b = transposed,
-    .b_depth = static_cast<std::ptrdiff_t>(stride),
+    .b_depth = stride,
     .c = dw,
     .c_row = s.in_features});
   sum_rows(outputs, batch, dy, db);

@@ -18,10 +18,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-/// Variants that a pass over a batch is compiled for.
-enum class LossForm { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
+/// Variants that a pass over a batch is compiled for. The plain cross-entropy is one whose own share is 1.
+enum class LossForm { kCrossEntropy, kMeanSquares, kBinaryCrossEntropy, kLabelSets };
 
 using Samples = hn::CappedTag<float, 16>;
 using Labels = hn::RebindToSigned<Samples>;
@@ -45,8 +44,7 @@ HWY_INLINE Peak find_peak(const LossShape& shape, const float* logits, LabelVec 
   const Labels di;
   Peak peak = {hn::LoadU(d, logits), hn::Zero(di), hn::LoadU(d, logits)};
   for (int c = 1; c < shape.classes; ++c) {
-    const auto logit =
-        hn::LoadU(d, logits + static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch));
+    const auto logit = hn::LoadU(d, logits + std::size_t{1} * c * shape.batch);
     const auto position = hn::Set(di, c);
     const auto greater = hn::Gt(logit, peak.value);
     peak.value = hn::IfThenElse(greater, logit, peak.value);
@@ -61,36 +59,21 @@ HWY_INLINE FloatVec add_sums(const FloatVec (&sums)[kLossSums]) {
   return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
 }
 
-/// Sum over the classes of exp(logit - peak), in the order of kLossSums. kStore keeps the terms, in place if e ==
-/// logits.
-template <bool kStore>
+/// Sum over the classes of exp(logit - peak), in the order of kLossSums.
+/// @param e  keeps the terms, may be the logits; null: nothing does
 HWY_INLINE FloatVec sum_exp(const LossShape& shape, const float* logits, FloatVec peak, float* e) {
   const Samples d;
   FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (int c = 0; c < shape.classes; ++c) {
-    const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
+    const std::size_t offset = std::size_t{1} * c * shape.batch;
     const auto term = exp_of_loss<LossMath>(hn::Sub(hn::LoadU(d, logits + offset), peak));
-    if (kStore) hn::StoreU(term, d, e + offset);
+    if (e != nullptr) hn::StoreU(term, d, e + offset);
     sums[c % kLossSums] = hn::Add(sums[c % kLossSums], term);
   }
   return add_sums(sums);
 }
 
-/// e holds the terms of sum_exp: becomes softmax - onehot, and 0 in lanes from `real` on.
-HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, LabelVec label, int real, float* e) {
-  const Samples d;
-  const Labels di;
-  const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
-  const auto scale = hn::Div(hn::Set(d, 1.0F), sum);
-  for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
-    const auto softmax = hn::Mul(hn::LoadU(d, e), scale);
-    const auto onehot =
-        hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Set(di, c))), hn::Set(d, 1.0F));
-    hn::StoreU(hn::IfThenElseZero(is_real, hn::Sub(softmax, onehot)), d, e);
-  }
-}
-
-// Cross-entropy of smoothed targets, with weights of classes, or of two labels.
+// Cross-entropy, also of smoothed targets, with weights of classes, or of two labels.
 
 /// Sum over the classes of (peak - logit) times the class's weight, in the order of kLossSums.
 HWY_INLINE FloatVec sum_weighted_distances(const LossShape& shape, const float* logits, FloatVec peak) {
@@ -131,8 +114,7 @@ HWY_INLINE SecondLabels second_labels(const LossShape& shape, const float* logit
   for (int lane = 0; lane < real; ++lane) {
     const MixedLabel& mixed = shape.mixed[lane];
     labels[lane] = mixed.label;
-    of_label[lane] = logits[static_cast<std::size_t>(mixed.label) * static_cast<std::size_t>(shape.batch) +
-                            static_cast<std::size_t>(lane)];
+    of_label[lane] = logits[std::size_t{1} * mixed.label * shape.batch + lane];
     own[lane] = shape.rule.label_share * mixed.share * weight_of(shape.rule, mixed.label);
   }
   return {hn::Load(di, labels), hn::Load(d, of_label), hn::Load(d, own)};
@@ -142,8 +124,8 @@ HWY_INLINE SecondLabels second_labels(const LossShape& shape, const float* logit
 /// from `real` on. With two classes and smoothed targets, each has its softmax times the other's target less the
 /// other's softmax times its target: the same number without what cancels.
 /// @param second  null: samples have one label
-HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
-                                        const SecondLabels* second, int real, float* e) {
+HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
+                                const SecondLabels* second, int real, float* e) {
   const Samples d;
   const Labels di;
   const LossRule& rule = shape.rule;
@@ -175,26 +157,20 @@ HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, Fl
   }
 }
 
-template <bool kMixed>
-HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* logits, const Peak& peak,
-                                          const std::int32_t* labels, LabelVec label, int real,
-                                          float* dlogits) {
+HWY_INLINE FloatVec cross_entropy(const LossShape& shape, const float* logits, const Peak& peak,
+                                  const std::int32_t* labels, LabelVec label, int real, float* dlogits) {
   const Samples d;
   const LossRule& rule = shape.rule;
   const auto own = own_shares(shape, labels, real);
-  SecondLabels second;
-  if constexpr (kMixed) second = second_labels(shape, logits, real);
-  const auto distances = sum_weighted_distances(shape, logits, peak.value);
-  FloatVec sum;
-  if (dlogits == nullptr) {
-    sum = sum_exp<false>(shape, logits, peak.value, nullptr);
-  } else {
-    sum = sum_exp<true>(shape, logits, peak.value, dlogits);
-    finish_gradient_by_rule(shape, sum, own, label, kMixed ? &second : nullptr, real, dlogits);
-  }
+  const bool is_mixed = shape.mixed != nullptr;
+  const SecondLabels second = second_labels(shape, logits, is_mixed ? real : 0);
+  const auto distances = rule.spread > 0 ? sum_weighted_distances(shape, logits, peak.value) : hn::Zero(d);
+  const auto sum = sum_exp(shape, logits, peak.value, dlogits);
+  if (dlogits != nullptr)
+    finish_gradient(shape, sum, own, label, is_mixed ? &second : nullptr, real, dlogits);
   const auto log_sum = log_of_loss<LossMath>(sum);
   auto loss = hn::Mul(own, hn::Add(log_sum, hn::Sub(peak.value, peak.target)));
-  if constexpr (kMixed)
+  if (is_mixed)
     loss = hn::Add(loss, hn::Mul(second.own, hn::Add(log_sum, hn::Sub(peak.value, second.logit))));
   if (rule.spread > 0) {
     const auto of_all = hn::Add(distances, hn::Mul(log_sum, hn::Set(d, shape.weight_sum())));
@@ -207,10 +183,8 @@ HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* l
 HWY_INLINE FloatVec is_in_label_set(const LossShape& shape, const std::int32_t* labels, int real, int c) {
   const Samples d;
   HWY_ALIGN float is_label[16] = {};
-  for (int lane = 0; lane < real; ++lane) {
-    const auto row = static_cast<std::size_t>(labels[lane]) * static_cast<std::size_t>(shape.classes);
-    is_label[lane] = shape.rule.label_sets[row + static_cast<std::size_t>(c)];
-  }
+  for (int lane = 0; lane < real; ++lane)
+    is_label[lane] = shape.rule.label_sets[std::size_t{1} * labels[lane] * shape.classes + c];
   return hn::Load(d, is_label);
 }
 
@@ -227,7 +201,7 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, co
   const auto at_label = hn::Set(d, shape.rule.label_share + shape.rule.spread);
   FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (int c = 0; c < shape.classes; ++c) {
-    const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
+    const std::size_t offset = std::size_t{1} * c * shape.batch;
     const auto output = hn::LoadU(d, x + offset);
     FloatVec target;
     if constexpr (kForm == LossForm::kLabelSets) {
@@ -239,11 +213,8 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, co
       const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
       target = hn::IfThenElse(is_label, at_label, spread);
     }
-    OutputLoss<LossMath> of_output;
-    if constexpr (kForm == LossForm::kMeanSquares)
-      of_output = squared_error<LossMath>(output, target);
-    else
-      of_output = binary_cross_entropy<LossMath>(output, target);
+    const auto of_output = kForm == LossForm::kMeanSquares ? squared_error<LossMath>(output, target)
+                                                           : binary_cross_entropy<LossMath>(output, target);
     sums[c % kLossSums] = hn::Add(sums[c % kLossSums], of_output.loss);
     if (dx != nullptr)
       hn::StoreU(hn::IfThenElseZero(is_real, hn::Mul(of_output.slope, share)), d, dx + offset);
@@ -251,36 +222,17 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, co
   return hn::Mul(add_sums(sums), share);
 }
 
-/// Loss and verdict of up to 16 samples, to be added in order.
-struct SampleLosses {
-  HWY_ALIGN float loss[16];
-  HWY_ALIGN std::int32_t best[16];
-};
-
-HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* labels, int real,
-                             LossSums* sums) {
+/// @param losses, best  of the samples: loss and answer
+HWY_INLINE void add_in_order(const float* losses, const std::int32_t* best, const std::int32_t* labels,
+                             int real, LossSums* sums) {
   for (int lane = 0; lane < real; ++lane) {
-    const float loss = samples.loss[lane];
-    const bool correct = samples.best[lane] == labels[lane] && !std::isnan(loss);
-    sums->correct += correct ? 1 : 0;
-    if (std::isfinite(loss)) {
+    const float loss = losses[lane];
+    if (best[lane] == labels[lane] && !std::isnan(loss)) ++sums->correct;
+    if (std::isfinite(loss))
       sums->loss += std::rint(static_cast<double>(loss) * kLossScale) / kLossScale;
-    } else {
+    else
       ++sums->not_finite;
-    }
   }
-}
-
-HWY_INLINE FloatVec plain_cross_entropy(const LossShape& shape, const float* logits, const Peak& peak,
-                                        LabelVec label, int real, float* dlogits) {
-  FloatVec sum;
-  if (dlogits == nullptr) {
-    sum = sum_exp<false>(shape, logits, peak.value, nullptr);
-  } else {
-    sum = sum_exp<true>(shape, logits, peak.value, dlogits);
-    finish_gradient(shape, sum, label, real, dlogits);
-  }
-  return hn::Add(log_of_loss<LossMath>(sum), hn::Sub(peak.value, peak.target));
 }
 
 /// The columns [0, Lanes(Samples())) from the given pointers on, of which `real` are samples.
@@ -298,22 +250,20 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
   else
     peak = find_peak(shape, logits, label);
   FloatVec loss;
-  if constexpr (kForm == LossForm::kPlain)
-    loss = plain_cross_entropy(shape, logits, peak, label, real, dlogits);
-  else if constexpr (kForm == LossForm::kCrossEntropy || kForm == LossForm::kMixed)
-    loss = cross_entropy_by_rule<kForm == LossForm::kMixed>(shape, logits, peak, padded_labels, label, real,
-                                                            dlogits);
+  if constexpr (kForm == LossForm::kCrossEntropy)
+    loss = cross_entropy(shape, logits, peak, padded_labels, label, real, dlogits);
   else
     loss = mean_over_outputs<kForm>(shape, logits, padded_labels, label, real, dlogits, peak.index);
-  SampleLosses losses;
-  hn::Store(loss, d, losses.loss);
-  hn::Store(peak.index, di, losses.best);
-  add_in_order(losses, labels, real, sums);
+  HWY_ALIGN float losses[16];
+  HWY_ALIGN std::int32_t best[16];
+  hn::Store(loss, d, losses);
+  hn::Store(peak.index, di, best);
+  add_in_order(losses, best, labels, real, sums);
 }
 
 template <LossForm kForm>
-HWY_INLINE void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* labels,
-                              float* dlogits, LossSums* sums) {
+void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* labels, float* dlogits,
+                   LossSums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(Samples()));
   LossSums total;
   for (int n = 0; n < shape.batch; n += lanes) {
@@ -321,25 +271,22 @@ HWY_INLINE void loss_of_batch(LossShape shape, const float* logits, const std::i
     if (real == 0 && dlogits == nullptr) break;
     loss_of_lanes<kForm>(shape, logits + n, labels + std::min(n, shape.samples), real,
                          dlogits == nullptr ? nullptr : dlogits + n, &total);
-    if constexpr (kForm == LossForm::kMixed) shape.mixed += real;
+    if (shape.mixed != nullptr) shape.mixed += real;
   }
   *sums = total;
 }
 
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums) {
+  const auto run = [&](auto of_batch) { of_batch(shape, logits, labels, dlogits, sums); };
   switch (shape.rule.kind) {
     case LossKind::kCrossEntropy:
-      if (shape.is_plain()) return loss_of_batch<LossForm::kPlain>(shape, logits, labels, dlogits, sums);
-      if (shape.mixed != nullptr)
-        return loss_of_batch<LossForm::kMixed>(shape, logits, labels, dlogits, sums);
-      return loss_of_batch<LossForm::kCrossEntropy>(shape, logits, labels, dlogits, sums);
+      return run(loss_of_batch<LossForm::kCrossEntropy>);
     case LossKind::kMeanSquares:
-      return loss_of_batch<LossForm::kMeanSquares>(shape, logits, labels, dlogits, sums);
+      return run(loss_of_batch<LossForm::kMeanSquares>);
     case LossKind::kBinaryCrossEntropy:
-      if (shape.rule.label_sets != nullptr)
-        return loss_of_batch<LossForm::kLabelSets>(shape, logits, labels, dlogits, sums);
-      return loss_of_batch<LossForm::kBinaryCrossEntropy>(shape, logits, labels, dlogits, sums);
+      return run(shape.rule.label_sets != nullptr ? loss_of_batch<LossForm::kLabelSets>
+                                                  : loss_of_batch<LossForm::kBinaryCrossEntropy>);
   }
 }
 
@@ -348,10 +295,9 @@ void log_softmax(const LossShape& shape, const float* logits, float* y) {
   const int lanes = static_cast<int>(hn::Lanes(d));
   for (int n = 0; n < shape.batch; n += lanes) {
     const auto peak = find_peak(shape, logits + n, hn::Zero(Labels())).value;
-    const auto log_sum = log_of_loss<LossMath>(sum_exp<false>(shape, logits + n, peak, nullptr));
+    const auto log_sum = log_of_loss<LossMath>(sum_exp(shape, logits + n, peak, nullptr));
     for (int c = 0; c < shape.classes; ++c) {
-      const std::size_t at =
-          static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n);
+      const std::size_t at = std::size_t{1} * c * shape.batch + n;
       hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, logits + at), peak), log_sum), d, y + at);
     }
   }

@@ -61,15 +61,16 @@ void max_halving_forward(const Pool2dShape& shape, const float* x, float* y, std
   });
 }
 
-void max_any_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) {
+void max_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) {
+  if (shape.is_halving()) return max_halving_forward(shape, x, y, argmax);
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
+  const std::size_t batch = shape.batch, lanes = hn::Lanes(d);
+  for_each_window(shape, shape.out_height(), shape.out_width(), [&](const PoolWindow& window) HWY_ATTR {
     const int first_tap = window.rows.begin * shape.kernel + window.columns.begin;
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+    for (std::size_t n = 0; n < batch; n += lanes) {
       Best best = {hn::Set(d, -std::numeric_limits<float>::infinity()), hn::Set(Positions(), first_tap)};
-      for_each_tap(shape, window, [&](int tap, std::size_t offset) HWY_ATTR {
-        challenge(best, hn::LoadU(d, x + offset + n), tap);
+      for_each_tap(shape, window, [&](int row, int column, std::size_t offset) HWY_ATTR {
+        challenge(best, hn::LoadU(d, x + offset + n), row * shape.kernel + column);
       });
       store_best(best, y + window.y_offset + n, argmax + window.y_offset + n);
     }
@@ -89,17 +90,19 @@ void max_halving_backward(const Pool2dShape& shape, const float* dy, const std::
   });
 }
 
-void max_any_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx) {
+void max_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx) {
+  if (shape.is_halving()) return max_halving_backward(shape, dy, argmax, dx);
   const Pixels d;
-  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t batch = shape.batch, lanes = hn::Lanes(d);
   std::fill_n(dx, shape.in_size(), 0.0F);
-  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
-    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+  for_each_window(shape, shape.out_height(), shape.out_width(), [&](const PoolWindow& window) HWY_ATTR {
+    for (std::size_t n = 0; n < batch; n += lanes) {
       const auto best = load_positions(argmax + window.y_offset + n);
       const auto gradient = hn::LoadU(d, dy + window.y_offset + n);
-      for_each_tap(shape, window, [&](int tap, std::size_t offset) HWY_ATTR {
+      for_each_tap(shape, window, [&](int row, int column, std::size_t offset) HWY_ATTR {
         float* pixel = dx + offset + n;
-        hn::StoreU(hn::Add(hn::LoadU(d, pixel), gradient_at(tap, best, gradient)), d, pixel);
+        const auto of_tap = gradient_at(row * shape.kernel + column, best, gradient);
+        hn::StoreU(hn::Add(hn::LoadU(d, pixel), of_tap), d, pixel);
       });
     }
   });
@@ -112,26 +115,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::cpu {
 
-HWY_EXPORT(max_halving_forward);
-HWY_EXPORT(max_any_forward);
-HWY_EXPORT(max_halving_backward);
-HWY_EXPORT(max_any_backward);
+HWY_EXPORT(max_forward);
+HWY_EXPORT(max_backward);
 
 void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) {
   LOCKSTEP_CHECK(shape.kernel <= 16);
-  if (shape.is_halving()) {
-    HWY_DYNAMIC_DISPATCH(max_halving_forward)(shape, x, y, argmax);
-  } else {
-    HWY_DYNAMIC_DISPATCH(max_any_forward)(shape, x, y, argmax);
-  }
+  HWY_DYNAMIC_DISPATCH(max_forward)(shape, x, y, argmax);
 }
 
 void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx) {
-  if (shape.is_halving()) {
-    HWY_DYNAMIC_DISPATCH(max_halving_backward)(shape, dy, argmax, dx);
-  } else {
-    HWY_DYNAMIC_DISPATCH(max_any_backward)(shape, dy, argmax, dx);
-  }
+  HWY_DYNAMIC_DISPATCH(max_backward)(shape, dy, argmax, dx);
 }
 
 }  // namespace lockstep::cpu

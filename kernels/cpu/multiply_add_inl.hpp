@@ -20,15 +20,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 #if HWY_TARGET == HWY_SCALAR
 
 inline constexpr bool kFuses = false;
 
 /// a * b + c
-HWY_INLINE hwy::HWY_NAMESPACE::Vec1<float> multiply_add(hwy::HWY_NAMESPACE::Vec1<float> a,
-                                                        hwy::HWY_NAMESPACE::Vec1<float> b,
-                                                        hwy::HWY_NAMESPACE::Vec1<float> c) {
-  return hwy::HWY_NAMESPACE::Vec1<float>(software_fma(a.raw, b.raw, c.raw));
+HWY_INLINE hn::Vec1<float> multiply_add(hn::Vec1<float> a, hn::Vec1<float> b, hn::Vec1<float> c) {
+  return hn::Vec1<float>(software_fma(a.raw, b.raw, c.raw));
 }
 
 #elif HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_EMU128
@@ -36,9 +36,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec1<float> multiply_add(hwy::HWY_NAMESPACE::Vec1
 inline constexpr bool kFuses = false;
 
 /// product + term, rounded to odd: see software_fma.
-template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+template <class D, class V = hn::Vec<D>>
 HWY_INLINE V add_rounding_to_odd(D d, V product, V term, V sum) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> integers;
   const V part = hn::Sub(sum, product);
   const V rest = hn::Add(hn::Sub(product, hn::Sub(sum, part)), hn::Sub(term, part));
@@ -55,9 +54,8 @@ HWY_INLINE V add_rounding_to_odd(D d, V product, V term, V sum) {
 
 /// product + term, so that rounding it to float rounds once. Usually rounding it to double does no harm: only the
 /// middle of two floats does, where it is not exact, and what is no normal float.
-template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+template <class D, class V = hn::Vec<D>>
 HWY_INLINE V add_before_rounding(D d, V product, V term) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> integers;
   const V sum = hn::Add(product, term);
   const auto tail = hn::And(hn::BitCast(integers, sum), hn::Set(integers, 0x1FFFFFFF));
@@ -70,7 +68,6 @@ HWY_INLINE V add_before_rounding(D d, V product, V term) {
 /// a * b + c
 template <class V>
 HWY_INLINE V multiply_add(V a, V b, V c) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::DFromV<V> d;
   if constexpr (hn::MaxLanes(hn::DFromV<V>()) > 2) {
     const hn::Half<decltype(d)> half;
@@ -91,7 +88,7 @@ inline constexpr bool kFuses = true;
 /// a * b + c
 template <class V>
 HWY_INLINE V multiply_add(V a, V b, V c) {
-  return hwy::HWY_NAMESPACE::MulAdd(a, b, c);
+  return hn::MulAdd(a, b, c);
 }
 
 #endif
@@ -100,9 +97,9 @@ HWY_INLINE V multiply_add(V a, V b, V c) {
 template <class V>
 HWY_INLINE V negative_multiply_add(V a, V b, V c) {
   if constexpr (kFuses) {
-    return hwy::HWY_NAMESPACE::NegMulAdd(a, b, c);
+    return hn::NegMulAdd(a, b, c);
   } else {
-    return multiply_add(hwy::HWY_NAMESPACE::Neg(a), b, c);
+    return multiply_add(hn::Neg(a), b, c);
   }
 }
 

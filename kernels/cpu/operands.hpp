@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Operands of convolutions and matrix products, and the scratch memory of their threads.
+/// Operands of convolutions and matrix products, the scratch memory of their threads, and how tiles of them are found.
 #pragma once
 
 #include "common/buffers.hpp"
+#include "hwy/base.h"
 #include "kernels/shapes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lockstep::cpu {
@@ -25,6 +29,27 @@ class Scratch {
  private:
   AlignedBuffer<float> buffer_;
 };
+
+/// Cuts `total` channels into the fewest blocks that fit a register tile, as even as possible. Calls use(first,
+/// size) for each.
+template <class Use>
+HWY_INLINE void for_each_block(std::size_t total, std::size_t limit, const Use& use) {
+  const std::size_t blocks = (total + limit - 1) / limit;
+  for (std::size_t b = 0, first = 0; b < blocks; ++b) {
+    const std::size_t size = total / blocks + (b < total % blocks ? 1 : 0);
+    use(first, size);
+    first += size;
+  }
+}
+
+/// {make(1), make(2), ..., make(kCount)}, of constants: a table of functions that are templates of a size.
+template <std::size_t kCount, class Make>
+constexpr auto make_table(const Make& make) {
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...> /*sizes*/) {
+    return std::array{make(std::integral_constant<std::size_t, kIndex + 1>())...};
+  }
+  (std::make_index_sequence<kCount>());
+}
 
 // Taps of a filter and the pixels that they touch: the one place that knows stride, padding and dilation.
 
@@ -86,6 +111,11 @@ struct Correlation {
   std::ptrdiff_t weight_target = 0,
                  weight_source = 0;     ///< floats between filters of two targets, of two sources
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
+
+  // Numbers of a target's filter, and of a channel.
+  std::size_t filter() const { return std::size_t{1} * sources * kernel_rows * kernel_columns; }
+  std::size_t source_channel() const { return std::size_t{1} * source_rows * source_columns * batch; }
+  std::size_t target_channel() const { return rows.size() * columns.size() * batch; }
 };
 
 /// The correlations of x to y and of dy to dx.

@@ -204,8 +204,6 @@ bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& forma
 /// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float. `scale` is the
 /// power of two that the terms were multiplied by.
 void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g);
-/// Accumulates: sum[i] += g[i].
-void accumulate(std::size_t size, const float* g, float* sum);
 /// g[i] = sum[i] / count.
 void mean(std::size_t size, const float* sum, std::int64_t count, float* g);
 

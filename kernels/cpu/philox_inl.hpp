@@ -18,14 +18,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// philox(key, counter), philox(key, counter + {0, 1, 0, 0}) and so on: word w of block n goes to
-/// words[w][n]. `count` is a multiple of 16, rows of words are vector-aligned.
-template <int kRowSize>
-HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
-                              std::uint32_t (&words)[4][kRowSize]);
+namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
+/// philox(key, counter), philox(key, counter + {0, 1, 0, 0}) and so on: word w of block n goes to
+/// words[w][n]. `count` is a multiple of 16, rows of words are vector-aligned.
 template <int kRowSize>
 HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
                               std::uint32_t (&words)[4][kRowSize]) {
@@ -46,9 +44,8 @@ struct PhiloxLanes {
   V64 c0, c1, c2, c3;
 };
 
-template <class D64, class V64 = hwy::HWY_NAMESPACE::Vec<D64>>
+template <class D64, class V64 = hn::Vec<D64>>
 HWY_INLINE PhiloxLanes<V64> philox_lanes(D64 d64, std::uint64_t key, PhiloxLanes<V64> c) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::Repartition<std::uint32_t, D64> d32;
   const auto multiplier0 = hn::Set(d32, 0xD2511F53U);
   const auto multiplier1 = hn::Set(d32, 0xCD9E8D57U);
@@ -70,14 +67,13 @@ HWY_INLINE PhiloxLanes<V64> philox_lanes(D64 d64, std::uint64_t key, PhiloxLanes
 /// The lower halves of the 64-bit lanes of low, then those of high.
 template <class D32, class V64>
 HWY_INLINE void store_lower_halves(D32 d32, V64 low, V64 high, std::uint32_t* words) {
-  namespace hn = hwy::HWY_NAMESPACE;
   hn::Store(hn::ConcatEven(d32, hn::BitCast(d32, high), hn::BitCast(d32, low)), d32, words);
 }
 
+/// Computes what its version for plain code above does.
 template <int kRowSize>
 HWY_INLINE void philox_blocks(std::uint64_t key, const Philox4& counter, int count,
                               std::uint32_t (&words)[4][kRowSize]) {
-  namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<std::uint32_t, 16> d32;
   const hn::Repartition<std::uint64_t, decltype(d32)> d64;
   const auto half = hn::Set(d64, hn::Lanes(d64));

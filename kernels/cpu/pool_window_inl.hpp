@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,9 +25,14 @@ struct WindowTaps {
   int begin, end, origin;
 };
 
-HWY_INLINE WindowTaps taps_inside(const Pool2dShape& shape, int window, int image_size) {
+/// @param in, out  sizes of x and y along it
+HWY_INLINE WindowTaps taps_inside(const Pool2dShape& shape, int window, int in, int /*out*/) {
   const int origin = window * shape.stride - shape.padding;
-  return {std::max(0, -origin), std::min(shape.kernel, image_size - origin), origin};
+  return {std::max(0, -origin), std::min(shape.kernel, in - origin), origin};
+}
+HWY_INLINE WindowTaps taps_inside(const AdaptivePoolShape& /*shape*/, int window, int in, int out) {
+  const AdaptiveWindow pixels(window, in, out);
+  return {pixels.begin, pixels.end, 0};
 }
 
 /// One window of one channel, for the whole batch. Offsets count numbers from the start of a tensor.
@@ -37,32 +43,27 @@ struct PoolWindow {
 };
 
 /// Calls body(window) channel by channel, windows in row-major order.
-template <class Body>
-HWY_INLINE void for_each_window(const Pool2dShape& shape, const Body& body) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t channel_size =
-      static_cast<std::size_t>(shape.in_height) * static_cast<std::size_t>(shape.in_width) * batch;
+template <class Shape, class Body>
+HWY_INLINE void for_each_window(const Shape& shape, int out_height, int out_width, const Body& body) {
+  const std::size_t batch = shape.batch, channel_size = batch * shape.in_height * shape.in_width;
   std::size_t y_offset = 0;
   for (int c = 0; c < shape.channels; ++c) {
-    for (int p = 0; p < shape.out_height(); ++p) {
-      const WindowTaps rows = taps_inside(shape, p, shape.in_height);
-      for (int q = 0; q < shape.out_width(); ++q, y_offset += batch) {
-        body(PoolWindow{rows, taps_inside(shape, q, shape.in_width),
-                        static_cast<std::size_t>(c) * channel_size, y_offset});
-      }
+    for (int p = 0; p < out_height; ++p) {
+      const WindowTaps rows = taps_inside(shape, p, shape.in_height, out_height);
+      for (int q = 0; q < out_width; ++q, y_offset += batch)
+        body(PoolWindow{rows, taps_inside(shape, q, shape.in_width, out_width), c * channel_size, y_offset});
     }
   }
 }
 
-/// Calls body(tap, offset) for the taps inside the image in row-major order. tap is row * kernel + column,
-/// offset the start of its pixel in x.
-template <class Body>
-HWY_INLINE void for_each_tap(const Pool2dShape& shape, const PoolWindow& window, const Body& body) {
+/// Calls body(row, column, offset) for the taps inside the image in row-major order. offset is the start of a tap's
+/// pixel in x.
+template <class Shape, class Body>
+HWY_INLINE void for_each_tap(const Shape& shape, const PoolWindow& window, const Body& body) {
   for (int r = window.rows.begin; r < window.rows.end; ++r) {
     for (int s = window.columns.begin; s < window.columns.end; ++s) {
       const int pixel = (window.rows.origin + r) * shape.in_width + window.columns.origin + s;
-      const std::size_t offset = static_cast<std::size_t>(pixel) * static_cast<std::size_t>(shape.batch);
-      body(r * shape.kernel + s, window.channel_offset + offset);
+      body(r, s, window.channel_offset + std::size_t{1} * pixel * shape.batch);
     }
   }
 }
@@ -75,12 +76,10 @@ struct Quad {
 /// Calls body(quad) for `lanes` samples of each window of a pool that halves, in the order of y.
 template <class Body>
 HWY_INLINE void for_each_quad(const Pool2dShape& shape, std::size_t lanes, const Body& body) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t row = static_cast<std::size_t>(shape.in_width) * batch;
-  const std::size_t y_row = static_cast<std::size_t>(shape.out_width()) * batch;
+  const std::size_t batch = shape.batch, row = batch * shape.in_width, y_row = batch * shape.out_width();
   Quad quad = {};
   for (int c = 0; c < shape.channels; ++c) {
-    std::size_t upper = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.in_height) * row;
+    std::size_t upper = row * c * shape.in_height;
     for (int p = 0; p < shape.out_height(); ++p, upper += 2 * row) {
       const std::size_t y = quad.y;
       for (std::size_t at = upper; quad.y < y + y_row; at += batch) {
@@ -96,8 +95,7 @@ HWY_INLINE void for_each_quad(const Pool2dShape& shape, std::size_t lanes, const
 
 /// Zeroes the last row and column of an odd image, which no 2 x 2 window covers.
 HWY_INLINE void zero_odd_edges(const Pool2dShape& shape, float* dx) {
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t row_size = static_cast<std::size_t>(shape.in_width) * batch;
+  const std::size_t batch = shape.batch, row_size = batch * shape.in_width;
   for (int c = 0; c < shape.channels; ++c) {
     for (int h = 0; h < shape.in_height; ++h, dx += row_size) {
       if (shape.in_height % 2 == 1 && h == shape.in_height - 1) {

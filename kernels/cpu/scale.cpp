@@ -15,7 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 using Scaled = hn::CappedTag<float, 16>;
 
@@ -26,7 +25,7 @@ HWY_INLINE void store_or_add(hn::Vec<Scaled> number, bool adds, float* to) {
 
 void scale_channels(const ScaleShape& shape, const float* x, const float* scale, bool adds, float* y) {
   const Scaled d;
-  const auto batch = static_cast<std::size_t>(shape.batch);
+  const std::size_t batch = shape.batch;
   for (int c = 0; c < shape.channels; ++c, scale += batch) {
     for (int pixel = 0; pixel < shape.pixels; ++pixel, x += batch, y += batch) {
       for (std::size_t n = 0; n < batch; n += hn::Lanes(d))
@@ -52,8 +51,7 @@ HWY_INLINE hn::Vec<Scaled> product_of_channel(int pixels, std::size_t stride, co
 
 void sum_products(const ScaleShape& shape, const float* a, const float* b, bool adds, float* y) {
   const Scaled d;
-  const auto batch = static_cast<std::size_t>(shape.batch);
-  const std::size_t channel = batch * static_cast<std::size_t>(shape.pixels);
+  const std::size_t batch = shape.batch, channel = batch * shape.pixels;
   for (int c = 0; c < shape.channels; ++c, a += channel, b += channel, y += batch) {
     for (std::size_t n = 0; n < batch; n += hn::Lanes(d))
       store_or_add(product_of_channel(shape.pixels, batch, a + n, b + n), adds, y + n);

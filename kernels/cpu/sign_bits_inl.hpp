@@ -18,20 +18,22 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 inline constexpr std::size_t kByte = 8;  ///< numbers whose bits lie in one
 
 /// The bits of numbers from i on, a multiple of the lanes. Short vectors share a byte: it must be stored in order.
-template <class D, class M = hwy::HWY_NAMESPACE::Mask<D>>
+template <class D, class M = hn::Mask<D>>
 HWY_INLINE void store_bits(D d, M mask, std::size_t i, std::uint8_t* bits) {
 #if HWY_TARGET == HWY_SCALAR
-  const unsigned here = hwy::HWY_NAMESPACE::AllTrue(d, mask) ? 1 : 0;
+  const unsigned here = hn::AllTrue(d, mask) ? 1 : 0;
 #else
-  if constexpr (hwy::HWY_NAMESPACE::MaxLanes(D()) >= kByte) {
-    hwy::HWY_NAMESPACE::StoreMaskBits(d, mask, bits + i / kByte);
+  if constexpr (hn::MaxLanes(D()) >= kByte) {
+    hn::StoreMaskBits(d, mask, bits + i / kByte);
     return;
   }
   std::uint8_t stored[8];
-  hwy::HWY_NAMESPACE::StoreMaskBits(d, mask, stored);
+  hn::StoreMaskBits(d, mask, stored);
   const unsigned here = stored[0];
 #endif
   const unsigned before = i % kByte == 0 ? 0 : bits[i / kByte];
@@ -39,15 +41,15 @@ HWY_INLINE void store_bits(D d, M mask, std::size_t i, std::uint8_t* bits) {
 }
 
 template <class D>
-HWY_INLINE hwy::HWY_NAMESPACE::Mask<D> load_bits(D d, std::size_t i, const std::uint8_t* bits) {
+HWY_INLINE hn::Mask<D> load_bits(D d, std::size_t i, const std::uint8_t* bits) {
 #if HWY_TARGET == HWY_SCALAR
-  return hwy::HWY_NAMESPACE::FirstN(d, bits[i / kByte] >> i % kByte & 1);
+  return hn::FirstN(d, bits[i / kByte] >> i % kByte & 1);
 #else
-  if constexpr (hwy::HWY_NAMESPACE::MaxLanes(D()) >= kByte) {
-    return hwy::HWY_NAMESPACE::LoadMaskBits(d, bits + i / kByte);
+  if constexpr (hn::MaxLanes(D()) >= kByte) {
+    return hn::LoadMaskBits(d, bits + i / kByte);
   } else {
     const std::uint8_t here[8] = {static_cast<std::uint8_t>(bits[i / kByte] >> i % kByte)};
-    return hwy::HWY_NAMESPACE::LoadMaskBits(d, here);
+    return hn::LoadMaskBits(d, here);
   }
 #endif
 }

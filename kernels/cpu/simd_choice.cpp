@@ -25,7 +25,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // Asks Highway what the processor has, and LOCKSTEP_SIMD what is wanted.
 
@@ -107,14 +106,12 @@ std::vector<std::string> simd_choices() {
 void choose_simd(std::string_view name) {
   if (name.empty()) return;
   const auto* const chosen = std::ranges::find(kSimds, name, &Simd::name);
-  if (chosen == std::end(kSimds)) {
+  if (chosen == std::end(kSimds))
     throw UsageError(fmt::format("{}={} is not an instruction set: choose one of {}", kSimdVariable,
                                  printable_line(name), fmt::join(simd_choices(), ", ")));
-  }
-  if (!is_here(*chosen)) {
+  if (!is_here(*chosen))
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kSimdVariable, name,
                                   fmt::join(simd_choices(), ", ")));
-  }
   hwy::DisableTargets(~chosen->target);
 }
 

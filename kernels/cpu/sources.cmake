@@ -2,7 +2,7 @@
 # in one piece, all of them for one instruction set and then all for the next. In a group no two sources give different
 # things one name; a source that is in no group is compiled alone. A new .cpp of this folder is found by itself.
 set(LOCKSTEP_CPU_GROUPS small products)
-set(small activation average avg_pool batch_norm fingerprint gather gradient_sum group_norm loss max_pool scale simd_choice update)
+set(small activation avg_pool batch_norm fingerprint gather gradient_sum group_norm loss max_pool scale simd_choice update)
 set(products conv2d linear)
 
 # lockstep_cpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them. Separately,

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights.
+/// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights; and averages of weights.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
@@ -10,13 +10,12 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/update.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
+#include "kernels/cpu/activation_math_inl.hpp"
 #include "kernels/cpu/for_each_vector_inl.hpp"
-#include "kernels/cpu/multiply_add_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
 #undef LOCKSTEP_RULE
 #define LOCKSTEP_RULE HWY_INLINE
@@ -24,20 +23,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Arithmetic on vectors of tag D.
 template <class D>
-struct Vectors {
-  using Number = hn::Vec<D>;
+struct Vectors : VectorMath<D> {
+  using V = hn::Vec<D>;
 
-  HWY_INLINE Number of(float value) const { return hn::Set(d, value); }
-  HWY_INLINE Number fma(Number a, Number b, Number c) const { return multiply_add(a, b, c); }
-  HWY_INLINE Number add(Number a, Number b) const { return hn::Add(a, b); }
-  HWY_INLINE Number sub(Number a, Number b) const { return hn::Sub(a, b); }
-  HWY_INLINE Number mul(Number a, Number b) const { return hn::Mul(a, b); }
-  HWY_INLINE Number div(Number a, Number b) const { return hn::Div(a, b); }
-  HWY_INLINE Number sqrt(Number a) const { return hn::Sqrt(a); }
-  HWY_INLINE Number larger(Number a, Number b) const { return hn::IfThenElse(hn::Gt(a, b), a, b); }
-  HWY_INLINE Number smaller(Number a, Number b) const { return hn::IfThenElse(hn::Lt(a, b), a, b); }
-
-  D d;
+  static HWY_INLINE V of(float value) { return hn::Set(D(), value); }
+  static HWY_INLINE V sqrt(V a) { return hn::Sqrt(a); }
+  static HWY_INLINE V larger(V a, V b) { return hn::IfThenElse(hn::Gt(a, b), a, b); }
+  static HWY_INLINE V smaller(V a, V b) { return hn::IfThenElse(hn::Lt(a, b), a, b); }
 };
 
 HWY_INLINE void add_squares(double* lanes, std::size_t count, const float* x) {
@@ -67,9 +59,9 @@ double direction_squares(const typename Rule::Step& step, const TensorFactors& o
   for (std::size_t first = 0; first < size; first += kNormLanes) {
     const std::size_t count = size - first < kNormLanes ? size - first : kNormLanes;
     for_each_vector(count, [&](auto d, std::size_t i) HWY_ATTR {
-      typename Vectors<decltype(d)>::Number kept[Rule::kBuffers];
+      hn::Vec<decltype(d)> kept[Rule::kBuffers];
       for (int b = 0; b < Rule::kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + first + i);
-      hn::StoreU(Rule::direction(Vectors<decltype(d)>{d}, step, own, hn::LoadU(d, g + first + i), kept,
+      hn::StoreU(Rule::direction(Vectors<decltype(d)>(), step, own, hn::LoadU(d, g + first + i), kept,
                                  hn::LoadU(d, w + first + i)),
                  d, direction + i);
     });
@@ -83,13 +75,12 @@ template <class Rule>
 TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
                          float* const* buffers, const float* w) {
   const TensorFactors own = own_factors(step.decay, step.rate, tensor);
-  if constexpr (Rule::kUsesNorms) {
+  if constexpr (kUsesNorms<Rule>) {
     double squares = 0;
-    if constexpr (Rule::kMeasuresDirection) {
+    if constexpr (Rule::kMeasuresDirection)
       squares = direction_squares<Rule>(step, own, tensor.size, g, buffers, w);
-    } else {
+    else
       squares = sum_of_squares(tensor.size, g);
-    }
     return Rule::adapted(step, tensor, own, std::sqrt(sum_of_squares(tensor.size, w)), std::sqrt(squares));
   } else {
     return own;
@@ -100,12 +91,11 @@ template <class Rule>
 void move_range(const typename Rule::Step& step, const TensorFactors& factors, std::size_t size,
                 const float* g, float* const* buffers, float* w) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    const Vectors<decltype(d)> n{d};
     constexpr int kBuffers = Rule::kBuffers;
-    typename Vectors<decltype(d)>::Number kept[kBuffers + 1];
+    hn::Vec<decltype(d)> kept[kBuffers + 1];
     for (int b = 0; b < kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + i);
     auto weight = hn::LoadU(d, w + i);
-    Rule::move(n, step, factors, hn::LoadU(d, g + i), kept, weight);
+    Rule::move(Vectors<decltype(d)>(), step, factors, hn::LoadU(d, g + i), kept, weight);
     for (int b = 0; b < kBuffers; ++b) hn::StoreU(kept[b], d, buffers[b] + i);
     hn::StoreU(weight, d, w + i);
   });
@@ -129,7 +119,15 @@ void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tenso
 
 void clip_by(std::size_t size, const ClipStep& clip, float* g) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    hn::StoreU(clipped(Vectors<decltype(d)>{d}, clip, hn::LoadU(d, g + i)), d, g + i);
+    hn::StoreU(clipped(Vectors<decltype(d)>(), clip, hn::LoadU(d, g + i)), d, g + i);
+  });
+}
+
+void average_weights(float share, std::size_t size, const float* w, float* average) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    const auto before = hn::LoadU(d, average + i);
+    const auto distance = hn::Sub(hn::LoadU(d, w + i), before);
+    hn::StoreU(multiply_add(hn::Set(d, share), distance, before), d, average + i);
   });
 }
 
@@ -148,6 +146,7 @@ namespace lockstep::cpu {
 HWY_EXPORT(sum_of_squares);
 HWY_EXPORT(clip_by);
 HWY_EXPORT(update_by);
+HWY_EXPORT(average_weights);
 
 double sum_of_squares(std::span<const float> numbers) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares)(numbers.size(), numbers.data());
@@ -160,6 +159,10 @@ void clip(std::size_t size, const ClipStep& step, float* g) {
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w) {
   HWY_DYNAMIC_DISPATCH(update_by)(rule, step, tensors, g, buffers, w);
+}
+
+void average(float share, std::size_t size, const float* w, float* average) {
+  HWY_DYNAMIC_DISPATCH(average_weights)(share, size, w, average);
 }
 
 }  // namespace lockstep::cpu

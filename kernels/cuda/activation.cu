@@ -22,7 +22,7 @@ struct Forward {
   float number;
 
   __device__ float operator()(float x, float /*unused*/) const {
-    return ActivationMath<kKind>::template forward<ScalarMath>(x, number);
+    return curve_of(Curve<ScalarMath, kKind>{number}, x);
   }
 };
 
@@ -31,7 +31,7 @@ struct Backward {
   float number;
 
   __device__ float operator()(float saved, float dy) const {
-    return ActivationMath<kKind>::template backward<ScalarMath>(saved, dy, number);
+    return curve_back(Curve<ScalarMath, kKind>{number}, saved, dy);
   }
 };
 

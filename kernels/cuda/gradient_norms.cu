@@ -107,7 +107,7 @@ void adapt_factors(cudaStream_t stream, const UpdateArgs& args) {
   LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
   visit_rule(args.rule, [&](auto which) {
     using Rule = decltype(which);
-    if constexpr (Rule::kUsesNorms)
+    if constexpr (kUsesNorms<Rule>)
       launch(stream, block_each(args.tensors.count), measure_tensors<Rule>, args);
   });
 }

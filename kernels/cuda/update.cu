@@ -37,7 +37,7 @@ constexpr int kParametersPerThread = 2;
 template <class Rule>
 __device__ TensorFactors factors_of(const UpdateArgs& args, const typename Rule::Step& step, int range) {
   if (args.tensors.count == 0) return {step.decay, step.rate};
-  if (Rule::kUsesNorms) return args.tensors.factors[range];
+  if (kUsesNorms<Rule>) return args.tensors.factors[range];
   return own_factors(step.decay, step.rate, args.tensors.ranges[range]);
 }
 
@@ -232,7 +232,7 @@ __global__ void update_parameters(UpdateArgs args) {
 template <class Rule>
 void queue_update(cudaStream_t stream, const UpdateArgs& args) {
   for (int b = 0; b < Rule::kBuffers; ++b) LOCKSTEP_CHECK(args.buffers[b] != nullptr);
-  if constexpr (Rule::kUsesNorms) adapt_factors(stream, args);
+  if constexpr (kUsesNorms<Rule>) adapt_factors(stream, args);
   const auto run = [&]<int kWidth>() {
     const std::uint32_t packs = thread_count((args.parameters + kWidth - 1) / kWidth);
     launch(stream, thread_each(packs), update_parameters<Rule, kWidth>, args);

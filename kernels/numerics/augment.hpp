@@ -110,19 +110,22 @@ LOCKSTEP_HOST_DEVICE constexpr std::int64_t times(std::int32_t a, std::int64_t b
   return a * (b >> kPlaceBits) + shift_rounded(a * (b & (kPlaceOne - 1)), kPlaceBits);
 }
 
+/// The polynomial of x with these coefficients, that of the highest power first; all in Q30.
+template <class... Rest>
+LOCKSTEP_HOST_DEVICE constexpr std::int64_t polynomial(std::int64_t x, std::int64_t first, Rest... rest) {
+  std::int64_t sum = first;
+  ((sum = rest + shift_rounded(sum * x, 30)), ...);
+  return sum;
+}
+
 /// Sine of an angle, in Q30. Hastings, "Approximations for digital computers", 1955, sheet 16: within 5e-9.
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t sine(std::int32_t angle) {
-  constexpr std::int64_t kC1 = 1686629704, kC3 = -693598253, kC5 = 85566142, kC7 = -5018418, kC9 = 162655;
   const std::uint32_t part = static_cast<std::uint32_t>(angle) & 0x3FFFFFFFU, quarter = part >> 28;
   std::int64_t t = part & (kQuarterTurn - 1);
   if (quarter % 2 == 1) t = kQuarterTurn - t;
   t <<= 2;
   const std::int64_t square = shift_rounded(t * t, 30);
-  std::int64_t sum = kC9;
-  sum = kC7 + shift_rounded(sum * square, 30);
-  sum = kC5 + shift_rounded(sum * square, 30);
-  sum = kC3 + shift_rounded(sum * square, 30);
-  sum = kC1 + shift_rounded(sum * square, 30);
+  const std::int64_t sum = polynomial(square, 162655, -5018418, 85566142, -693598253, 1686629704);
   const std::int64_t value = shift_rounded(sum * t, 30);
   return quarter < 2 ? value : -value;
 }
@@ -132,14 +135,8 @@ LOCKSTEP_HOST_DEVICE constexpr std::int64_t sine(std::int32_t angle) {
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t power_of_two(std::int32_t t) {
   const std::int32_t whole = (t + kPlaceOne / 2) >> kPlaceBits;
   const std::int64_t part = static_cast<std::int64_t>(t - whole * kPlaceOne) * 64;  // Q30
-  std::int64_t sum = 16377;
-  sum = 165394 + shift_rounded(sum * part, 30);
-  sum = 1431680 + shift_rounded(sum * part, 30);
-  sum = 10327387 + shift_rounded(sum * part, 30);
-  sum = 59597083 + shift_rounded(sum * part, 30);
-  sum = 257941248 + shift_rounded(sum * part, 30);
-  sum = 744261118 + shift_rounded(sum * part, 30);
-  sum = (std::int64_t{1} << 30) + shift_rounded(sum * part, 30);
+  const std::int64_t sum = polynomial(part, 16377, 165394, 1431680, 10327387, 59597083, 257941248, 744261118,
+                                      std::int64_t{1} << 30);
   return shift_rounded(sum, 6 - whole);
 }
 

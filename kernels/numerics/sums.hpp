@@ -89,7 +89,7 @@ WideSum wide_term(double units);
 /// A sum is this many int64: limbs of 32 bits of a multiple of 2^-160, least first. The last word counts the terms that
 /// were not finite or not below 2^148. Words of several sums may be added one by one, by any all-reduce: a
 /// limb has room for 2^31 terms. Every float is a multiple of 2^-149, so only products lose something.
-inline constexpr int kLongSumLimbs = 10;
+inline constexpr int kLongSumLimbs = 10, kLongSumExponent = -160;
 inline constexpr int kLongSumWords = kLongSumLimbs + 1;
 
 /// A double as three neighbouring limbs, of its sign. Bits below 2^-160 are cut off.
@@ -99,13 +99,13 @@ struct LongSumTerm {
 };
 
 LOCKSTEP_HOST_DEVICE inline LongSumTerm long_sum_term(double value) {
-  constexpr int kUnitExponent = -160, kMantissaBits = 52, kBias = 1023;
+  constexpr int kMantissaBits = 52, kBias = 1023;
   std::uint64_t bits = 0;
   memcpy(&bits, &value, sizeof bits);
   LongSumTerm term;
   const int exponent = static_cast<int>(bits >> kMantissaBits & 0x7FF);
   if (exponent == 0) return term;  // zero, or far below the unit
-  int place = exponent - kBias - kMantissaBits - kUnitExponent;
+  int place = exponent - kBias - kMantissaBits - kLongSumExponent;
   if (place >= (kLongSumLimbs - 2) * 32) {
     term.limb = kLongSumLimbs;
     return term;
@@ -160,7 +160,6 @@ LOCKSTEP_HOST_DEVICE inline std::int64_t carry_long_sum(const std::int64_t* word
 /// The sum rounded once, half to even; NaN if a term was refused.
 /// @param words  [kLongSumWords]
 LOCKSTEP_HOST_DEVICE inline double long_sum_value(const std::int64_t* words) {
-  constexpr int kUnitExponent = -160;
   std::uint64_t limbs[kLongSumLimbs];
   std::int64_t carry = carry_long_sum(words, 1, limbs);
   const bool negative = carry < 0;
@@ -177,7 +176,7 @@ LOCKSTEP_HOST_DEVICE inline double long_sum_value(const std::int64_t* words) {
   }
   if ((rest | next) != 0) head |= 1;  // the last one of 64 bits only matters as more than nothing
   const double magnitude =
-      static_cast<double>(head) * double_of_exponent(kUnitExponent + 32 * (top - 1) - moved);
+      static_cast<double>(head) * double_of_exponent(kLongSumExponent + 32 * (top - 1) - moved);
   const bool refused = words[kLongSumLimbs] != 0 || carry > 0;
   return refused ? double_of_exponent(1024) * 0 : negative ? -magnitude : magnitude;  // infinity times 0
 }

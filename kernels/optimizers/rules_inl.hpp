@@ -4,17 +4,21 @@
 ///
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU.
 /// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp and rule_steps.hpp.
-/// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `N` is the device's arithmetic:
-/// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
+/// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `n` is the device's arithmetic,
+/// on its numbers: of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
 ///
-/// A rule with kUsesNorms is asked for a tensor's factors by adapted(). That gets the norm of its weights and of its
-/// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be
+/// A rule that has kMeasuresDirection is asked for a tensor's factors by adapted(). That gets the norm of its weights and of
+/// its gradient, or where it is true, that of direction(), which move() then computes once more: it need not be
 /// kept.
 
+template <class Rule>
+inline constexpr bool kUsesNorms = requires {
+  Rule::kMeasuresDirection;
+};
+
 /// The clipped element of the gradient, which a rule sees.
-template <class N>
-LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typename N::Number gradient) {
+LOCKSTEP_RULE auto clipped(const auto& n, const ClipStep& clip, auto gradient) {
   const auto scaled = n.mul(n.of(clip.factor), gradient);
   return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
 }
@@ -25,12 +29,9 @@ LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typen
 struct Sgd {
   using Step = SgdStep;
   static constexpr int kBuffers = 0;
-  static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& /*step*/, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* /*buffers*/,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& /*step*/, const TensorFactors& tensor,
+                                 auto gradient, auto* /*buffers*/, auto& w) {
     const auto direction = n.fma(n.of(tensor.decay), w, gradient);
     w = n.fma(n.of(-tensor.rate), direction, w);
   }
@@ -40,12 +41,9 @@ template <bool kNesterov>
 struct SgdWithMomentum {
   using Step = SgdStep;
   static constexpr int kBuffers = 1;
-  static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto momentum = n.of(step.momentum);
     const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
     buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
@@ -61,7 +59,6 @@ struct SgdWithMomentum {
 struct Lars {
   using Step = LarsStep;
   static constexpr int kBuffers = 1;  // momentum
-  static constexpr bool kUsesNorms = true;
   static constexpr bool kMeasuresDirection = false;
 
   /// In double, rounded once. A tensor that is zero, or whose gradient is, moves as with SGD and does not
@@ -78,10 +75,8 @@ struct Lars {
     return own;
   }
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto adapted = n.mul(n.of(tensor.trust), n.fma(n.of(tensor.decay), w, gradient));
     buffers[0] = n.fma(n.of(step.momentum), buffers[0], adapted);
     w = n.fma(n.of(-tensor.rate), buffers[0], w);
@@ -94,12 +89,9 @@ template <bool kDecoupled, bool kAmsgrad>
 struct Adam {
   using Step = AdamStep;
   static constexpr int kBuffers = kAmsgrad ? 3 : 2;  // exp_avg, exp_avg_sq, max_exp_avg_sq
-  static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto decay = n.of(tensor.decay);
     const auto g = kDecoupled ? gradient : n.fma(decay, w, gradient);
     const auto start = kDecoupled ? n.fma(n.of(-tensor.decay), w, w) : w;
@@ -118,7 +110,6 @@ struct Adam {
 struct Lamb {
   using Step = LambStep;
   static constexpr int kBuffers = 2;  // exp_avg, exp_avg_sq
-  static constexpr bool kUsesNorms = true;
   static constexpr bool kMeasuresDirection = true;
 
   /// In double, rounded once. A tensor that does not decay, that is zero, or whose direction is, moves as with Adam.
@@ -130,10 +121,8 @@ struct Lamb {
   }
 
   /// Moves the buffers.
-  template <class N>
-  LOCKSTEP_RULE static typename N::Number direction(const N& n, const Step& step, const TensorFactors& tensor,
-                                                    typename N::Number gradient, typename N::Number* buffers,
-                                                    const typename N::Number& w) {
+  LOCKSTEP_RULE static auto direction(const auto& n, const Step& step, const TensorFactors& tensor,
+                                      auto gradient, auto* buffers, const auto& w) {
     buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
     const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), gradient), gradient);
     buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
@@ -142,10 +131,8 @@ struct Lamb {
     return n.fma(n.of(tensor.decay), w, adam);
   }
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto along = direction(n, step, tensor, gradient, buffers, w);
     w = n.fma(n.of(-(tensor.rate * tensor.trust)), along, w);
   }
@@ -157,12 +144,9 @@ template <bool kMomentum>
 struct Rmsprop {
   using Step = RmspropStep;
   static constexpr int kBuffers = kMomentum ? 2 : 1;  // square_avg, momentum
-  static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto g = n.fma(n.of(tensor.decay), w, gradient);
     const auto squared = n.mul(n.mul(n.of(step.one_minus_alpha), g), g);
     buffers[0] = n.fma(n.of(step.alpha), buffers[0], squared);
@@ -180,12 +164,9 @@ struct Rmsprop {
 struct Lion {
   using Step = LionStep;
   static constexpr int kBuffers = 1;  // exp_avg
-  static constexpr bool kUsesNorms = false;
 
-  template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
-                                 typename N::Number gradient, typename N::Number* buffers,
-                                 typename N::Number& w) {
+  LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
+                                 auto* buffers, auto& w) {
     const auto along = n.fma(n.of(step.beta1), buffers[0], n.mul(n.of(step.one_minus_beta1), gradient));
     const auto start = n.fma(n.of(-tensor.decay), w, w);
     w = n.fma(n.of(-tensor.rate), sign(n, along), start);
@@ -194,8 +175,7 @@ struct Lion {
 
  private:
   /// -1, 0 or 1; 0 for NaN, as for zero. (x / |x| is NaN there, which larger() does not accept.)
-  template <class N>
-  LOCKSTEP_RULE static typename N::Number sign(const N& n, typename N::Number x) {
+  LOCKSTEP_RULE static auto sign(const auto& n, auto x) {
     const auto zero = n.of(0.0F);
     const auto unit = n.div(x, n.larger(x, n.sub(zero, x)));
     return n.sub(n.larger(unit, zero), n.larger(n.sub(zero, unit), zero));

@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 bool uses_norms(UpdateRule rule) {
-  return visit_rule(rule, [](auto which) { return decltype(which)::kUsesNorms; });
+  return visit_rule(rule, [](auto which) { return kUsesNorms<decltype(which)>; });
 }
 
 int buffers_of(UpdateRule rule) {

@@ -73,7 +73,7 @@ void expect_definition(const Problem& p,
     }
   }
   int16::use_engine(reference::kAmxInMemory);
-  expect_results(expected, by_ops(p), reference::kAmxInMemory.name);
+  expect_results(expected, by_ops(p), std::string(reference::kAmxInMemory.name));
   int16::choose_engine(int16::engine_choices().front());
 }
 

@@ -164,12 +164,12 @@ TEST(MeanFromExactTest, DividesInDoubleOnEverySimdTarget) {
   }
 }
 
-TEST(FloatSumTest, AccumulateAddsAndMeanDivides) {
+TEST(FloatSumTest, AddAddsInPlaceAndMeanDivides) {
   for (const std::size_t size : kSizes) {
     const auto a = random_tensor(size, 5);
     const auto b = random_tensor(size, 6);
     auto sum = random_tensor(size, 5);
-    cpu::accumulate(size, b.data(), sum.data());
+    cpu::add(size, sum.data(), b.data(), sum.data());
     AlignedBuffer<float> mean(size);
     cpu::mean(size, sum.data(), 7, mean.data());
     for (std::size_t i = 0; i < size; ++i) {

@@ -25,16 +25,16 @@ struct ProductPlan {
   };
   /// A piece, and the packed column that it begins at.
   struct TapRun {
-    std::size_t column = 0, tile = 0, tiles = 0;
+    int column = 0;
+    std::size_t tile = 0, tiles = 0;
   };
 
   explicit ProductPlan(const Correlation& c)
       : is_merged(c.source_step == 1 || c.kernel_columns == 1), is_folded(folds(c)) {
-    const auto kernel_rows = static_cast<std::size_t>(c.kernel_rows);
-    rows_of_channel = is_folded ? kernel_rows : 1;
-    row_taps = is_folded ? 1 : kernel_rows;
-    source_rows = is_folded ? c.rows.size() : static_cast<std::size_t>(c.source_rows);
-    quads = (static_cast<std::size_t>(c.sources) * rows_of_channel + 3) / 4;
+    rows_of_channel = is_folded ? c.kernel_rows : 1;
+    row_taps = is_folded ? 1 : c.kernel_rows;
+    source_rows = is_folded ? static_cast<int>(c.rows.size()) : c.source_rows;
+    quads = (c.sources * rows_of_channel + 3) / 4;
     is_merged = is_merged && quads % kSide != 0;  // else a tile holds one tap, and all runs share the weights
     if (!is_merged)
       for (int t = 0; t < c.kernel_columns; ++t) add_piece({t, 1});
@@ -49,38 +49,37 @@ struct ProductPlan {
   std::vector<std::vector<TapRun>> columns;  ///< [column of the target]
 
   std::size_t source_words(const Correlation& c) const {
-    return (source_rows * static_cast<std::size_t>(c.source_columns) * quads + kSide) * kSide;
+    return (source_rows * c.source_columns * quads + kSide) * kSide;
   }
   /// Those of 16 targets.
   std::size_t weight_words() const { return row_taps * tiles_of_row * 2 * kTile; }
 
  private:
   std::size_t tiles_of(std::size_t channels, int taps) const {
-    const std::size_t of_tap = (channels + 3) / 4, count = static_cast<std::size_t>(taps);
-    return is_merged ? (of_tap * count + kSide - 1) / kSide : (of_tap + kSide - 1) / kSide * count;
+    const std::size_t of_tap = (channels + 3) / 4;
+    return is_merged ? (of_tap * taps + kSide - 1) / kSide : (of_tap + kSide - 1) / kSide * taps;
   }
   bool folds(const Correlation& c) const {
-    const auto sources = static_cast<std::size_t>(c.sources), rows = static_cast<std::size_t>(c.kernel_rows);
+    const std::size_t sources = c.sources, rows = c.kernel_rows;
     return 2 * tiles_of(sources * rows, c.kernel_columns) <= rows * tiles_of(sources, c.kernel_columns);
   }
   const Piece& add_piece(Piece piece) {
     piece.tile = tiles_of_row;
-    piece.tiles = (static_cast<std::size_t>(piece.count) * quads + kSide - 1) / kSide;
+    piece.tiles = (piece.count * quads + kSide - 1) / kSide;
     tiles_of_row += piece.tiles;
     return pieces.emplace_back(piece);
   }
   std::vector<TapRun> runs_of(const Correlation& c, const TapRange& range) {
     std::vector<TapRun> runs;
     if (is_merged && range.count > 0) {
-      const auto found = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-        return piece.tap == range.tap && piece.count == range.count;
-      });
+      const auto found = std::ranges::find_if(
+          pieces, [&](const Piece& piece) { return piece.tap == range.tap && piece.count == range.count; });
       const Piece piece = found != pieces.end() ? *found : add_piece({range.tap, range.count});
-      runs.push_back({static_cast<std::size_t>(range.source), piece.tile, piece.tiles});
+      runs.push_back({range.source, piece.tile, piece.tiles});
     } else {
       for (int i = 0; i < range.count; ++i) {
-        const Piece& piece = pieces[static_cast<std::size_t>(range.tap + i * c.tap_step)];
-        runs.push_back({static_cast<std::size_t>(range.source + i * c.source_step), piece.tile, piece.tiles});
+        const Piece& piece = pieces[range.tap + i * c.tap_step];
+        runs.push_back({range.source + i * c.source_step, piece.tile, piece.tiles});
       }
     }
     return runs;
@@ -120,7 +119,7 @@ const float* weights_by_target(const Correlation& c, const float* q, float* orde
 /// @param q       [target][source][tap], rounded
 /// @param packed  [target / 16][row of taps][tile][high, low][16 targets][64 terms]
 void pack_weights(const Correlation& c, const ProductPlan& plan, const float* q, Word* packed) {
-  const auto targets = static_cast<std::size_t>(c.targets);
+  const std::size_t targets = c.targets;
   const int taps = c.kernel_rows * c.kernel_columns;
   std::fill_n(packed, (targets + kSide - 1) / kSide * plan.weight_words(), 0);
   std::vector<std::int32_t> places;
@@ -129,14 +128,13 @@ void pack_weights(const Correlation& c, const ProductPlan& plan, const float* q,
       places.push_back(s * taps + i * c.kernel_columns);
   for (std::size_t k = 0; k < targets; ++k) {
     for (std::size_t r = 0; r < plan.row_taps; ++r) {
-      const float* const of_row = q + static_cast<std::ptrdiff_t>(k) * c.sources * taps +
-                                  static_cast<std::ptrdiff_t>(r) * c.kernel_columns;
+      const float* const of_row = q + k * c.filter() + r * c.kernel_columns;
       Word* const tiles =
           packed + k / kSide * plan.weight_words() + r * plan.tiles_of_row * 2 * kTile + k % kSide * kSide;
       for (const ProductPlan::Piece& piece : plan.pieces)
         for (int t = 0; t < piece.count; ++t)
-          pack_terms(of_row + piece.tap + t * c.tap_step, places,
-                     static_cast<std::size_t>(t) * plan.quads * 4, tiles + piece.tile * 2 * kTile);
+          pack_terms(of_row + piece.tap + t * c.tap_step, places, t * plan.quads * 4,
+                     tiles + piece.tile * 2 * kTile);
     }
   }
 }
@@ -159,16 +157,15 @@ inline void pack_quad(const ChannelRow* four, std::size_t pixel, const float* fi
 /// The samples [n, n + 16).
 void pack_source(const GroupProduct& p, const ProductPlan& plan, std::size_t n, Word* high, Word* low) {
   const Correlation& c = p.shape;
-  const auto pixels = static_cast<std::size_t>(c.source_columns);
+  const std::size_t pixels = c.source_columns;
   std::vector<ChannelRow> channels;
   for (std::size_t row = 0; row < plan.source_rows; ++row) {
     channels.assign(plan.quads * 4, {});
     const TapRange range = plan.is_folded ? c.rows[row] : TapRange{static_cast<int>(row), 0, 1};
     for (std::size_t s = 0; s < p.sources(); ++s)
       for (int i = 0; i < range.count; ++i) {
-        const auto at = s * static_cast<std::size_t>(c.source_rows) +
-                        static_cast<std::size_t>(range.source + i * c.source_step);
-        channels[s * plan.rows_of_channel + static_cast<std::size_t>(range.tap + i * c.tap_step)] = {
+        const std::size_t at = s * c.source_rows + range.source + i * c.source_step;
+        channels[s * plan.rows_of_channel + range.tap + i * c.tap_step] = {
             p.source + at * pixels * p.batch() + n, p.batch()};
       }
     for (std::size_t quad = 0; quad < plan.quads; ++quad) {
@@ -185,8 +182,7 @@ void pack_source(const GroupProduct& p, const ProductPlan& plan, std::size_t n, 
 template <class Tiles>
 void store_targets(const GroupProduct& p, const SumTiles<Tiles>& sums, std::size_t first, std::size_t pixel,
                    std::size_t n) {
-  const std::size_t targets = static_cast<std::size_t>(p.shape.targets),
-                    channel = p.shape.rows.size() * p.shape.columns.size() * p.batch();
+  const std::size_t targets = p.shape.targets, channel = p.shape.target_channel();
   const double* const units = p.units + n;
   for (std::size_t k = first; k < std::min(first + kSide, targets); ++k) {
     float* const to = p.target + k * channel + pixel * p.batch() + n;
@@ -201,18 +197,17 @@ template <class Tiles>
 void correlate_on_tiles(const GroupProduct& p) {
   const Correlation& c = p.shape;
   const ProductPlan plan(c);
-  const auto targets = static_cast<std::size_t>(c.targets);
+  const std::size_t targets = c.targets;
   auto* const rounded_weights = scratch<float, ScratchUse::kRounded>(p.filters());
   auto* const weights =
       scratch<Word, ScratchUse::kWeights>((targets + kSide - 1) / kSide * plan.weight_words());
   auto* const high = scratch<Word, ScratchUse::kSource>(plan.source_words(c));
   auto* const low = scratch<Word, ScratchUse::kLowSource>(plan.source_words(c));
   round_all(p.filters(), p.weights, p.of_weights, rounded_weights);
-  pack_weights(
-      c, plan,
-      weights_by_target(c, rounded_weights, scratch<float, ScratchUse::kOrderedWeights>(p.filters())),
-      weights);
-  const std::size_t row_words = static_cast<std::size_t>(c.source_columns) * plan.quads * kSide;
+  pack_weights(c, plan,
+               weights_by_target(c, rounded_weights, scratch<float, ScratchUse::kWeights>(p.filters())),
+               weights);
+  const std::size_t row_words = c.source_columns * plan.quads * kSide;
   SumTiles<Tiles> sums;
   for (std::size_t n = 0; n < p.batch(); n += kSide) {
     pack_source(p, plan, n, high, low);
@@ -224,9 +219,9 @@ void correlate_on_tiles(const GroupProduct& p) {
         for (std::size_t column = 0; column < c.columns.size(); ++column, ++pixel) {
           sums.clear();
           for (int i = 0; i < range.count; ++i) {
-            const auto from = static_cast<std::size_t>(range.source + i * c.source_step) * row_words;
-            const Word* const of_row = of_targets + static_cast<std::size_t>(range.tap + i * c.tap_step) *
-                                                        plan.tiles_of_row * 2 * kTile;
+            const std::size_t from = (range.source + i * c.source_step) * row_words;
+            const Word* const of_row =
+                of_targets + (range.tap + i * c.tap_step) * plan.tiles_of_row * 2 * kTile;
             for (const ProductPlan::TapRun& run : plan.columns[column]) {
               const std::size_t line = from + run.column * plan.quads * kSide;
               sums.add(of_row + run.tile * 2 * kTile, high + line, low + line, run.tiles);

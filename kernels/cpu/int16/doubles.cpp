@@ -6,8 +6,7 @@
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/int16/doubles.cpp"
@@ -20,7 +19,6 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
 using int16::GradientShape;
-using int16::PixelCall;
 
 using Doubles = hn::CappedTag<double, kLine / 2>;
 using DoubleLanes = hn::Vec<Doubles>;
@@ -47,17 +45,33 @@ HWY_INLINE hn::Vec<HalfLine> to_floats(DoubleLanes numbers) {
 #endif
 }
 
-using Call = PixelCall<float, double>;
+/// The taps of one target pixel, a grid of channels * rows * columns of source and packed weights. Steps are in numbers.
+struct TapGrid {
+  std::size_t channels = 0, rows = 0, columns = 0;
+  std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
+  std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
+};
+
+/// Some targets of one pixel, for some columns.
+struct PixelCall {
+  TapGrid taps;
+  const float* source = nullptr;
+  const double* weights = nullptr;
+  const double* units = nullptr;  ///< [columns] of source and weights together
+  const float* bias = nullptr;    ///< [targets]; null: zeros
+  float* target = nullptr;
+  std::size_t target_step = 0;  ///< floats from a target to the next one
+};
 
 template <std::size_t K, std::size_t V>
-void run_pixel(const Call& call) {
+void run_pixel(const PixelCall& call) {
   DoubleLanes sum[K][V];
   LOCKSTEP_UNROLL
   for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
     for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::Zero(kDoubles);
   }
-  const int16::TapGrid& taps = call.taps;
+  const TapGrid& taps = call.taps;
   for (std::size_t c = 0; c < taps.channels; ++c) {
     for (std::size_t r = 0; r < taps.rows; ++r) {
       const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
@@ -89,16 +103,27 @@ void run_pixel(const Call& call) {
   }
 }
 
-using PixelFunction = void (*)(const Call&);
-template <std::size_t V, std::size_t... K>
-constexpr std::array<PixelFunction, sizeof...(K)> pixels_of(std::index_sequence<K...> /*unused*/) {
-  return {&run_pixel<K + 1, V>...};
+/// Some pixels of dy.
+struct PixelBlock {
+  std::size_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
+};
+
+/// All pixels, in blocks over which a sum in double stays exact.
+std::vector<PixelBlock> exact_blocks(const GradientShape& g) {
+  const std::size_t most = int16::kExactTerms / g.batch;
+  const std::size_t columns = std::clamp<std::size_t>(most, 1, g.columns);
+  const std::size_t rows = std::max<std::size_t>(1, most / columns);
+  std::vector<PixelBlock> blocks;
+  for (std::size_t row = 0; row < g.rows; row += rows)
+    for (std::size_t column = 0; column < g.columns; column += columns)
+      blocks.push_back({row, std::min(g.rows, row + rows), column, std::min(g.columns, column + columns)});
+  return blocks;
 }
 
 /// Adds what some pixels give to the totals of K filters and T taps.
 template <std::size_t K, std::size_t T>
 void add_pixels(const GradientShape& g, const float* first_x, const std::size_t* taps, const float* first_dy,
-                const int16::PixelBlock& pixels, std::int64_t* totals) {
+                const PixelBlock& pixels, std::int64_t* totals) {
   DoubleLanes sum[K][T];
   const float *x[T], *dy[K];
   LOCKSTEP_UNROLL
@@ -134,46 +159,82 @@ void add_pixels(const GradientShape& g, const float* first_x, const std::size_t*
   }
 }
 
-using PixelsFunction = void (*)(const GradientShape&, const float*, const std::size_t*, const float*,
-                                const int16::PixelBlock&, std::int64_t*);
-template <std::size_t K, std::size_t... T>
-constexpr std::array<PixelsFunction, sizeof...(T)> additions_of(std::index_sequence<T...> /*unused*/) {
-  return {&add_pixels<K, T + 1>...};
-}
-template <std::size_t... K>
-constexpr auto additions(std::index_sequence<K...> /*unused*/) {
-  return std::array{additions_of<K + 1>(std::make_index_sequence<kTaps>())...};
-}
-
 }  // namespace
 
 std::size_t targets_of_block(std::size_t batch) {
   return kManyRegisters && batch < kVectors * kWidth ? kTargetsOfHalf : kTargets;
 }
 
+/// @param source    [block of columns][feature][column of the block]
+/// @param together  columns of a block
+/// @param packed    [block of targets][source][tap][target of the block]
 void correlate_doubles(const Correlation& c, const float* source, std::size_t together, const double* packed,
                        const double* units, const float* bias, float* target) {
-  static constexpr auto kWhole = pixels_of<kVectors>(std::make_index_sequence<kTargets>());
-  static constexpr auto kHalf = pixels_of<kVectors / 2>(std::make_index_sequence<kTargetsOfHalf>());
-  int16::for_each_tile<float, double>(
-      c, 1, 1, targets_of_block(static_cast<std::size_t>(c.batch)), source, together, packed, units, bias,
-      target,
-      [](std::size_t left) { return left < kVectors * kWidth ? kVectors / 2 * kWidth : kVectors * kWidth; },
-      [](std::size_t targets, std::size_t columns, const Call& call) {
-        (columns == kVectors * kWidth ? kWhole[targets - 1] : kHalf[targets - 1])(call);
-      });
+  static constexpr auto kWhole = make_table<kTargets>([](auto k) { return &run_pixel<k, kVectors>; });
+  static constexpr auto kHalf =
+      make_table<kTargetsOfHalf>([](auto k) { return &run_pixel<k, kVectors / 2>; });
+  const std::size_t batch = c.batch, sources = c.sources, pixels = c.rows.size() * c.columns.size();
+  const std::size_t taps = std::size_t{1} * c.kernel_rows * c.kernel_columns;
+  for (std::size_t n = 0, width = 0; n < batch; n += width) {
+    const bool is_whole = batch - n >= kVectors * kWidth;
+    const auto* const tiles = is_whole ? kWhole.data() : kHalf.data();
+    width = (is_whole ? kVectors : kVectors / 2) * kWidth;
+    const std::size_t in_block = n % together, block = n - in_block;
+    const std::ptrdiff_t source_column = std::min(together, batch - block),
+                         source_row = source_column * c.source_columns,
+                         source_channel = source_row * c.source_rows;
+    const float* const first_source = source + block * sources * c.source_rows * c.source_columns + in_block;
+    const auto run = [&](std::size_t first, std::size_t size, std::size_t p, std::size_t q) {
+      const TapRange &row = c.rows[p], &column = c.columns[q];
+      const std::size_t rows = row.count, columns = column.count;
+      const std::ptrdiff_t weight_column = size, weight_row = weight_column * c.kernel_columns,
+                           weight_channel = weight_row * c.kernel_rows;
+      PixelCall call;
+      if (taps == 1 && rows == 1 && columns == 1)  // one long row of channels
+        call.taps = {1, 1, sources, 0, 0, source_channel, 0, 0, weight_channel};
+      else if (rows > 0 && columns > 0)
+        call.taps = {sources,
+                     rows,
+                     columns,
+                     source_channel,
+                     source_row * c.source_step,
+                     source_column * c.source_step,
+                     weight_channel,
+                     weight_row * c.tap_step,
+                     weight_column * c.tap_step};
+      call.source = first_source + source_row * row.source + source_column * column.source;
+      call.weights = packed + first * sources * taps + weight_row * row.tap + weight_column * column.tap;
+      call.units = units + n;
+      call.bias = bias == nullptr ? nullptr : bias + first;
+      call.target = target + (first * pixels + p * c.columns.size() + q) * batch + n;
+      call.target_step = pixels * batch;
+      tiles[size - 1](call);
+    };
+    int16::for_each_target_and_pixel(c, targets_of_block(batch), run);
+  }
 }
 
+/// The part of dy that tiles read stays in the first-level cache while all taps pass over it.
 void sum_gradients_doubles(const GradientShape& g, const float* x, const float* dy, std::int64_t* totals) {
-  static constexpr auto kAdd = additions(std::make_index_sequence<kFilters>());
+  static constexpr auto kAdd = make_table<kFilters>(
+      [](auto k) { return make_table<kTaps>([k](auto t) { return &add_pixels<k, t>; }); });
+  constexpr std::size_t kCachedBytes = 96 * 1024;
   std::fill_n(totals, g.filters * g.taps.size(), 0);
-  int16::for_each_gradient_tile(g, sizeof(float), kFilters, kTaps,
-                                [&](std::size_t filter, std::size_t filters, std::size_t tap,
-                                    std::size_t taps, const int16::PixelBlock& pixels) {
-                                  kAdd[filters - 1][taps - 1](g, x, g.taps.data() + tap,
-                                                              dy + filter * g.dy_channel, pixels,
-                                                              totals + filter * g.taps.size() + tap);
-                                });
+  for (const PixelBlock& exact : exact_blocks(g)) {
+    const std::size_t row_numbers = kFilters * g.batch * (exact.last_column - exact.first_column);
+    const std::size_t rows = std::max<std::size_t>(1, kCachedBytes / (row_numbers * sizeof(float)));
+    for_each_block(g.filters, kFilters, [&](std::size_t filter, std::size_t filters) {
+      for (std::size_t row = exact.first_row; row < exact.last_row; row += rows) {
+        PixelBlock some = exact;
+        some.first_row = row;
+        some.last_row = std::min(row + rows, exact.last_row);
+        for_each_block(g.taps.size(), kTaps, [&](std::size_t tap, std::size_t taps) {
+          kAdd[filters - 1][taps - 1](g, x, g.taps.data() + tap, dy + filter * g.dy_channel, some,
+                                      totals + filter * g.taps.size() + tap);
+        });
+      }
+    });
+  }
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE
@@ -189,6 +250,19 @@ HWY_EXPORT(sum_gradients_doubles);
 namespace int16 {
 namespace {
 
+/// @param packed  as correlate_doubles() reads it
+void pack_weights(const Correlation& c, std::size_t targets_of_block, const float* weights, double* packed) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
+  for_each_block(c.targets, targets_of_block, [&](std::size_t first, std::size_t size) {
+    for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
+      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+        const float* from = weights + first * c.weight_target + source * c.weight_source + tap;
+        for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
+      }
+    }
+  });
+}
+
 void correlate(const GroupProduct& p) {
   auto* const q = scratch<float, ScratchUse::kSource>(p.sources() * p.pixels() * p.batch());
   auto* const rounded = scratch<float, ScratchUse::kRounded>(p.filters());
@@ -197,9 +271,7 @@ void correlate(const GroupProduct& p) {
   const std::size_t together = p.sources() > 1 ? 32 : p.batch();
   round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, q, together);
   round_all(p.filters(), p.weights, p.of_weights, rounded);
-  double* next = packed;
-  for_each_weight(p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()),
-                  [&](std::ptrdiff_t place) { *next++ = rounded[place]; });
+  pack_weights(p.shape, HWY_DYNAMIC_DISPATCH(targets_of_block)(p.batch()), rounded, packed);
   HWY_DYNAMIC_DISPATCH(correlate_doubles)(p.shape, q, together, packed, p.units, p.bias, p.target);
 }
 
@@ -209,8 +281,7 @@ void sum_gradients(const GroupGradient& g) {
   auto* const dy = scratch<float, ScratchUse::kGradient>(outputs);
   round_image(g.image, g.x, g.of_x, x);
   round_columns(outputs / g.shape.batch, g.shape.batch, g.dy, g.of_dy, dy);
-  HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)
-  (g.shape, x, dy, g.totals);
+  HWY_DYNAMIC_DISPATCH(sum_gradients_doubles)(g.shape, x, dy, g.totals);
 }
 
 }  // namespace

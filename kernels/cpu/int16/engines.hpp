@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace lockstep::cpu::int16 {
 
@@ -23,12 +24,9 @@ struct GroupProduct {
   float* target = nullptr;
 
   std::size_t pixels() const { return std::size_t{1} * shape.source_rows * shape.source_columns; }
-  std::size_t batch() const { return static_cast<std::size_t>(shape.batch); }
-  std::size_t sources() const { return static_cast<std::size_t>(shape.sources); }
-  std::size_t taps() const {
-    return static_cast<std::size_t>(shape.kernel_rows) * static_cast<std::size_t>(shape.kernel_columns);
-  }
-  std::size_t filters() const { return static_cast<std::size_t>(shape.targets) * sources() * taps(); }
+  std::size_t batch() const { return shape.batch; }
+  std::size_t sources() const { return shape.sources; }
+  std::size_t filters() const { return shape.targets * shape.filter(); }
 };
 
 /// The weight gradient of one group.
@@ -44,7 +42,7 @@ struct GroupGradient {
 
 /// Functions that only run where is_here() says so.
 struct Engine {
-  const char* name;
+  std::string_view name;
   bool (*is_here)();
   void (*correlate)(const GroupProduct& product);
   void (*sum_gradients)(const GroupGradient& gradient);
@@ -62,16 +60,7 @@ extern const Engine kDoubles;
 void use_engine(const Engine& engine);
 
 /// Purposes of scratch memory of the engines. Each has separate memory for each type of number.
-enum class ScratchUse {
-  kSource,
-  kLowSource,
-  kWeights,
-  kOrderedWeights,
-  kRounded,
-  kGradient,
-  kSums,
-  kTileSums
-};
+enum class ScratchUse { kSource, kLowSource, kWeights, kRounded, kGradient, kSums, kTileSums };
 
 /// Memory that a thread keeps for one purpose.
 template <class Number, ScratchUse use>

@@ -58,17 +58,22 @@ std::int64_t sum_taps(const Correlation& c, const TapRange& row, const TapRange&
   return total;
 }
 
-/// More taps than doubles can sum: in int64, one after the other.
-void correlate_many_taps(const Correlation& c, const float* source, const float* weights, const double* units,
-                         const float* bias, float* target) {
+/// For more taps than doubles can sum: in int64, one after the other.
+void correlate_many_taps(const GroupProduct& p) {
+  const Correlation& c = p.shape;
+  auto* const source = scratch<float, ScratchUse::kSource>(c.sources * c.source_channel());
+  auto* const weights = scratch<float, ScratchUse::kRounded>(p.filters());
+  round_columns(p.sources() * p.pixels(), p.batch(), p.source, p.of_source, source);
+  round_all(p.filters(), p.weights, p.of_weights, weights);
+  float* target = p.target;
   for (std::ptrdiff_t k = 0; k < c.targets; ++k) {
     for (const TapRange& row : c.rows) {
       for (const TapRange& column : c.columns) {
         for (std::ptrdiff_t n = 0; n < c.batch; ++n, ++target) {
           *target = kNan;
-          if (std::isnan(units[n])) continue;
+          if (std::isnan(p.units[n])) continue;
           const std::int64_t total = sum_taps(c, row, column, source + n, weights + k * c.weight_target);
-          *target = round_once(total, units[n]) + (bias == nullptr ? 0.0F : bias[k]);
+          *target = round_once(total, p.units[n]) + (p.bias == nullptr ? 0.0F : p.bias[k]);
         }
       }
     }
@@ -79,34 +84,22 @@ void correlate_many_taps(const Correlation& c, const float* source, const float*
 void correlate(const Correlation& c, int samples, const Operand& all_sources, const float* weights,
                const float* bias, float* target) {
   const float* source = all_sources.numbers;
-  const auto batch = static_cast<std::size_t>(c.batch), sources = static_cast<std::size_t>(c.sources);
-  const std::size_t pixels = std::size_t{1} * c.source_rows * c.source_columns, channels = sources * c.groups;
-  const auto taps = static_cast<std::size_t>(c.kernel_rows) * static_cast<std::size_t>(c.kernel_columns);
-  const std::size_t filters = static_cast<std::size_t>(c.targets) * sources * taps;
-  const std::size_t target_size =
-      static_cast<std::size_t>(c.targets) * c.rows.size() * c.columns.size() * batch;
+  const std::size_t batch = c.batch, features = std::size_t{1} * c.sources * c.source_rows * c.source_columns,
+                    filters = c.targets * c.filter(), target_size = c.targets * c.target_channel();
   static thread_local ColumnUnits of_source;
   static thread_local std::vector<double> units;
-  find_units(channels * pixels, batch, static_cast<std::size_t>(samples), all_sources, of_source);
+  find_units(features * c.groups, batch, samples, all_sources, of_source);
   const Unit of_weights = find_unit(filters * c.groups, weights);
   if (std::isnan(of_weights.value)) {
-    std::fill_n(target, target_size * static_cast<std::size_t>(c.groups), kNan);
+    std::fill_n(target, target_size * c.groups, kNan);
     return;
   }
   units.resize(batch);
   for (std::size_t n = 0; n < batch; ++n) units[n] = of_source.value[n] * of_weights.value;
-  const bool has_many_taps = static_cast<std::int64_t>(sources * taps) > kExactTerms;
+  const auto correlate_group = c.filter() > kExactTerms ? correlate_many_taps : engine().correlate;
   for (int g = 0; g < c.groups; ++g) {
-    if (has_many_taps) {
-      auto* const q = scratch<float, ScratchUse::kSource>(sources * pixels * batch);
-      auto* const rounded = scratch<float, ScratchUse::kRounded>(filters);
-      round_columns(sources * pixels, batch, source, of_source, q);
-      round_all(filters, weights, of_weights, rounded);
-      correlate_many_taps(c, q, rounded, units.data(), bias, target);
-    } else {
-      engine().correlate({c, source, of_source, weights, of_weights, units.data(), bias, target});
-    }
-    source += sources * pixels * batch;
+    correlate_group({c, source, of_source, weights, of_weights, units.data(), bias, target});
+    source += features * batch;
     weights += filters;
     if (bias != nullptr) bias += c.targets;
     target += target_size;
@@ -116,20 +109,20 @@ void correlate(const Correlation& c, int samples, const Operand& all_sources, co
 // Weight gradient.
 
 GradientShape gradient_shape(const Conv2dShape& s, const FramedImage& image) {
-  GradientShape g{.filters = static_cast<std::size_t>(s.out_channels),
-                  .rows = static_cast<std::size_t>(s.read_height()),
-                  .columns = static_cast<std::size_t>(s.read_width()),
+  const std::size_t filters = s.out_channels, rows = s.read_height(), columns = s.read_width();
+  GradientShape g{.filters = filters,
+                  .rows = rows,
+                  .columns = columns,
                   .batch = image.batch,
-                  .dy_channel = std::size_t{1} * s.out_height() * s.out_width() * image.batch,
-                  .dy_row = static_cast<std::size_t>(s.out_width()) * image.batch,
-                  .x_row = static_cast<std::size_t>(s.stride) * image.row(),
-                  .x_column = static_cast<std::size_t>(s.stride) * image.batch,
+                  .dy_channel = image.batch * s.out_height() * s.out_width(),
+                  .dy_row = image.batch * s.out_width(),
+                  .x_row = image.row() * s.stride,
+                  .x_column = image.batch * s.stride,
                   .taps = {}};
   for (std::size_t c = 0; c < image.channels; ++c)
     for (int r = 0; r < s.kernel_height; ++r)
       for (int t = 0; t < s.kernel_width; ++t)
-        g.taps.push_back(c * image.channel() + static_cast<std::size_t>(r * s.dilation) * image.row() +
-                         static_cast<std::size_t>(t * s.dilation) * image.batch);
+        g.taps.push_back(c * image.channel() + r * s.dilation * image.row() + t * s.dilation * image.batch);
   return g;
 }
 
@@ -148,17 +141,16 @@ void conv2d_backward_data(const Conv2dShape& s, int samples, const Operand& dy, 
 void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand& all_x, const Operand& all_dy,
                              float* dw) {
   const Conv2dShape s = all.group();
-  const auto batch = static_cast<std::size_t>(s.batch), counted = static_cast<std::size_t>(samples);
+  const std::size_t batch = s.batch, channels = s.in_channels, height = s.in_height, width = s.in_width,
+                    padding = s.padding;
   static thread_local ColumnUnits of_x, of_dy;
-  find_common_unit(all.in_size() / batch, batch, counted, all_x, of_x);
-  find_common_unit(all.out_size() / batch, batch, counted, all_dy, of_dy);
-  const double unit = samples == 0 ? 0 : of_x.value[0] * of_dy.value[0];
+  const double unit = find_common_unit(all.in_size() / batch, batch, samples, all_x, of_x) *
+                      find_common_unit(all.out_size() / batch, batch, samples, all_dy, of_dy);
   if (std::isnan(unit)) {
     std::fill_n(dw, all.weight_size(), kNan);
     return;
   }
-  const FramedImage image{static_cast<std::size_t>(s.in_channels), static_cast<std::size_t>(s.in_height),
-                          static_cast<std::size_t>(s.in_width), static_cast<std::size_t>(s.padding), batch};
+  const FramedImage image{channels, height, width, padding, batch};
   const GradientShape g = gradient_shape(s, image);
   auto* const totals = scratch<std::int64_t, ScratchUse::kSums>(s.weight_size());
   const float *x = all_x.numbers, *dy = all_dy.numbers;
@@ -173,19 +165,14 @@ void conv2d_backward_weights(const Conv2dShape& all, int samples, const Operand&
 
 void bias_gradient(int channels, int pixels, int batch, int samples, const Operand& dy, float* db) {
   static thread_local ColumnUnits units;
-  const std::size_t columns = static_cast<std::size_t>(batch),
-                    channel = static_cast<std::size_t>(pixels) * columns;
-  find_common_unit(static_cast<std::size_t>(channels) * static_cast<std::size_t>(pixels), columns,
-                   static_cast<std::size_t>(samples), dy, units);
-  const double unit = samples == 0 ? 0 : units.value[0];
+  const double unit = find_common_unit(std::size_t{1} * channels * pixels, batch, samples, dy, units);
   if (std::isnan(unit)) {
     std::fill_n(db, channels, kNan);
     return;
   }
   for (int c = 0; c < channels; ++c)
-    db[c] = round_once(sum_rounded(static_cast<std::size_t>(pixels), columns,
-                                   dy.numbers + static_cast<std::size_t>(c) * channel, units),
-                       unit);
+    db[c] =
+        round_once(sum_rounded(pixels, batch, dy.numbers + std::size_t{1} * c * pixels * batch, units), unit);
 }
 
 // How much of a gradient is rounded away.
@@ -210,15 +197,14 @@ RoundingCount take_count() {
 
 /// Half a unit is rounded to even, to 0. Magnitudes have the order of their bits.
 void count_rounding(std::size_t features, int batch, int samples, const float* dy) {
-  if (!counted || samples == 0) return;
+  if (!counted) return;
   static thread_local ColumnUnits units;
-  const auto columns = static_cast<std::size_t>(batch), used = static_cast<std::size_t>(samples);
-  find_common_unit(features, columns, used, dy, units);
-  if (std::isnan(units.value[0])) return;
-  const std::uint32_t half = magnitude_of(static_cast<float>(units.value[0] / 2));
-  for (std::size_t f = 0; f < features; ++f, dy += columns) {
+  const double unit = find_common_unit(features, batch, samples, dy, units);
+  if (std::isnan(unit)) return;
+  const std::uint32_t half = magnitude_of(static_cast<float>(unit / 2));
+  for (std::size_t f = 0; f < features; ++f, dy += batch) {
     std::uint32_t nonzero = 0, to_zero = 0;
-    for (std::size_t n = 0; n < used; ++n) {
+    for (int n = 0; n < samples; ++n) {
       const std::uint32_t magnitude = magnitude_of(dy[n]);
       nonzero += magnitude != 0 ? 1 : 0;
       to_zero += magnitude != 0 && magnitude <= half ? 1 : 0;
@@ -246,7 +232,7 @@ std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns) {
   const std::uint64_t in = checked_sum(s.in_channels, 16), out = checked_sum(s.out_channels, 16);
   const std::uint64_t image = checked_product(in, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding),
                       output = checked_product(out, s.out_height(), s.out_width()),
-                      taps = s.weight_size() / static_cast<std::size_t>(s.out_channels);
+                      taps = s.weight_size() / s.out_channels;
   return checked_sum(checked_product(checked_sum(image, output, output), columns),
                      checked_product(7, in, out, s.kernel_height, s.kernel_width),
                      checked_product(kOfSums, taps), kOfGradient);
@@ -262,7 +248,7 @@ std::vector<std::string> engine_choices() {
 }
 
 std::string engine_name() {
-  return engine().name;
+  return std::string(engine().name);
 }
 
 double engine_peak() {
@@ -271,11 +257,10 @@ double engine_peak() {
 
 void choose_engine(std::string_view name) {
   if (name.empty()) return;
-  const auto* const found =
-      std::ranges::find(kEngines, name, [](const Engine* e) { return std::string_view(e->name); });
+  const auto* const found = std::ranges::find(kEngines, name, &Engine::name);
   if (found == kEngines.end())
     throw UsageError(fmt::format("{}={} is not an engine: choose one of {}", kEngineVariable,
-                                 printable_line(std::string(name)), fmt::join(engine_choices(), ", ")));
+                                 printable_line(name), fmt::join(engine_choices(), ", ")));
   if (!(*found)->is_here())
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kEngineVariable, name,
                                   fmt::join(engine_choices(), ", ")));

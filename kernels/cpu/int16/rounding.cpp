@@ -47,9 +47,6 @@ HWY_INLINE IntegerLanes magnitude_bits(const float* x) {
   return hn::And(hn::BitCast(Integers(), hn::LoadU(kTag, x)), hn::Set(Integers(), 0x7FFFFFFF));
 }
 
-HWY_INLINE void store(Lanes q, float* to) {
-  hn::StoreU(q, kTag, to);
-}
 HWY_INLINE void store_shorts(IntegerLanes q, std::int16_t* to) {
   hn::StoreU(hn::DemoteTo(Shorts(), q), Shorts(), to);
 }
@@ -97,7 +94,7 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
     const std::size_t end = std::min(batch, block + together);
     for (std::size_t f = 0; f < features; ++f)
       for (std::size_t n = block; n < end; n += kVector, q += kVector)
-        store(Factors(first + n, second + n).rounded(x + f * batch + n), q);
+        hn::StoreU(Factors(first + n, second + n).rounded(x + f * batch + n), kTag, q);
   }
 }
 
@@ -144,9 +141,9 @@ void round_all(std::size_t size, const float* numbers, float first, float second
   std::fill_n(seconds, kVector, second);
   const Factors factors(firsts, seconds);
   std::size_t i = 0;
-  for (; i + kVector <= size; i += kVector) store(factors.rounded(numbers + i), q + i);
+  for (; i + kVector <= size; i += kVector) hn::StoreU(factors.rounded(numbers + i), kTag, q + i);
   std::copy(numbers + i, numbers + size, rest);
-  store(factors.rounded(rest), rest);
+  hn::StoreU(factors.rounded(rest), kTag, rest);
   std::copy_n(rest, size - i, q + i);
 }
 
@@ -185,21 +182,6 @@ const std::uint32_t* maxima_of(std::size_t features, std::size_t batch, const Op
   return bits;
 }
 
-/// @param row  rounds a row of an image
-template <class Number, class Row>
-void frame_rows(const FramedImage& image, const float* x, Number* q, const Row& row) {
-  const std::size_t pixels = image.width * image.batch, side = image.frame * image.batch;
-  for (std::size_t c = 0; c < image.channels; ++c) {
-    q = std::fill_n(q, image.frame * image.row(), Number{0});
-    for (std::size_t h = 0; h < image.height; ++h, x += pixels) {
-      q = std::fill_n(q, side, Number{0});
-      row(x, q);
-      q = std::fill_n(q + pixels, side, Number{0});
-    }
-    q = std::fill_n(q, image.frame * image.row(), Number{0});
-  }
-}
-
 }  // namespace
 
 void find_units(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
@@ -209,12 +191,13 @@ void find_units(std::size_t features, std::size_t batch, std::size_t samples, co
   for (std::size_t n = 0; n < samples; ++n) units.set(n, Unit::of(largest[n]));
 }
 
-void find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
-                      ColumnUnits& units) {
+double find_common_unit(std::size_t features, std::size_t batch, std::size_t samples, const Operand& x,
+                        ColumnUnits& units) {
   const std::uint32_t* const largest = maxima_of(features, batch, x);
   const Unit unit = Unit::of(samples == 0 ? 0 : *std::max_element(largest, largest + samples));
   units.resize(batch);
   for (std::size_t n = 0; n < samples; ++n) units.set(n, unit);
+  return units.value[0];
 }
 
 Unit find_unit(std::size_t size, const float* numbers) {
@@ -225,6 +208,12 @@ void round_columns(std::size_t features, std::size_t batch, const float* x, cons
                    float* q, std::size_t together) {
   HWY_DYNAMIC_DISPATCH(round_columns)
   (features, batch, x, units.first.data(), units.second.data(), q, std::min(together, batch));
+}
+
+void round_columns(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units,
+                   std::int16_t* q) {
+  HWY_DYNAMIC_DISPATCH(round_row_to_shorts)
+  (features, batch, x, units.first.data(), units.second.data(), q);
 }
 
 std::int64_t sum_rounded(std::size_t features, std::size_t batch, const float* x, const ColumnUnits& units) {
@@ -252,18 +241,6 @@ void round_totals(std::size_t size, std::size_t terms, const std::int64_t* total
   constexpr std::size_t kExactInDouble = std::size_t{1} << 23;  // products below 2^30
   if (terms <= kExactInDouble) return HWY_DYNAMIC_DISPATCH(round_totals)(size, totals, unit, results);
   for (std::size_t i = 0; i < size; ++i) results[i] = round_once(totals[i], unit);
-}
-
-void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, float* q) {
-  frame_rows(image, x, q,
-             [&](const float* from, float* to) { round_columns(image.width, image.batch, from, units, to); });
-}
-
-void round_image(const FramedImage& image, const float* x, const ColumnUnits& units, std::int16_t* q) {
-  frame_rows(image, x, q, [&](const float* from, std::int16_t* to) {
-    HWY_DYNAMIC_DISPATCH(round_row_to_shorts)
-    (image.width, image.batch, from, units.first.data(), units.second.data(), to);
-  });
 }
 
 }  // namespace int16

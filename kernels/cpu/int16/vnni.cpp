@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
@@ -96,10 +95,8 @@ HWY_NOINLINE void sum_steps(const Step* step, std::size_t count, const std::int3
 /// Sums of at most kMostQuads quads, rounded once: both parts of one are exact in fp32.
 HWY_INLINE __m512 short_sums(__m512i low, __m512i digits) {
   static_assert(kMostQuads * 4 << 14 <= 1 << 24);
-  const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
-  const __m512i upper = _mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16)),
-                lower = _mm512_and_si512(low, _mm512_set1_epi32(0xFFFF));
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(upper), _mm512_set1_ps(65536), _mm512_cvtepi32_ps(lower));
+  const __m512 upper = _mm512_cvtepi32_ps(upper_part(low, digits));
+  return _mm512_fmadd_ps(upper, _mm512_set1_ps(65536), _mm512_cvtepi32_ps(lower_part(low)));
 }
 
 /// Sums of 16 columns in 64 bits. Their order is 0 1 4 5 8 9 12 13 and 2 3 6 7 10 11 14 15.
@@ -108,8 +105,7 @@ struct LongSums {
 
   LongSums() = default;
   HWY_INLINE LongSums(__m512i low, __m512i digits) {
-    const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
-    const __m512i upper = _mm512_srai_epi32(_mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16)), 16);
+    const __m512i upper = _mm512_srai_epi32(upper_part(low, digits), 16);
     half[0] = _mm512_unpacklo_epi32(low, upper);
     half[1] = _mm512_unpackhi_epi32(low, upper);
   }
@@ -187,35 +183,33 @@ void run_pixel(const Pixel& p) {
         }
         LongSums sums(low[i], digits);
         if (!is_first) sums.add(totals[i]);
-        if (done < quads) {
-          totals[i] = sums;
-          continue;
-        }
-        if (p.normal_units != nullptr) {
-          store_result(p, k, v, sums.floats(), bias);
-          continue;
-        }
         const std::size_t n = v * kVectorColumns;
-        _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(sums.times(p.units + n), bias));
+        if (done < quads)
+          totals[i] = sums;
+        else if (p.normal_units != nullptr)
+          store_result(p, k, v, sums.floats(), bias);
+        else
+          _mm512_storeu_ps(p.target + k * p.target_step + n, _mm512_add_ps(sums.times(p.units + n), bias));
       }
     }
   } while (done < quads);
 }
 
-using PixelFunction = void (*)(const Pixel&);
-using PixelFunctions = std::array<PixelFunction, kMostTargets>;
-template <std::size_t V, std::size_t... K>
-constexpr PixelFunctions pixels_of(std::index_sequence<K...> /*unused*/) {
-  return {&run_pixel<K + 1, V>...};
-}
-template <std::size_t V, std::size_t... K>
-constexpr PixelFunctions small_pixels_of(std::index_sequence<K...> /*unused*/) {
-  return {&run_small_pixel<K + 1, V>...};
+/// At a time, with so many vectors of columns.
+constexpr std::size_t targets_at_once(std::size_t vectors, bool is_small) {
+  return std::min(kMostTargets, (is_small ? kRegisters / 2 : kRegisters) / vectors);
 }
 
-/// At a time, with so many vectors of columns.
-std::size_t targets_at_once(std::size_t vectors, bool is_small) {
-  return std::min(kMostTargets, (is_small ? kRegisters / 2 : kRegisters) / vectors);
+using PixelFunction = void (*)(const Pixel&);
+
+/// The functions for one target, two, and so on.
+template <std::size_t V>
+const PixelFunction* pixel_functions(bool is_small) {
+  static constexpr auto kPixels =
+      make_table<targets_at_once(V, false)>([](auto k) { return &run_pixel<k, V>; });
+  static constexpr auto kSmallPixels =
+      make_table<targets_at_once(V, true)>([](auto k) { return &run_small_pixel<k, V>; });
+  return is_small ? kSmallPixels.data() : kPixels.data();
 }
 std::size_t vectors_at_once(std::size_t columns) {
   return columns >= 4 * kVectorColumns ? 4 : columns >= 2 * kVectorColumns ? 2 : 1;
@@ -242,23 +236,14 @@ const float* find_normal_units(std::size_t batch, const double* units) {
 /// The first columns from n on, of all targets and pixels.
 void run_columns(const GroupProduct& p, const Packing& packing, const Packed& packed, std::size_t n,
                  std::size_t vectors, const Windows& windows) {
-  static constexpr std::array<PixelFunctions, 5> kPixels = {{{},
-                                                             pixels_of<1>(std::make_index_sequence<12>()),
-                                                             pixels_of<2>(std::make_index_sequence<12>()),
-                                                             {},
-                                                             pixels_of<4>(std::make_index_sequence<6>())}};
-  static constexpr std::array<PixelFunctions, 5> kSmallPixels = {
-      {{},
-       small_pixels_of<1>(std::make_index_sequence<12>()),
-       small_pixels_of<2>(std::make_index_sequence<6>()),
-       {},
-       small_pixels_of<4>(std::make_index_sequence<3>())}};
-  const PixelFunctions& run_some = (packed.is_small ? kSmallPixels : kPixels)[vectors];
+  const auto find = vectors == 4   ? pixel_functions<4>
+                    : vectors == 2 ? pixel_functions<2>
+                                   : pixel_functions<1>;
+  const PixelFunction* const run_some = find(packed.is_small);
   const Correlation& c = p.shape;
   const std::size_t batch = p.batch(), pixels = c.rows.size() * c.columns.size();
   const auto run = [&](std::size_t first, std::size_t size, std::size_t row, std::size_t column) {
-    const std::ptrdiff_t source =
-        packing.first(c.rows[row], c.columns[column]) + static_cast<std::ptrdiff_t>(n);
+    const std::ptrdiff_t source = packing.first(c.rows[row], c.columns[column]) + n;
     const std::size_t weights = first * packing.lines();
     run_some[size - 1]({windows.at(row, column), packed.pairs + source, packed.digits + source,
                         packed.weights_of_pairs + weights * packing.pairs(),
@@ -275,7 +260,7 @@ void correlate(const GroupProduct& p) {
   const Packing packing(p.shape);
   const std::size_t in_pairs = packing.numbers_of(packing.pairs()),
                     in_quads = packing.numbers_of(packing.quads());
-  const std::size_t weights = packing.lines() * static_cast<std::size_t>(p.shape.targets);
+  const std::size_t weights = packing.lines() * p.shape.targets;
   auto* const source = scratch<std::int32_t, ScratchUse::kSource>(in_pairs + in_quads);
   auto* const packed_weights = scratch<std::int32_t, ScratchUse::kWeights>(
       weights * (packing.pairs() + packing.quads()) + kVectorColumns);

@@ -8,11 +8,9 @@
 #include "kernels/cpu/int16/vnni_inl.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
 
@@ -36,17 +34,6 @@ struct PackedLines {
   alignas(64) std::int32_t digits[kMostLines * kQuads * kMostVectors * kFilters];  ///< [line][quad][filter]
   __m512i excess[kMostVectors];  ///< 128 times all digits of a filter
 
-  /// @param first  the number of a line, as samples, columns and rows count
-  void find(const GradientShape& g, std::size_t first, std::size_t last) {
-    const std::size_t of_pixel = g.batch / kSamples;
-    count = last - first;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t pixel = (first + i) / of_pixel, n = (first + i) % of_pixel * kSamples;
-      const std::size_t p = pixel / g.columns, q = pixel % g.columns;
-      at_x[i] = p * g.x_row + q * g.x_column + n;
-      at_dy[i] = p * g.dy_row + q * g.batch + n;
-    }
-  }
   void pack(const GroupGradient& gradient, std::size_t first_filter, std::size_t some_vectors);
 };
 
@@ -159,20 +146,11 @@ void add_lines(const PackedLines& lines, const PackedImage& x, const std::size_t
     LOCKSTEP_UNROLL
     for (std::size_t v = 0; v < V; ++v) {
       std::int32_t *const upper = parts + (2 * t * V + v) * kFilters, *const lower = upper + V * kFilters;
-      const __m512i digits = _mm512_sub_epi32(high[t * V + v], lines.excess[v]),
-                    rest = _mm512_sub_epi32(low[t * V + v], _mm512_slli_epi32(digits, 16));
-      _mm512_store_si512(upper, _mm512_add_epi32(_mm512_load_si512(upper),
-                                                 _mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16))));
-      _mm512_store_si512(lower, _mm512_add_epi32(_mm512_load_si512(lower),
-                                                 _mm512_and_si512(rest, _mm512_set1_epi32(0xFFFF))));
+      const __m512i sum = low[t * V + v], digits = _mm512_sub_epi32(high[t * V + v], lines.excess[v]);
+      _mm512_store_si512(upper, _mm512_add_epi32(_mm512_load_si512(upper), upper_part(sum, digits)));
+      _mm512_store_si512(lower, _mm512_add_epi32(_mm512_load_si512(lower), lower_part(sum)));
     }
   }
-}
-
-using LinesFunction = void (*)(const PackedLines&, const PackedImage&, const std::size_t*, std::int32_t*);
-template <std::size_t V, std::size_t... T>
-constexpr std::array<LinesFunction, sizeof...(T)> lines_of(std::index_sequence<T...> /*unused*/) {
-  return {&add_lines<T + 1, V>...};
 }
 
 /// High digits + 128 of numbers; sizes are multiples of 16.
@@ -205,8 +183,8 @@ void add_totals(const std::int32_t* parts, std::size_t width, bool writes, std::
 /// Some filters, as many as vectors hold.
 void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_t first, std::size_t vectors,
                  PackedLines& lines, std::int32_t* parts) {
-  static constexpr std::array<std::array<LinesFunction, kMostTaps>, kMostVectors> kLines = {
-      lines_of<1>(std::make_index_sequence<kMostTaps>()), lines_of<2>(std::make_index_sequence<kMostTaps>())};
+  static constexpr auto kLines = make_table<kMostVectors>(
+      [](auto v) { return make_table<kMostTaps>([v](auto t) { return &add_lines<t, v>; }); });
   const GradientShape& g = gradient.shape;
   const std::size_t taps = g.taps.size(), width = vectors * kFilters,
                     all = g.rows * g.columns * g.batch / kSamples;
@@ -214,9 +192,10 @@ void sum_filters(const GroupGradient& gradient, const PackedImage& x, std::size_
     const std::size_t end = std::min(all, begin + kLinesOfParts);
     std::fill_n(parts, 2 * taps * width, 0);
     for (std::size_t line = begin; line < end; line += kMostLines) {
-      lines.find(g, line, std::min(end, line + kMostLines));
+      lines.count = std::min(end - line, kMostLines);
+      find_places(g, line, lines.count, kSamples, lines.at_x, lines.at_dy);
       lines.pack(gradient, first, vectors);
-      for_each_even_block(taps, kMostTaps, [&](std::size_t tap, std::size_t size) {
+      for_each_block(taps, kMostTaps, [&](std::size_t tap, std::size_t size) {
         kLines[vectors - 1][size - 1](lines, x, g.taps.data() + tap, parts + 2 * tap * width);
       });
     }

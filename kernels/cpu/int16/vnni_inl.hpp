@@ -76,6 +76,29 @@ HWY_INLINE __m512i add_128_times(__m512i sum, __m512i digits) {
   return _mm512_dpbusd_epi32(sum, _mm512_set1_epi32(static_cast<int>(0x80808080)), digits);
 }
 
+/// The two parts of sums: 65536 times the upper one, and the lower one.
+/// @param low     the sums modulo 2^32
+/// @param digits  the sums of products of high digits
+HWY_INLINE __m512i upper_part(__m512i low, __m512i digits) {
+  const __m512i rest = _mm512_sub_epi32(low, _mm512_slli_epi32(digits, 16));
+  return _mm512_add_epi32(digits, _mm512_srai_epi32(rest, 16));
+}
+HWY_INLINE __m512i lower_part(__m512i low) {
+  return _mm512_and_si512(low, _mm512_set1_epi32(0xFFFF));
+}
+
+/// Places in x and dy of `count` lines of so many samples. Line `first` is counted by samples, columns and rows.
+inline void find_places(const GradientShape& g, std::size_t first, std::size_t count, std::size_t samples,
+                        std::size_t* at_x, std::size_t* at_dy) {
+  const std::size_t of_pixel = g.batch / samples;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t pixel = (first + i) / of_pixel, n = (first + i) % of_pixel * samples;
+    const std::size_t p = pixel / g.columns, q = pixel % g.columns;
+    at_x[i] = p * g.x_row + q * g.x_column + n;
+    at_dy[i] = p * g.dy_row + q * g.batch + n;
+  }
+}
+
 /// The weight gradient.
 void sum_gradients(const GroupGradient& gradient);
 /// The weight gradient with samples as lanes, for a batch of whole steps.

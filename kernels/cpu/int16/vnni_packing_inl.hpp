@@ -34,8 +34,7 @@ struct WindowSteps {
 /// How source and weights are packed: `elements` of a window follow one another, on each of its `lines`.
 struct Packing {
   const Correlation& c;
-  bool
-      has_columns;  ///< elements are columns of the only channel, in a frame of zeros; else they are channels
+  bool has_columns;  ///< elements are columns of the only channel, in a frame of zeros; else channels
   int above = 0, left = 0, rows, columns;  ///< the frame, and the image with it
 
   explicit Packing(const Correlation& correlation)
@@ -234,22 +233,20 @@ inline void pack_weights(const Packing& packing, std::size_t targets_of_block, c
                          std::int32_t* pairs, std::int32_t* digits) {
   static constexpr std::array kPack = {pack_line<1>, pack_line<2>, pack_line<3>, pack_line<4>};
   const std::ptrdiff_t element = packing.weight_element(), target = packing.c.weight_target;
-  for_each_even_block(static_cast<std::size_t>(packing.c.targets), targets_of_block,
-                      [&](std::size_t first, std::size_t size) {
-                        const std::int16_t* const of_block = q + static_cast<std::ptrdiff_t>(first) * target;
-                        const std::size_t to_odd = packing.lines() * size;
-                        for (std::size_t e = 0; e < packing.elements(); e += 4) {
-                          const std::size_t count = std::min<std::size_t>(4, packing.elements() - e);
-                          const std::int16_t* from = of_block + static_cast<std::ptrdiff_t>(e) * element;
-                          for (std::size_t line = 0; line < packing.lines();
-                               ++line, from += packing.weight_line()) {
-                            kPack[count - 1](from, element, target, size, pairs, pairs + to_odd, digits);
-                            pairs += size;
-                            digits += size;
-                          }
-                          if (count > 2) pairs += to_odd;
-                        }
-                      });
+  for_each_block(packing.c.targets, targets_of_block, [&](std::size_t first, std::size_t size) {
+    const std::int16_t* const of_block = q + first * target;
+    const std::size_t to_odd = packing.lines() * size;
+    for (std::size_t e = 0; e < packing.elements(); e += 4) {
+      const std::size_t count = std::min<std::size_t>(4, packing.elements() - e);
+      const std::int16_t* from = of_block + e * element;
+      for (std::size_t line = 0; line < packing.lines(); ++line, from += packing.weight_line()) {
+        kPack[count - 1](from, element, target, size, pairs, pairs + to_odd, digits);
+        pairs += size;
+        digits += size;
+      }
+      if (count > 2) pairs += to_odd;
+    }
+  });
 }
 
 }  // namespace lockstep::cpu::int16::vnni

@@ -93,17 +93,6 @@ struct PackedSteps {
   alignas(64) std::int8_t digits[kSteps * kMostFilters * kStep];    ///< [step][filter][sample]
   __m512i excess[kMostFilters];                                     ///< 128 times all digits of a filter
 
-  void find(const GradientShape& g, std::size_t first, std::size_t last) {
-    const std::size_t of_pixel = g.batch / kStep;
-    count = last - first;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t pixel = (first + i) / of_pixel, n = (first + i) % of_pixel * kStep;
-      const std::size_t p = pixel / g.columns, q = pixel % g.columns;
-      at_x[i] = p * g.x_row + q * g.x_column + n;
-      at_dy[i] = p * g.dy_row + q * g.batch + n;
-    }
-  }
-
   void pack(const GroupGradient& gradient, std::size_t first_filter, std::size_t filters) {
     const GradientShape& g = gradient.shape;
     for (std::size_t k = 0; k < filters; ++k) {
@@ -184,10 +173,8 @@ void add_steps(const PackedSteps& steps, const PackedImage& x, const std::size_t
     LOCKSTEP_UNROLL
     for (std::size_t t = 0; t < T; ++t) {
       const std::size_t i = k * T + t;
-      const __m512i of_digits = _mm512_sub_epi32(high[i], steps.excess[k]),
-                    rest = _mm512_sub_epi32(low[i], _mm512_slli_epi32(of_digits, 16));
-      high[i] = _mm512_add_epi32(of_digits, _mm512_srai_epi32(rest, 16));
-      low[i] = _mm512_and_si512(rest, _mm512_set1_epi32(0xFFFF));
+      high[i] = upper_part(low[i], _mm512_sub_epi32(high[i], steps.excess[k]));
+      low[i] = lower_part(low[i]);
     }
   }
   std::fill(low + kSums, low + kVectors, _mm512_setzero_si512());
@@ -222,11 +209,12 @@ void sum_gradients_of_samples(const GroupGradient& gradient) {
   const PackedImage x = pack_image(gradient.image, gradient.x, gradient.of_x);
   auto* const steps = scratch<PackedSteps, ScratchUse::kGradient>(1);
   std::fill_n(gradient.totals, g.filters * taps, 0);
-  for_each_even_block(all, kSteps, [&](std::size_t first_step, std::size_t count) {
-    steps->find(g, first_step, first_step + count);
-    for_each_even_block(g.filters, kMostFilters, [&](std::size_t filter, std::size_t filters) {
+  for_each_block(all, kSteps, [&](std::size_t first_step, std::size_t count) {
+    steps->count = count;
+    find_places(g, first_step, count, kStep, steps->at_x, steps->at_dy);
+    for_each_block(g.filters, kMostFilters, [&](std::size_t filter, std::size_t filters) {
       steps->pack(gradient, filter, filters);
-      for_each_even_block(taps, kTapsBesides[filters], [&](std::size_t tap, std::size_t size) {
+      for_each_block(taps, kTapsBesides[filters], [&](std::size_t tap, std::size_t size) {
         kAdd[filters - 1][size - 1](*steps, x, g.taps.data() + tap, taps,
                                     gradient.totals + filter * taps + tap);
       });
