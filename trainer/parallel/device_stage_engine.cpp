@@ -30,9 +30,8 @@ namespace lockstep {
 namespace {
 
 /// Computes the operations of a GPU that has the whole network, on grains, and so the same bits. Messages between
-/// stages
-/// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
-/// with a wait for the GPU: the host says when what it made is sent, and how long it took.
+/// stages are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass
+/// ends with a wait for the GPU: the host says when what it made is sent, and how long it took.
 class DeviceStageEngine final : public StageEngine {
  public:
   explicit DeviceStageEngine(const StageEngineParts& parts);
@@ -43,7 +42,7 @@ class DeviceStageEngine final : public StageEngine {
   void make_room(int stage, int micro_batches) override {
     Slots& slots = at(slots_, stage);
     slots.reserve(static_cast<std::size_t>(micro_batches));
-    while (slots.size() < static_cast<std::size_t>(micro_batches)) {
+    while (std::ssize(slots) < micro_batches) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                          part(stage));
       slots.back().record_into(&timeline_);
@@ -83,12 +82,10 @@ class DeviceStageEngine final : public StageEngine {
               const NormOfAll& norm) override;
 
   void forget_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
-  EvaluationSums evaluated() override {
+  StepCounters evaluated() override {
     main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
     wait_for_stream("an evaluation on the GPU");
-    EvaluationSums sums;
-    sums.add(counters().totals());
-    return sums;
+    return counters();
   }
 
   TrainedState state() override { return arena_->state(); }
@@ -136,7 +133,7 @@ class DeviceStageEngine final : public StageEngine {
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
   DeviceData& data_on_device(const StageVisit& visit) {
     if (visit.training) return *train_;
-    return evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
+    return evaluated_part_ == EvaluatedPart::kTest ? *test_ : *validation_;
   }
   /// In the order of a SampleRing.
   std::vector<std::int32_t> rows_of(const StageGrain& grain) const;

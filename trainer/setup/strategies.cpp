@@ -29,12 +29,11 @@ void require_one_host(const Communicator& comm) {
 
 bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
                    const DeviceChoice& device, const Communicator& comm) {
-  if (device.gpu != nullptr) {
+  if (device.gpu != nullptr)
     throw OptionError(
         "parallel.strategy",
         fmt::format("hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
                     device.description));
-  }
   require_no_cuts(network, job.parallel.strategy);
   require_one_host(comm);
   const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
@@ -43,16 +42,9 @@ bool check_hogwild(const Job& job, const Network& network, const TrainTestData& 
 }
 
 /// Nothing is summed.
-BucketPlan no_buckets(const Job& /*job*/, const Network& /*network*/, const DeviceChoice& /*device*/,
-                      Communicator& /*comm*/) {
-  return {};
-}
-
-constexpr StrategySetup kHogwildSetup{.check = check_hogwild, .plan = no_buckets};
-
-std::unique_ptr<ParallelStrategy> make_hogwild(const JobSetup& setup, Communicator& comm) {
-  return std::make_unique<Hogwild>(setup, comm);
-}
+constexpr StrategySetup kHogwildSetup{
+    .check = check_hogwild,
+    .plan = [](const Job&, const Network&, const DeviceChoice&, Communicator&) { return BucketPlan(); }};
 
 std::unique_ptr<ParallelStrategy> make_pipeline(const JobSetup& setup, Communicator& comm) {
   return std::make_unique<Pipeline>(setup.pipeline, setup, setup.on_device(), comm);
@@ -61,7 +53,8 @@ std::unique_ptr<ParallelStrategy> make_pipeline(const JobSetup& setup, Communica
 const std::array kStrategies{
     StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
     StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
-    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
+    StrategyEntry{"hogwild", kHogwildSetup,
+                  [](const JobSetup& setup, Communicator& comm) { return make_hogwild(setup, comm); }},
 };
 
 }  // namespace

@@ -25,13 +25,17 @@ HostArena::HostArena(const ArenaPart& part, Communicator& comm)
 void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
   const StepUpdate step = update_of(global_step);
   Row row;
+  GradientReducer::SeeSums see;
   if (row_) {
     rows.resize(rows.size() + row_->slots());
     row = Row(rows).last(row_->slots());
-    mean_seen(row);
-  } else {
-    reducer_->sums().mean(gradient_.data());
+    see = [&](std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums) {
+      const HeldTensor& held = held_[tensor];
+      row[row_->gradient(held.number)] +=
+          cpu::fingerprint(kGradientBuffer, held.first + (first - held.local), sums);
+    };
   }
+  reducer_->sums().mean(gradient_.data(), see);
   clip_gradient(norm);
   if (row_) {
     update_seen(step, row);
@@ -77,14 +81,6 @@ void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> ten
     for (const UpdateTensor& tensor : tensors)
       cpu::average(step.shares[i], tensor.size, weights_.data() + tensor.offset, average + tensor.offset);
   }
-}
-
-void HostArena::mean_seen(Row row) {
-  reducer_->sums().mean(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
-    const HeldTensor& held = held_[tensor];
-    row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
-                                                         std::span<const std::int64_t>(sums));
-  });
 }
 
 /// Updates to the same numbers. It and the fingerprints read a little at a time, while the cache has weights and

@@ -15,15 +15,10 @@
 namespace lockstep {
 namespace {
 
-std::vector<std::int64_t> class_counts(const Dataset& set) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(set.classes));
-  for (const std::int32_t label : set.labels) ++at(counts, label);
-  return counts;
-}
-
 /// samples / (classes * samples of the class), as scikit-learn's "balanced".
 std::vector<double> balanced_weights(const Dataset& train) {
-  const std::vector<std::int64_t> counts = class_counts(train);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(train.classes));
+  for (const std::int32_t label : train.labels) ++at(counts, label);
   std::vector<double> weights;
   for (std::size_t c = 0; c < counts.size(); ++c) {
     if (counts[c] == 0)
