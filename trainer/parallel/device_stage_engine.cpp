@@ -125,7 +125,7 @@ class DeviceStageEngine final : public StageEngine {
   DeviceGradient gradient_of(int stage);
   DevicePass pass_of(const StageVisit& visit) const {
     return {.batch = visit.grain.samples(),
-            .seed = seed_,
+            .seed = parts_.setup.options.seed,
             .first_sample = visit.grain.key.first_sample,
             .state = state_.data(),
             .grain = grain_};
@@ -153,7 +153,6 @@ class DeviceStageEngine final : public StageEngine {
   bool direct_;               ///< messages are on the GPU
   std::function<void()> meanwhile_ = [] {};
   int grain_;
-  std::uint64_t seed_;
   double narrow_limit_, evaluation_limit_;       ///< for losses, in training and evaluation
   std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
   std::unique_ptr<Stream> main_, side_;
@@ -181,7 +180,6 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       stages_(parts.plan.stages_of(parts.rank)),
       direct_(messages_stay_on_device(parts.plan, gpu_.get())),
       grain_(parts.setup.options.step.grain),
-      seed_(parts.setup.options.seed),
       narrow_limit_(narrow_loss_limit(parts.sampler.batch_samples(0))),
       evaluation_limit_(
           narrow_loss_limit(std::max(parts.setup.data->test.size(), parts.setup.data->validation.size()))),

@@ -114,8 +114,6 @@ class Hogwild final : public ParallelStrategy {
  private:
   void step(const StepPosition& position, Share& share);
   void compute(const StepPosition& position, const Grain& grain, Share& share);
-  std::span<const std::int32_t> samples_of(const std::vector<Grain>& grains,
-                                           std::int64_t step_in_epoch) const;
   bool gradient_is_finite(Share& share);
   StepSeries together(const Share& mine, std::int64_t count) const;
 
@@ -169,7 +167,9 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   sampler_.set_epoch(position.epoch);
   const auto grains = sampler_.local_grains(position.step_in_epoch);
   if (grains.empty()) return;
-  loss_rule_ = loss_.rule(loss_.scale_of(samples_of(grains, position.step_in_epoch)));
+  Grain own = grains.front();  // with its neighbours, which the others are
+  for (const Grain& grain : std::span(grains).subspan(1)) own.samples += grain.samples;
+  loss_rule_ = loss_.rule(loss_.scale_of(sampler_.indices(position.step_in_epoch, own)));
   mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
   shared_.read(before_.span());
   std::ranges::copy(before_.span(), arena_.weights().begin());
@@ -181,14 +181,6 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   const TimeSpan update(timeline, Work::kUpdate);
   arena_.take_gradient(position.global_step);
   shared_.move(before_.span(), arena_.weights());
-}
-
-/// Samples of this rank's share, which neighbouring grains are.
-std::span<const std::int32_t> Hogwild::samples_of(const std::vector<Grain>& grains,
-                                                  std::int64_t step_in_epoch) const {
-  Grain share = grains.front();
-  for (const Grain& grain : std::span(grains).subspan(1)) share.samples += grain.samples;
-  return sampler_.indices(step_in_epoch, share);
 }
 
 /// From before_, which no other thread writes: all grains of a step see the same weights.

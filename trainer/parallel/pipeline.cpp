@@ -46,16 +46,8 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
       members_(plan_.replicas > 1 ? comm.split(replica()) : nullptr),
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       held_(held_layout(setup.network, plan_, rank_)),
-      engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.setup = setup,
-                                                                               .device = device_,
-                                                                               .plan = plan_,
-                                                                               .rank = rank_,
-                                                                               .held = held_,
-                                                                               .sampler = sampler_,
-                                                                               .comm = comm,
-                                                                               .replicas = *replicas_,
-                                                                               .unread = unread_,
-                                                                               .observers = observers_})),
+      engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)(
+          {setup, device_, plan_, rank_, held_, sampler_, comm, *replicas_, unread_, observers_})),
       links_(make_stage_links(plan_, comm, device.gpu.get(), engine_->message_stream())),
       worker_(options.schedule, plan_, rank_, *links_, *engine_, observers_, comm.activity().timeline()),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
@@ -80,15 +72,6 @@ auto Pipeline::naming_silent_stages(const Work& work) {
   } catch (const PeerLostError& error) {
     throw_silent_stages(error);
   }
-}
-
-StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
-  StepSeries series;
-  naming_silent_stages([&] {
-    while (series.steps < count && !series.failure)
-      step(after(position, series.steps), stop_requested, series);
-  });
-  return series;
 }
 
 class Pipeline::Step final : public StepWork {
@@ -139,9 +122,16 @@ class Pipeline::Step final : public StepWork {
   StepSeries& series_;
 };
 
-void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  Step step(*this, position, stop_requested, series);
-  take_step(step, units_, observers_, comm_.activity().timeline(), series);
+StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  naming_silent_stages([&] {
+    while (series.steps < count && !series.failure) {
+      const StepPosition at = after(position, series.steps);
+      Step step(*this, at, stop_requested, series);
+      take_step(step, units_, observers_, comm_.activity().timeline(), series);
+    }
+  });
+  return series;
 }
 
 StageSums Pipeline::compute(const StepPosition& position) {

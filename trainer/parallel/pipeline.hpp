@@ -67,7 +67,6 @@ class Pipeline final : public ParallelStrategy {
   template <typename Work>
   auto naming_silent_stages(const Work& work);
   class Step;
-  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   StageSums compute(const StepPosition& position);
   /// Trains this rank's stages on neighbouring grains, each of which is a micro-batch.
   void train(const StepPosition& position, const std::vector<Grain>& share);

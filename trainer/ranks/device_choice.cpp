@@ -13,17 +13,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
-struct KindChoice {
-  DeviceKind kind = DeviceKind::kCpu;
-  std::string remark;
-};
-
-/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can.
-KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
+/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can. @returns the kind, and a remark about it
+std::pair<DeviceKind, std::string> choose_kind(const ParallelSection& parallel, const Platform& gpus,
+                                               Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
   const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
   if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
@@ -69,12 +66,12 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
   const auto name = parse_device_name(parallel.device);
   if (!name) throw ConfigError(fmt::format("'{}' is not a device: {}", parallel.device, kDeviceNames));
-  KindChoice choice{name->kind, ""};
-  if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
-  if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
-  if (choice.kind == DeviceKind::kEmulated)
+  const auto [kind, remark] = name->kind == DeviceKind::kAuto ? choose_kind(parallel, gpus, comm)
+                                                              : std::pair(name->kind, std::string());
+  if (kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
+  if (kind == DeviceKind::kEmulated)
     return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
-  return choose_cpu(comm, choice.remark);
+  return choose_cpu(comm, remark);
 }
 
 ParallelSection for_precision(ParallelSection parallel, Precision precision) {

@@ -58,12 +58,6 @@ int run_or_abort(Communicator& comm, Watchdog* watchdog, const std::function<int
   }
 }
 
-/// Asked before ranks have compared their jobs, which comes soon and names the one that differs.
-bool wanted_by_all(Communicator& comm, bool wanted) {
-  const auto answers = gather(comm, static_cast<std::uint8_t>(wanted));
-  return std::ranges::all_of(answers, [](std::uint8_t answer) { return answer != 0; });
-}
-
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
   RankWatch watch(this_launch().world_size);
@@ -72,7 +66,9 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   const auto comm = make_mpi_communicator(runtime, timeout);
   std::unique_ptr<Watchdog> watchdog;
   int code = run_or_abort(*comm, nullptr, [&](Communicator& all) {
-    if (wanted_by_all(all, parallel.watchdog)) watchdog = Watchdog::start(all);
+    // Ranks have not compared their jobs, which comes soon and names the one that differs.
+    const auto wanted = gather(all, static_cast<std::uint8_t>(parallel.watchdog));
+    if (std::ranges::count(wanted, 0) == 0) watchdog = Watchdog::start(all);
     return 0;
   });
   watch.met();

@@ -159,24 +159,14 @@ DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture
 
 // The checks of sets on disk.
 
-namespace {
-
-bool are_in_one_process(Communicator& comm) {
-  pid_t pid = ::getpid();
-  broadcast(comm, pid);
-  std::int64_t ranks_in_it = pid == ::getpid() ? 1 : 0;
-  comm.all_reduce(std::span(&ranks_in_it, 1));
-  return ranks_in_it == comm.size();
-}
-
-}  // namespace
-
 void share_checks(Communicator& comm, const TrainTestData& sets) {
   std::vector<const SampleStore*> stores;
   for (const Dataset* set : {&sets.train, &sets.test, &sets.validation})
     for (const auto& store : {set->store, set->rows})
       if (store != nullptr && std::ranges::count(stores, store.get()) == 0) stores.push_back(store.get());
-  if (stores.empty() || are_in_one_process(comm)) return;
+  if (stores.empty()) return;
+  const auto processes = gather(comm, ::getpid());
+  if (std::ranges::count(processes, ::getpid()) == comm.size()) return;
   for (const SampleStore* store : stores)
     if (const auto memory = memory_of_host(comm, store->make_shared_checks())) store->share_checks(memory);
 }

@@ -221,10 +221,9 @@ bool require_training_memory(const Job& job, const Network& network, const Train
                              const DeviceChoice& device, const Communicator& comm) {
   const bool on_gpu = device.gpu != nullptr;
   DataSizes sizes = sizes_of(data);
-  if (on_gpu)
-    sizes.streams = must_stream(job, training_memory(job, network, sizes, true, comm.size()).device,
-                                device.gpu->device->properties());
-  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
+  const auto need = [&] { return training_memory(job, network, sizes, on_gpu, comm.size()); };
+  if (on_gpu) sizes.streams = must_stream(job, need().device, device.gpu->device->properties());
+  const TrainingMemory memory = need();
   require_host_memory(network, memory.host, comm);
   if (!on_gpu) return false;
   require_no_cuts_in_micro_batches(job, network);

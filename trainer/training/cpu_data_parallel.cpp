@@ -37,7 +37,7 @@ class CpuDataParallel final : public DataParallel {
     const Dataset& data = setup_.data->part(part);
     const LossOptions& loss = setup_.options.loss;
     return lockstep::evaluate(comm_, pool_, threads_, data, evaluation_rule(loss.loss, data, loss.own),
-                              grain_, arena_.weights(), leave, &unread_);
+                              setup_.options.step.grain, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   StepMeasures measures() override {
@@ -51,7 +51,6 @@ class CpuDataParallel final : public DataParallel {
   /// Fingerprints of the share that was computed last, and added to this reducer.
   SumFingerprints parts_of_share(const GradientReducer& reducer) const;
   class Step;
-  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   /// Adds the gradients of these grains to the reducer in use.
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
   cpu::int16::RoundingCount take_count();
@@ -65,9 +64,6 @@ class CpuDataParallel final : public DataParallel {
 
   Timeline* timeline() const { return comm_.activity().timeline(); }
 
-  const Network& network_;
-  int grain_;
-  std::uint64_t seed_;
   TrainingLoss loss_;
   LossRule loss_rule_;        ///< for the step under way
   MixedShare mixed_;          ///< for the step under way
@@ -87,13 +83,11 @@ class CpuDataParallel final : public DataParallel {
 
 CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
     : DataParallel(setup, comm, /*longest_series=*/1),
-      network_(setup.network),
-      grain_(setup.options.step.grain),
-      seed_(setup.options.seed),
       loss_(setup.options, setup.data->train),
       loader_(setup.data->train, setup.augment_plan()),
       pool_(setup.options.step.threads),
-      threads_(make_threads(network_, pool_.threads(), grain_, setup.options.recompute)),
+      threads_(
+          make_threads(setup.network, pool_.threads(), setup.options.step.grain, setup.options.recompute)),
       arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(setup.options.step, sampler_, comm),
@@ -102,17 +96,6 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
   reducer_.show_to(observers_);
   times_.until_left.resize(setup.plan.buckets.size());
   if (comm.size() > 1 && setup.options.step.replay_every_steps != 0 && arena_.has_units()) prepare_replays();
-}
-
-StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
-  StepSeries series;
-  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps)
-    step(after(position, series.steps), stop_requested, series);
-  times_.under_way = reducer_.times().under_way;
-  times_.comparing = reducer_.times().comparing;
-  times_.until_left = reducer_.times().until_left;
-  for (const ThreadContext& thread : threads_) times_.input = std::max(times_.input, thread.input_seconds);
-  return series;
 }
 
 /// A step as prose: batch, forward, loss and backward, while which buckets leave; the wait for their sums; the update.
@@ -126,7 +109,7 @@ class CpuDataParallel::Step final : public StepWork {
         grains_(rank.sampler_.local_grains(position.step_in_epoch)) {}
 
   StepSums reduce() override {
-    const bool counts = counts_rounding(rank_.network_, rank_.sampler_, position_);
+    const bool counts = counts_rounding(rank_.setup_.network, rank_.sampler_, position_);
     if (counts) rank_.pool_.run([](int) { cpu::int16::begin_count(); });
     rank_.compute(position_, grains_, stop_requested_);
     rank_.rounding_ = counts ? std::optional(rank_.take_count()) : std::nullopt;
@@ -170,14 +153,23 @@ class CpuDataParallel::Step final : public StepWork {
   std::vector<Grain> grains_;
 };
 
-void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  const auto start = Clock::now();
-  comm_.activity().begin_step(position.global_step + 1);
-  sampler_.set_epoch(position.epoch);
-  notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(position.global_step);
-  Step step(*this, position, stop_requested, series);
-  take_step(step, arena_.units(), observers_, timeline(), series);
-  times_.total += seconds_since(start);
+StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps) {
+    const auto start = Clock::now();
+    const StepPosition at = after(position, series.steps);
+    comm_.activity().begin_step(at.global_step + 1);
+    sampler_.set_epoch(at.epoch);
+    notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(at.global_step);
+    Step step(*this, at, stop_requested, series);
+    take_step(step, arena_.units(), observers_, timeline(), series);
+    times_.total += seconds_since(start);
+  }
+  times_.under_way = reducer_.times().under_way;
+  times_.comparing = reducer_.times().comparing;
+  times_.until_left = reducer_.times().until_left;
+  for (const ThreadContext& thread : threads_) times_.input = std::max(times_.input, thread.input_seconds);
+  return series;
 }
 
 void CpuDataParallel::prepare_replays() {
@@ -267,7 +259,7 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
   work.execution.begin_training({.weights = arena_.weights().data(),
                                  .batch = columns,
                                  .samples = work.grain.samples,
-                                 .key = pass_key(seed_, position, work.grain.first),
+                                 .key = pass_key(setup_.options.seed, position, work.grain.first),
                                  .statistics = statistics});
 }
 
@@ -277,13 +269,13 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   if (into_ == &reducer_)
-    observers_.outputs_computed(
-        std::span(logits, static_cast<std::size_t>(columns) * static_cast<std::size_t>(network_.classes())),
-        columns);
+    observers_.outputs_computed(std::span(logits, static_cast<std::size_t>(columns) *
+                                                      static_cast<std::size_t>(setup_.network.classes())),
+                                columns);
   LossSums sums;
   const LossShape shape{.batch = columns,
                         .samples = work.grain.samples,
-                        .classes = network_.classes(),
+                        .classes = setup_.network.classes(),
                         .rule = loss_rule_,
                         .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
