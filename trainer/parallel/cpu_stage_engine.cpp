@@ -39,8 +39,22 @@ class CpuStageEngine final : public StageEngine {
   }
   std::span<const float> backward(const StageVisit& visit) override;
 
-  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
-  StageSums reduce() override;
+  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override {
+    counters_ = {};
+    narrow_limit_ = narrow_loss_limit(units.global_grains());
+    loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
+    if (!arena_) return;
+    held().take_units(units, arena_->units());
+    arena_->reducer().begin_step(grains, false);
+  }
+  /// Refusals are summed over the replicas already: the first one speaks for all.
+  StageSums reduce() override {
+    if (!arena_) return {counters_, {}};
+    arena_->reducer().wait();
+    const auto refusals = arena_->reducer().sums().refusals();
+    if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
+    return {counters_, std::vector<TensorRefusals>(refusals.size())};
+  }
   void require_sight(Sight /*part*/) const override {}
   SumFingerprints own_fingerprints() override {
     return arena_ ? arena_->reducer().sums().own_fingerprints() : SumFingerprints();
@@ -179,24 +193,6 @@ std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   poll();
   const float* gradient = execution.input_gradient();
   return {gradient, gradient == nullptr ? 0 : input_size(visit)};
-}
-
-void CpuStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int grains) {
-  counters_ = {};
-  narrow_limit_ = narrow_loss_limit(units.global_grains());
-  loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
-  if (!arena_) return;
-  held().take_units(units, arena_->units());
-  arena_->reducer().begin_step(grains, false);
-}
-
-/// Refusals are summed over the replicas already: the first one speaks for all.
-StageSums CpuStageEngine::reduce() {
-  if (!arena_) return {counters_, {}};
-  arena_->reducer().wait();
-  const auto refusals = arena_->reducer().sums().refusals();
-  if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
-  return {counters_, std::vector<TensorRefusals>(refusals.size())};
 }
 
 }  // namespace

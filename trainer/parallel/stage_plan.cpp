@@ -35,8 +35,8 @@ std::string cut_list(const Network& network, const std::vector<std::size_t>& beg
   const auto names = names_of(network);
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : names.size();
-    stages.push_back(fmt::format("[{}]", fmt::join(names.begin() + static_cast<std::ptrdiff_t>(begins[s]),
-                                                   names.begin() + static_cast<std::ptrdiff_t>(end), ", ")));
+    const auto stage = std::span(names).subspan(begins[s], end - begins[s]);
+    stages.push_back(fmt::format("[{}]", fmt::join(stage, ", ")));
   }
   return fmt::format("[{}]", fmt::join(stages, ", "));
 }

@@ -160,13 +160,9 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
                          const std::vector<std::string>& hosts) {
   const std::size_t line = keep_differing_line(groups);
   std::vector<std::string> parts;
-  for (const RanksOfValue& g : groups) {
-    if (parts.size() == kMostValues) {
-      parts.push_back(counted(groups.size() - kMostValues, "other value"));
-      break;
-    }
+  for (const RanksOfValue& g : std::span(groups).first(std::min(groups.size(), kMostValues)))
     parts.push_back(fmt::format("{} on {}", shown(g), named(g.ranks, hosts)));
-  }
+  if (groups.size() > kMostValues) parts.push_back(counted(groups.size() - kMostValues, "other value"));
   const std::string place = line == 0 ? key : fmt::format("{} line {}", key, line);
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// sched_getaffinity, statvfs, /proc and /sys.
+/// sched_getaffinity, /proc and /sys.
 #include "common/cgroups.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "trainer/ranks/checks.hpp"
 
 #include <sched.h>
-#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <limits>
 
 namespace lockstep {
 
@@ -122,10 +120,8 @@ fs::path existing_directory(const fs::path& path) {
 }
 
 std::uint64_t disk_free(const fs::path& directory) {
-  struct statvfs facts {};
-  if (statvfs(existing_directory(directory).c_str(), &facts) != 0)
-    return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+  std::error_code unknown;
+  return fs::space(existing_directory(directory), unknown).available;
 }
 
 // Names by their beginnings; secrets by the words in their names.

@@ -125,11 +125,6 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
   return fmt::format("data.micro_batch={} would fit, with the same weights; or {}", fits, kAlways);
 }
 
-std::uint64_t sample_bytes(const Dataset& data) {
-  const std::uint64_t each = data.has_images() ? sizeof(std::uint8_t) : sizeof(float);
-  return checked_sum(checked_product(data.shape.features(), each), sizeof(std::int32_t));
-}
-
 }  // namespace
 
 std::uint64_t state_bytes(const Job& job) {
@@ -141,13 +136,9 @@ std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t s
   return device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), steps);
 }
 
-std::uint64_t MemoryNeed::total() const {
-  return checked_sum(parameters, activations, data);
-}
-
 DataSizes sizes_of(const TrainTestData& data) {
-  return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size(),
-          data.train.stays_on_disk()};
+  return {data.train.size(), data.test.size(), row_bytes_of(data.train) + sizeof(std::int32_t),
+          data.validation.size(), data.train.stays_on_disk()};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,

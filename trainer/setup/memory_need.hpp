@@ -23,7 +23,7 @@ struct MemoryNeed {
   std::uint64_t activations = 0;  ///< for all threads, with their gradients and what kernels keep
   std::uint64_t data = 0;         ///< the data set
 
-  std::uint64_t total() const;
+  std::uint64_t total() const { return checked_sum(parameters, activations, data); }
 };
 
 struct TrainingMemory {

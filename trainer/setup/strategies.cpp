@@ -18,14 +18,6 @@
 namespace lockstep {
 namespace {
 
-/// The one host that all ranks are on is that of each. With fewer ranks here than in all, they are on several.
-void require_one_host(const Communicator& comm) {
-  if (comm.local_size() == comm.size()) return;
-  throw OptionError("parallel.strategy",
-                    fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
-                                "start all ranks on one host, or use parallel.strategy=data",
-                                comm.local_size(), comm.size(), comm.host()));
-}
 
 bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
                    const DeviceChoice& device, const Communicator& comm) {
@@ -35,7 +27,11 @@ bool check_hogwild(const Job& job, const Network& network, const TrainTestData& 
         fmt::format("hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
                     device.description));
   require_no_cuts(network, job.parallel.strategy);
-  require_one_host(comm);
+  if (comm.local_size() < comm.size())  // those of this host
+    throw OptionError("parallel.strategy",
+                      fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
+                                  "start all ranks on one host, or use parallel.strategy=data",
+                                  comm.local_size(), comm.size(), comm.host()));
   const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
   check_sampling(job, network, sampling);
   return require_training_memory(job, network, data, device, comm);

@@ -47,9 +47,17 @@ class CpuDataParallel final : public DataParallel {
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t steps_taken() override { return series_steps_; }
-  void prepare_replays();
+  void prepare_replays() {
+    alone_ = comm_.split(comm_.rank());
+    replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
+  }
   /// Fingerprints of the share that was computed last, and added to this reducer.
-  SumFingerprints parts_of_share(const GradientReducer& reducer) const;
+  SumFingerprints parts_of_share(const GradientReducer& reducer) const {
+    SumFingerprints parts = cut_step_.own_sums();
+    const SumFingerprints tensors = reducer.sums().own_fingerprints();
+    parts.insert(parts.end(), tensors.begin(), tensors.end());
+    return parts;
+  }
   class Step;
   /// Adds the gradients of these grains to the reducer in use.
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
@@ -60,7 +68,13 @@ class CpuDataParallel final : public DataParallel {
   void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
   void add_loss(const GrainInWork& work, const StepPosition& position);
   /// The samples at the same place in the next step's batch.
-  void prefetch_next(const StepPosition& position, const Grain& grain);
+  void prefetch_next(const StepPosition& position, const Grain& grain) {
+    const auto next = position.step_in_epoch + 1;
+    if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0))
+      return;
+    const TimeSpan span(timeline(), Work::kInput, "next");
+    loader_.prefetch(sampler_.indices(next, grain));
+  }
 
   Timeline* timeline() const { return comm_.activity().timeline(); }
 
@@ -172,18 +186,6 @@ StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t
   return series;
 }
 
-void CpuDataParallel::prepare_replays() {
-  alone_ = comm_.split(comm_.rank());
-  replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
-}
-
-SumFingerprints CpuDataParallel::parts_of_share(const GradientReducer& reducer) const {
-  SumFingerprints parts = cut_step_.own_sums();
-  const SumFingerprints tensors = reducer.sums().own_fingerprints();
-  parts.insert(parts.end(), tensors.begin(), tensors.end());
-  return parts;
-}
-
 void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
                               bool stop_requested) {
   loss_rule_ = loss_.rule(loss_.scale_of(sampler_, position.step_in_epoch));
@@ -281,13 +283,6 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
   if (unread_.any()) sums.not_finite = work.grain.samples;  // so no rank takes the step
   into_->add_sums(sums, work.grain.samples);
-}
-
-void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {
-  const auto next = position.step_in_epoch + 1;
-  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
-  const TimeSpan span(timeline(), Work::kInput, "next");
-  loader_.prefetch(sampler_.indices(next, grain));
 }
 
 }  // namespace
