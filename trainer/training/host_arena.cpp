@@ -92,29 +92,13 @@ void HostArena::update_seen(const StepUpdate& step, Row row) {
                       at_once = uses_norms(update_.rule()) ? tensor.size : kNear;
     for (; tensor.offset < end; tensor.offset += at_once) {
       tensor.size = std::min(at_once, end - tensor.offset);
-      add_state(row, tensor.offset, tensor.size);
+      add_state(*row_, held_, weights_.data(), buffers_.pointers(), tensor.offset,
+                tensor.offset + tensor.size, row);
       update(step, {&tensor, 1});
     }
   }
-  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // tensors kept beside the parameters
-}
-
-void HostArena::add_state(Row row, std::size_t first, std::size_t size) {
-  for (const HeldTensor& held : held_) {
-    const std::size_t begin = std::max(first, held.local),
-                      end = std::min(first + size, held.local + held.size);
-    if (begin >= end) continue;
-    const std::size_t place = held.first + (begin - held.local);
-    const auto add = [&](std::size_t slot, std::uint32_t buffer, std::span<const float> values) {
-      row[slot] += cpu::fingerprint(buffer, place, values.subspan(begin, end - begin));
-    };
-    add(row_->weights(held.number), kWeightsBuffer, weights_.span());
-    if (held.number >= row_->trained) continue;  // no optimiser knows of it
-    for (std::size_t b = 0; b < row_->buffers; ++b) {
-      add(row_->optimizer(b, held.number), kOptimizerBuffer + static_cast<std::uint32_t>(b),
-          buffers_.values(b));
-    }
-  }
+  // Tensors kept beside the parameters.
+  add_state(*row_, held_, weights_.data(), buffers_.pointers(), gradient_.size(), weights_.size(), row);
 }
 
 }  // namespace lockstep
