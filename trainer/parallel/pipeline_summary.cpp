@@ -20,19 +20,14 @@ namespace lockstep {
 
 namespace {
 
-/// Times of the passes of a stage, over all ranks: those without it have zeros.
-StageTimes sum_of_ranks(const std::vector<std::vector<StageTimes>>& ranks, int stage) {
-  StageTimes sum;
+/// Mean seconds of a stage's passes in one direction, over all ranks: those without it have none.
+double mean_seconds(const std::vector<std::vector<StageTimes>>& ranks, int stage, bool backward) {
+  PassTimes sum;
   for (const std::vector<StageTimes>& stages : ranks) {
-    const StageTimes& own = at(stages, stage);
-    sum = {sum.forward + own.forward, sum.backward + own.backward, sum.forwards + own.forwards,
-           sum.backwards + own.backwards};
+    sum.seconds += at(at(stages, stage), backward).seconds;
+    sum.passes += at(at(stages, stage), backward).passes;
   }
-  return sum;
-}
-
-double mean(double seconds, std::int64_t passes) {
-  return passes > 0 ? seconds / static_cast<double>(passes) : 0;
+  return sum.passes > 0 ? sum.seconds / static_cast<double>(sum.passes) : 0;
 }
 
 std::string ranks_of(const StagePlan& plan, int stage) {
@@ -88,8 +83,7 @@ StrategySummary Pipeline::summary() {
       100 * bubble, format_memory(static_cast<std::uint64_t>(bytes))));
   summary.numbers = {{"bubble", bubble}, {"micro_batches", micro_batches}, {"bytes_sent", bytes}};
   for (int stage = 0; stage < plan_.count(); ++stage) {
-    const StageTimes all = sum_of_ranks(times, stage);
-    const double forward = mean(all.forward, all.forwards), backward = mean(all.backward, all.backwards);
+    const double forward = mean_seconds(times, stage, false), backward = mean_seconds(times, stage, true);
     const int in_flight = at(worker_.schedule(micro_batches).in_flight, stage);
     summary.lines.push_back(fmt::format("{} on {}: {}, {} in flight, forward {:.2f} ms, backward {:.2f} ms",
                                         plan_.describe(stage), ranks_of(plan_, stage),

@@ -35,8 +35,8 @@ StageWorker::StageWorker(PipelineOrder order, const StagePlan& plan, int rank, S
                 .arrived = std::vector<std::uint64_t>(2 * plan.stages.size())},
       timeline_(timeline) {
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    forward_names_.push_back(fmt::format("stage {} forward", stage));
-    backward_names_.push_back(fmt::format("stage {} backward", stage));
+    names_[0].push_back(fmt::format("stage {} forward", stage));
+    names_[1].push_back(fmt::format("stage {} backward", stage));
   }
 }
 
@@ -60,11 +60,7 @@ void StageWorker::run(std::span<const StageGrain> grains, bool training) {
         .grain = at(grains, pass.grain),
         .training = training,
         .next = pass.grain + 1 < std::ssize(grains) ? &at(grains, pass.grain + 1) : nullptr};
-    if (pass.backward) {
-      backward(visit);
-    } else {
-      forward(visit);
-    }
+    run_pass(visit, pass.backward);
   }
 }
 
@@ -86,31 +82,24 @@ void StageWorker::receive(const StageVisit& visit, int from, std::span<float> va
   at(messages_.arrived, StageLinks::tag_of(from, visit.stage)) += fingerprint_of(visit, values);
 }
 
-void StageWorker::forward(const StageVisit& visit) {
-  if (visit.stage > 0) receive(visit, visit.stage - 1, engine_.input(visit));
+void StageWorker::run_pass(const StageVisit& visit, bool backward) {
+  const int previous = visit.stage - 1, next = visit.stage + 1;
+  if (backward && next <= plan_.last()) receive(visit, next, engine_.output_gradient(visit));
+  if (!backward && previous >= 0) receive(visit, previous, engine_.input(visit));
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
-                      at(forward_names_, visit.stage), visit.number);
+                      at(at(names_, backward), visit.stage), visit.number);
   const auto start = Clock::now();
-  const auto output = engine_.forward(visit);
-  if (visit.stage < plan_.last()) send(visit, visit.stage + 1, output);
+  const auto result = backward ? engine_.backward(visit) : engine_.forward(visit);
+  if (!result.empty()) send(visit, backward ? previous : next, result);
   if (!visit.training) return;
-  at(times_, visit.stage).forward += seconds_since(start);
-  ++at(times_, visit.stage).forwards;
-}
-
-void StageWorker::backward(const StageVisit& visit) {
-  if (visit.stage < plan_.last()) receive(visit, visit.stage + 1, engine_.output_gradient(visit));
-  const TimeSpan span(timeline_, Work::kMicroBatch, at(backward_names_, visit.stage), visit.number);
-  const auto start = Clock::now();
-  const auto gradient = engine_.backward(visit);
-  if (!gradient.empty()) send(visit, visit.stage - 1, gradient);
-  at(times_, visit.stage).backward += seconds_since(start);
-  ++at(times_, visit.stage).backwards;
+  PassTimes& times = at(at(times_, visit.stage), backward);
+  times.seconds += seconds_since(start);
+  ++times.passes;
 }
 
 double StageWorker::busy() const {
   double seconds = 0;
-  for (const StageTimes& times : times_) seconds += times.forward + times.backward;
+  for (const StageTimes& times : times_) seconds += times[0].seconds + times[1].seconds;
   return seconds;
 }
 

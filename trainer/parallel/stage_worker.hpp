@@ -9,6 +9,7 @@
 #include "trainer/parallel/stage_plan.hpp"
 #include "trainer/training/step_observer.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -18,11 +19,12 @@
 
 namespace lockstep {
 
-/// Times of the passes of one stage.
-struct StageTimes {
-  double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
-  std::int64_t forwards = 0, backwards = 0;
+/// Passes of one stage in one direction.
+struct PassTimes {
+  double seconds = 0;  ///< from the input being there to the output being on its way
+  std::int64_t passes = 0;
 };
+using StageTimes = std::array<PassTimes, 2>;  ///< forward, backward
 
 /// Messages between this rank's stages and those of other ranks in a step. By StageLinks::tag_of(), they are
 /// fingerprints of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
@@ -52,8 +54,7 @@ class StageWorker {
 
  private:
   void run(std::span<const StageGrain> grains, bool training);
-  void forward(const StageVisit& visit);
-  void backward(const StageVisit& visit);
+  void run_pass(const StageVisit& visit, bool backward);
   /// True if messages between the two have fingerprints.
   bool compares(const StageVisit& visit, int other) const;
   void send(const StageVisit& visit, int to, std::span<const float> values);
@@ -69,7 +70,7 @@ class StageWorker {
   std::vector<StageTimes> times_;                               ///< for each stage of the network
   StageMessages messages_;
   Timeline* timeline_;
-  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
+  std::array<std::vector<std::string>, 2> names_;  ///< "stage 1 forward", and backward
 };
 
 }  // namespace lockstep

@@ -18,7 +18,6 @@
 namespace lockstep {
 namespace {
 
-
 bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
                    const DeviceChoice& device, const Communicator& comm) {
   if (device.gpu != nullptr)
@@ -32,9 +31,7 @@ bool check_hogwild(const Job& job, const Network& network, const TrainTestData& 
                       fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
                                   "start all ranks on one host, or use parallel.strategy=data",
                                   comm.local_size(), comm.size(), comm.host()));
-  const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
-  check_sampling(job, network, sampling);
-  return require_training_memory(job, network, data, device, comm);
+  return kDataParallelSetup.check(job, network, data, device, comm);
 }
 
 /// Nothing is summed.
