@@ -119,7 +119,7 @@ class CpuStageEngine final : public StageEngine {
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< for the step under way
   double narrow_limit_ = 0;
-  StepCounters counters_, evaluated_;  ///< of the step under way; in an evaluation
+  StepCounters counters_, evaluated_;  ///< in the step under way, in an evaluation
 };
 
 CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)

@@ -114,7 +114,14 @@ class Hogwild final : public ParallelStrategy {
  private:
   void step(const StepPosition& position, Share& share);
   void compute(const StepPosition& position, const Grain& grain, Share& share);
-  bool gradient_is_finite(Share& share);
+  bool gradient_is_finite(Share& share) {
+    const std::span<float> gradient = arena_.gradient();
+    const auto bad = std::ranges::find_if(gradient, [](float g) { return !std::isfinite(g); });
+    if (bad == gradient.end()) return true;
+    share.failure.terms = 1;
+    share.failure.tensor = arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin()));
+    return false;
+  }
   StepSeries together(const Share& mine, std::int64_t count) const;
 
   const TrainingSetup& setup_;
@@ -211,15 +218,6 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
     for (std::size_t i = offset; i < offset + size; ++i) sums_of_grains[i] += gradients[i];
   };
   thread.execution.backward(before_.data(), logits, gradients, add, [] {});
-}
-
-bool Hogwild::gradient_is_finite(Share& share) {
-  const std::span<float> gradient = arena_.gradient();
-  const auto bad = std::ranges::find_if(gradient, [](float g) { return !std::isfinite(g); });
-  if (bad == gradient.end()) return true;
-  share.failure.terms = 1;
-  share.failure.tensor = arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin()));
-  return false;
 }
 
 /// When all ranks have come here, none moves the weights.

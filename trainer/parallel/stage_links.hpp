@@ -28,7 +28,7 @@ class StageLinks {
   /// "NCCL 2.28.9, from GPU to GPU", "through pinned host memory"; for people. Empty: nothing is worth a word.
   virtual std::string name() const = 0;
 
-  /// From a stage of this rank to a neighbour: its output to the next one, the gradient of its input to the one before.
+  /// To a neighbour of a stage of this rank. The next one takes its output, the one before the gradient of its input.
   virtual void send(int from, int to, std::span<const float> values) = 0;
   /// Waits until it is there. @throws PeerLostError  names the stage and the rank that did not send it
   virtual void receive(int from, int to, std::span<float> values) = 0;

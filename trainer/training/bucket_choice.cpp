@@ -37,7 +37,7 @@ BucketPlan plan_buckets_of_size(const Network& network, const StepOptions& step,
 
 BucketPlan plan_buckets_by_latency(const Network& network, const StepOptions& step, Communicator& comm) {
   if (comm.size() == 1) return plan_buckets_of_size(network, step, SIZE_MAX);
-  double flops_per_second = 0;  // of one thread in backward
+  double flops_per_second = 0;  // by one thread in backward
   if (comm.rank() == 0)
     flops_per_second = kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds);
   broadcast(comm, flops_per_second);

@@ -81,7 +81,7 @@ StrategyDescription DataParallel::describe() const {
           .for_log = alone ? "" : setup_.plan.forecast()};
 }
 
-/// What is kept beside the parameters stays.
+/// Tensors kept beside the parameters stay.
 void exchange_weights(ParallelStrategy& strategy, const std::string& average) {
   strategy.visit_own_state([&average](const TrainedState& own) {
     if (own.weights.empty()) return true;

@@ -76,8 +76,7 @@ TrainingLoss::TrainingLoss(const TrainingOptions& options, const Dataset& train)
   check_label_sets(options, train);
   rule_.label_share = static_cast<float>(1 - smoothing_);
   rule_.spread = static_cast<float>(smoothing_ / train.classes);
-  const std::vector<double> weights = weights_of(options, train);
-  for (const double weight : weights) weights_.push_back(static_cast<float>(weight));
+  for (const double weight : weights_of(options, train)) weights_.push_back(static_cast<float>(weight));
   rule_.weight_sum = static_cast<float>(std::accumulate(weights_.begin(), weights_.end(), 0.0));
 }
 
