@@ -68,30 +68,27 @@ void check(const TrainerOptions& options) {
 TrainingOptions core_options(const TrainerOptions& options, const HostLoss* own) {
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
-  TrainingOptions core;
-  core.batch.global_batch = options.global_batch;
-  core.batch.shuffle = options.shuffle;
-  core.loss = {
-      .loss = kind_of(options.loss.kind), .label_smoothing = options.loss.label_smoothing, .own = own};
-  core.update.epochs = options.epochs;
-  core.update.clip_norm = options.clip_norm;
-  core.update.optimizer = {.kind = optimizer.kind,
-                           .lr = optimizer.lr,
-                           .momentum = optimizer.momentum,
-                           .weight_decay = optimizer.weight_decay,
-                           .nesterov = optimizer.nesterov,
-                           .betas = {optimizer.beta1, optimizer.beta2},
-                           .eps = optimizer.eps};
-  core.update.schedule = {.kind = schedule.kind,
-                          .by = schedule.kind == "one_cycle" ? "step" : "epoch",
-                          .step_size = schedule.every,
-                          .gamma = schedule.gamma,
-                          .min_lr = schedule.min_lr,
-                          .warmup_epochs = schedule.warmup_epochs};
-  core.step.threads = options.threads;
-  core.step.grain = options.grain;
-  core.seed = options.seed;
-  return core;
+  return {.batch = {.global_batch = options.global_batch, .shuffle = options.shuffle},
+          .loss = {.loss = kind_of(options.loss.kind),
+                   .label_smoothing = options.loss.label_smoothing,
+                   .own = own},
+          .update = {.epochs = options.epochs,
+                     .clip_norm = options.clip_norm,
+                     .optimizer = {.kind = optimizer.kind,
+                                   .lr = optimizer.lr,
+                                   .momentum = optimizer.momentum,
+                                   .weight_decay = optimizer.weight_decay,
+                                   .nesterov = optimizer.nesterov,
+                                   .betas = {optimizer.beta1, optimizer.beta2},
+                                   .eps = optimizer.eps},
+                     .schedule = {.kind = schedule.kind,
+                                  .by = schedule.kind == "one_cycle" ? "step" : "epoch",
+                                  .step_size = schedule.every,
+                                  .gamma = schedule.gamma,
+                                  .min_lr = schedule.min_lr,
+                                  .warmup_epochs = schedule.warmup_epochs}},
+          .step = {.threads = options.threads, .grain = options.grain},
+          .seed = options.seed};
 }
 
 void require_keys_that_fit(const UpdateOptions& update) {
