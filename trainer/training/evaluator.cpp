@@ -92,8 +92,8 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
     for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
       const auto evaluate_one = [&] {
-        const StepCounters grain = evaluate_grain(threads[thread], loader, grains, g, shape, weights);
-        add_up(counted[thread].values, grain.values, counted[thread].values);
+        const StepCounters counters = evaluate_grain(threads[thread], loader, grains, g, shape, weights);
+        add_up(counted[thread].values, counters.values, counted[thread].values);
       };
       if (!kept.attempt(evaluate_one)) left = true;
     }

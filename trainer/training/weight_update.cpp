@@ -15,8 +15,7 @@ namespace lockstep {
 
 namespace {
 
-/// Every weight decay of the options is a share of this one's: that of the optimiser, or where it is 0, the largest of a
-/// group.
+/// The optimiser with the decay that every other is a share of: where its own is 0, the largest of a group.
 OptimizerSection with_reference_decay(const UpdateOptions& update) {
   OptimizerSection section = update.optimizer;
   if (section.weight_decay > 0) return section;
