@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-/// The optimiser with the decay that every other is a share of: where its own is 0, the largest of a group.
+/// With the decay that every other is a share of: where the optimiser's is 0, a group's largest.
 OptimizerSection with_reference_decay(const UpdateOptions& update) {
   OptimizerSection section = update.optimizer;
   if (section.weight_decay > 0) return section;
