@@ -41,8 +41,8 @@ struct ForwardPass : LayerPass {
 };
 struct BackwardPass : LayerPass {
   const float* dy = nullptr;  ///< gradient of y
-  float* gradients =
-      nullptr;  ///< backward_weights: the parameters' gradients, overwritten with the sum over all columns
+  /// backward_weights: the parameters' gradients, overwritten with the sum over all columns.
+  float* gradients = nullptr;
   float* dx = nullptr;  ///< backward_data: overwritten
 };
 

@@ -115,8 +115,7 @@ void check_fit(const SavedModel& model, const Dataset& data) {
 Evaluation evaluate_on_cpu(Communicator& comm, const ParallelSection& parallel, const SavedModel& model,
                            const Dataset& data) {
   WorkerPool pool(parallel.threads);
-  std::vector<ThreadContext> threads;
-  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
+  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
   return evaluate(comm, pool, threads, data, evaluation_rule(model.loss, data), model.grain,
                   model.weights.span());
 }
@@ -140,8 +139,7 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
 ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSection& parallel,
                                         const SavedModel& model, const Dataset& data) {
   WorkerPool pool(parallel.threads);
-  std::vector<ThreadContext> threads;
-  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
+  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
   return over_all(comm, evaluate_classes(pool, threads, data, model.loss, model.grain, model.weights.span(),
                                          {.rank = comm.rank(), .ranks = comm.size()}));
 }

@@ -56,10 +56,9 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
   stream_.copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
   stream_.record(*ended_.front());
   wait_for(*ended_.front(), comm, "an evaluation on the GPU", nullptr);
-  EvaluationSums sums;
-  sums.add(decode(host_counters_.span().first(kStepCounters)).totals());
-  if (!finished) sums.leave();
-  return sums.over_all(comm);
+  StepCounters counters = decode(host_counters_.span().first(kStepCounters));
+  counters.values[kStopRequests] = finished ? 0 : 1;
+  return evaluation_over_all(comm, counters);
 }
 
 /// False if it was left before its end.

@@ -54,9 +54,10 @@ lockstep::Dataset make_set(const ImageShape& shape, int classes, std::span<const
   return set;
 }
 
-Dataset share(lockstep::Dataset set, const Normalisation& by = {}) {
-  return Dataset(std::make_shared<Dataset::Inside>(
-      Dataset::Inside{std::make_shared<const lockstep::Dataset>(std::move(set)), by}));
+/// @param about  all but the set
+Dataset share(lockstep::Dataset set, Dataset::Inside about = {}) {
+  about.set = std::make_shared<const lockstep::Dataset>(std::move(set));
+  return Dataset(std::make_shared<const Dataset::Inside>(std::move(about)));
 }
 
 /// Measured, where nothing is given.
@@ -102,22 +103,6 @@ class FunctionStore final : public SampleStore {
   SampleFunction make_;
   PixelSums no_sums_;
 };
-
-/// @throws ConfigError  it takes a library of pictures or of tables
-const SetFormat& format_here(const SetEntry& set) {
-  if (const SetFormat* format = find_basic_format(set.format)) return *format;
-  throw ConfigError(fmt::format(
-      "data set '{}' is in the format {}, and load_dataset reads IDX files; read it yourself, and give it "
-      "to Dataset::from_bytes or from_function",
-      set.name, set.format));
-}
-
-Dataset half_of(lockstep::Dataset half, const TrainTestData& data, const std::string& set) {
-  const Normalisation by{data.normalisation.mean, data.normalisation.std};
-  return Dataset(std::make_shared<Dataset::Inside>(
-      Dataset::Inside{std::make_shared<const lockstep::Dataset>(std::move(half)), by, set, data.directory,
-                      data.class_names}));
-}
 
 }  // namespace
 
@@ -167,7 +152,7 @@ Dataset Dataset::from_bytes(const ImageShape& shape, int classes, std::span<cons
   std::ranges::copy(samples, set.images.data());
   const Normalisation used = normalisation_of(set, by);
   set.scales = scales_of({used.mean, used.std}, shape.channels);
-  return share(std::move(set), used);
+  return share(std::move(set), {.normalisation = used});
 }
 
 Dataset Dataset::from_floats(const ImageShape& shape, int classes, std::span<const float> samples,
@@ -198,10 +183,15 @@ Dataset Dataset::from_function(const ImageShape& shape, int classes, std::int64_
 
 TrainTest load_dataset(const DataOptions& options) {
   const SetEntry& set = find_set(options.set);
-  const SetFormat& format = format_here(set);
-  if (!format.is_made() && !set.is_known_by_name() && options.root == "auto")
+  const SetFormat* const format = find_basic_format(set.format);
+  if (format == nullptr)  // it takes a library of pictures or of tables
+    throw ConfigError(fmt::format(
+        "data set '{}' is in the format {}, and load_dataset reads IDX files; read it yourself, and give it "
+        "to Dataset::from_bytes or from_function",
+        set.name, set.format));
+  if (!format->is_made() && !set.is_known_by_name() && options.root == "auto")
     throw ConfigError(fmt::format("data set '{}': root must name the folder that holds its files", set.name));
-  TrainTestData data = load_set(set, format,
+  TrainTestData data = load_set(set, *format,
                                 {.set = options.set,
                                  .root = options.root,
                                  .mean = options.normalisation.mean,
@@ -209,8 +199,11 @@ TrainTest load_dataset(const DataOptions& options) {
                                  .seed = options.seed,
                                  .train_samples = options.train_samples,
                                  .test_samples = options.test_samples});
-  Dataset train = half_of(std::move(data.train), data, set.name);
-  return {std::move(train), half_of(std::move(data.test), data, set.name)};
+  const Dataset::Inside about{.normalisation = {data.normalisation.mean, data.normalisation.std},
+                              .name = set.name,
+                              .directory = data.directory,
+                              .class_names = data.class_names};
+  return {share(std::move(data.train), about), share(std::move(data.test), about)};
 }
 
 }  // namespace lockstep::v0

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 
 namespace lockstep::v0 {
@@ -47,70 +48,23 @@ void check(std::span<const std::size_t> tensors, std::int64_t terms) {
 
 struct GradientReducer::Inside {
   Inside(lockstep::Communicator& all, std::span<const std::size_t> tensors, std::int64_t terms)
-      : comm(all),
-        plan(plan_for(tensors)),
+      : plan(plan_for(tensors)),
         units(tensors, terms),
         most_terms(terms),
         reducer(all, plan, units, Determinism::kWorld) {}
-
-  void begin_step(int count) {
-    if (count < 0 || count > most_terms)
-      throw UsageError(fmt::format("begin_step: {} terms; expected 0 to {}", count, most_terms));
-    kept.clear();
-    expected = count;
-    begin();
-  }
 
   void begin() {
     notes_terms = units.is_refined_at(step);
     reducer.begin_step(expected, /*stop_requested=*/false, notes_terms);
   }
 
-  void add(std::span<const float> gradient, std::int64_t samples) {
-    if (gradient.size() != units.parameters() || samples < 0 || samples > INT32_MAX)
-      throw ShapeError(fmt::format("add: {} numbers of {} samples; expected {}", gradient.size(), samples,
-                                   units.parameters()));
-    Term* term = nullptr;
-    {
-      const std::lock_guard lock(mutex);
-      if (std::ssize(kept) >= expected)
-        throw UsageError(fmt::format("add: begin_step() announced {} terms, and here is one more", expected));
-      kept.push_back(std::make_unique<Term>(Term{{gradient.begin(), gradient.end()}, samples}));
-      term = kept.back().get();
-    }
-    give(*term);
-  }
-
-  std::int64_t mean(std::span<float> gradient) {
-    if (gradient.size() != units.parameters())
-      throw ShapeError(
-          fmt::format("mean: room for {} numbers; expected {}", gradient.size(), units.parameters()));
-    if (std::ssize(kept) != expected)
-      throw UsageError(
-          fmt::format("mean: begin_step() announced {} terms, and there were {}", expected, kept.size()));
-    reducer.wait();
-    StepTrial trial(units, step);
-    auto outcome = decide(trial);
-    while (outcome == StepTrial::Outcome::kRepeat) outcome = sum_in_other_units(trial);
-    kept.clear();
-    expected = 0;
-    if (outcome == StepTrial::Outcome::kFail)
-      throw AgreedError(ExitCode::kInternal,
-                        fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", step + 1,
-                                    trial.failure().terms, trial.failure().tensor),
-                        0);
-    reducer.sums().mean(gradient.data());
-    ++step;
-    return reducer.sums().totals().samples;
-  }
-
   struct Term {
     std::vector<float> gradient;
-    std::int64_t samples;
+    int samples;
   };
 
   void give(const Term& term) {
-    reducer.add_sums({}, static_cast<int>(term.samples));
+    reducer.add_sums({}, term.samples);
     for (std::size_t t = units.tensors(); t-- > 0;)
       reducer.add(units.begin(t), units.end(t) - units.begin(t), term.gradient.data() + units.begin(t));
   }
@@ -125,19 +79,18 @@ struct GradientReducer::Inside {
   StepTrial::Outcome sum_in_other_units(StepTrial& trial) {
     if (!notes_terms || !reducer.sums().make_again()) {
       begin();
-      for (const auto& term : kept) give(*term);
+      for (const Term& term : kept) give(term);
       reducer.wait();
     }
     return decide(trial);
   }
 
-  lockstep::Communicator& comm;
   BucketPlan plan;
   GradientUnits units;
   std::int64_t most_terms;
   lockstep::GradientReducer reducer;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Term>> kept;  ///< terms of the step under way
+  std::deque<Term> kept;  ///< terms of the step under way, which stay where they are
   int expected = 0;
   bool notes_terms = false;  ///< units may become finer
   std::int64_t step = 0;     ///< taken
@@ -152,15 +105,50 @@ GradientReducer::~GradientReducer() = default;
 GradientReducer::GradientReducer(GradientReducer&&) noexcept = default;
 
 void GradientReducer::begin_step(int own_terms) {
-  inside_->begin_step(own_terms);
+  Inside& in = *inside_;
+  if (own_terms < 0 || own_terms > in.most_terms)
+    throw UsageError(fmt::format("begin_step: {} terms; expected 0 to {}", own_terms, in.most_terms));
+  in.kept.clear();
+  in.expected = own_terms;
+  in.begin();
 }
 
 void GradientReducer::add(std::span<const float> gradient, std::int64_t samples) {
-  inside_->add(gradient, samples);
+  Inside& in = *inside_;
+  if (gradient.size() != in.units.parameters() || samples < 0 || samples > INT32_MAX)
+    throw ShapeError(fmt::format("add: {} numbers of {} samples; expected {}", gradient.size(), samples,
+                                 in.units.parameters()));
+  std::unique_lock lock(in.mutex);
+  if (std::ssize(in.kept) >= in.expected)
+    throw UsageError(fmt::format("add: begin_step() announced {} terms, and here is one more", in.expected));
+  const Inside::Term& term =
+      in.kept.emplace_back(Inside::Term{{gradient.begin(), gradient.end()}, static_cast<int>(samples)});
+  lock.unlock();
+  in.give(term);
 }
 
 std::int64_t GradientReducer::mean(std::span<float> gradient) {
-  return inside_->mean(gradient);
+  Inside& in = *inside_;
+  if (gradient.size() != in.units.parameters())
+    throw ShapeError(
+        fmt::format("mean: room for {} numbers; expected {}", gradient.size(), in.units.parameters()));
+  if (std::ssize(in.kept) != in.expected)
+    throw UsageError(
+        fmt::format("mean: begin_step() announced {} terms, and there were {}", in.expected, in.kept.size()));
+  in.reducer.wait();
+  StepTrial trial(in.units, in.step);
+  auto outcome = in.decide(trial);
+  while (outcome == StepTrial::Outcome::kRepeat) outcome = in.sum_in_other_units(trial);
+  in.kept.clear();
+  in.expected = 0;
+  if (outcome == StepTrial::Outcome::kFail)
+    throw AgreedError(ExitCode::kInternal,
+                      fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", in.step + 1,
+                                  trial.failure().terms, trial.failure().tensor),
+                      0);
+  in.reducer.sums().mean(gradient.data());
+  ++in.step;
+  return in.reducer.sums().totals().samples;
 }
 
 GradientReducer::Units GradientReducer::units() const {

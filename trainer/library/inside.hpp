@@ -37,7 +37,7 @@ struct Communicator::Inside {
 };
 
 struct Dataset::Inside {
-  std::shared_ptr<const lockstep::Dataset> set;
+  std::shared_ptr<const lockstep::Dataset> set = {};
   Normalisation normalisation = {};
   std::string name = {};       ///< in the catalogue; empty: a program's own
   std::string directory = {};  ///< holds its files; empty: there are none

@@ -33,7 +33,12 @@ class AdaptedLoss final : public HostLoss {
       std::ranges::fill(gradient, 0.0F);
       if (is_sample) {
         for (std::size_t c = 0; c < classes; ++c) outputs[c] = logits[c * columns + n];
-        add(own_->compute(outputs, labels[n], gradient), own_->is_right(outputs, labels[n]), *sums);
+        const double loss = own_->compute(outputs, labels[n], gradient);
+        if (std::isfinite(loss))
+          sums->loss += std::nearbyint(loss * kLossScale) / kLossScale;
+        else
+          ++sums->not_finite;
+        if (own_->is_right(outputs, labels[n])) ++sums->correct;
       }
       if (dlogits == nullptr) continue;
       for (std::size_t c = 0; c < classes; ++c) dlogits[c * columns + n] = gradient[c];
@@ -41,15 +46,6 @@ class AdaptedLoss final : public HostLoss {
   }
 
  private:
-  static void add(double loss, bool is_right, LossSums& sums) {
-    if (std::isfinite(loss)) {
-      sums.loss += std::nearbyint(loss * kLossScale) / kLossScale;
-    } else {
-      ++sums.not_finite;
-    }
-    if (is_right) ++sums.correct;
-  }
-
   std::shared_ptr<const OwnLoss> own_;
 };
 

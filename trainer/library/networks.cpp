@@ -47,15 +47,9 @@ class OwnLayer final : public lockstep::Layer {
 
  private:
   static Parameter::Initial initial_of(const LayerParameter& parameter) {
-    switch (parameter.initial) {
-      case LayerParameter::Initial::kZeros:
-        return Parameter::Initial::kZeros;
-      case LayerParameter::Initial::kOnes:
-        return Parameter::Initial::kOnes;
-      case LayerParameter::Initial::kRandom:
-        break;
-    }
-    return Parameter::Initial::kRandom;
+    using From = LayerParameter::Initial;
+    if (parameter.initial == From::kZeros) return Parameter::Initial::kZeros;
+    return parameter.initial == From::kOnes ? Parameter::Initial::kOnes : Parameter::Initial::kRandom;
   }
   static v0::LayerPass pass_of(const lockstep::LayerPass& pass, const LayerTensors& tensors) {
     return {pass.batch, pass.samples, pass.training, tensors.weights, tensors.x};

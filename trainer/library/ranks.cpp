@@ -71,19 +71,6 @@ void Communicator::all_reduce(std::span<std::int64_t> data) {
 
 // Mpi, and the handler of uncaught exceptions.
 
-namespace {
-
-/// The Mpi that lives, for the handler: a plain pointer, for it runs when all may be broken.
-Mpi::Inside* inside_of_process = nullptr;
-std::terminate_handler handler_before = nullptr;
-
-[[noreturn]] void tell_uncaught();
-
-/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
-constexpr std::chrono::seconds kLeastForStart{10};
-
-}  // namespace
-
 struct Mpi::Inside {
   std::optional<RankWatch> watch;     ///< names ranks that do not come
   std::optional<MpiRuntime> runtime;  ///< nothing: a rank alone
@@ -100,6 +87,13 @@ struct Mpi::Inside {
 };
 
 namespace {
+
+/// The Mpi that lives, for the handler: a plain pointer, for it runs when all may be broken.
+Mpi::Inside* inside_of_process = nullptr;
+std::terminate_handler handler_before = nullptr;
+
+/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
+constexpr std::chrono::seconds kLeastForStart{10};
 
 /// The sentence of what a program threw itself is its own.
 Explanation explain_to_program(const std::exception& error) {
@@ -125,7 +119,7 @@ Explanation explain_to_program(const std::exception& error) {
   std::_Exit(is_first ? static_cast<int>(error.code()) : 0);
 }
 
-void tell_uncaught() {
+[[noreturn]] void tell_uncaught() {
   if (inside_of_process != nullptr && std::current_exception() != nullptr) {
     lockstep::Communicator& comm = *inside_of_process->comm;
     try {

@@ -25,81 +25,70 @@ namespace lockstep::v0 {
 namespace {
 
 LossKind kind_of(Loss::Kind kind) {
-  switch (kind) {
-    case Loss::Kind::kMeanSquares:
-      return LossKind::kMeanSquares;
-    case Loss::Kind::kBinaryCrossEntropy:
-      return LossKind::kBinaryCrossEntropy;
-    case Loss::Kind::kCrossEntropy:
-      break;
-  }
-  return LossKind::kCrossEntropy;
+  if (kind == Loss::Kind::kMeanSquares) return LossKind::kMeanSquares;
+  return kind == Loss::Kind::kBinaryCrossEntropy ? LossKind::kBinaryCrossEntropy : LossKind::kCrossEntropy;
 }
 
 /// Numbers that the core's tables take as a job's reader has checked them.
 void check(const TrainerOptions& options) {
-  const auto require = [](bool holds, const char* option, const std::string& cause) {
-    if (!holds) throw OptionError(option, cause);
+  const auto refuse = [](const char* option, const std::string& cause) { throw OptionError(option, cause); };
+  const auto require = [&](bool holds, const char* option, const auto& given, const char* expected) {
+    if (!holds) refuse(option, fmt::format("{}; expected {}", given, expected));
   };
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
   const auto named = [](const auto& kinds, const std::string& name) {
     return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.name == name; });
   };
-  require(options.global_batch >= 1, "global_batch",
-          fmt::format("{}; expected 1 or more", options.global_batch));
-  require(options.grain >= 1, "grain", fmt::format("{}; expected 1 or more", options.grain));
-  require(options.threads >= 1 && options.threads <= 1024, "threads",
-          fmt::format("{}; expected 1 to 1024", options.threads));
-  require(options.epochs >= 1, "epochs", fmt::format("{}; expected 1 or more", options.epochs));
-  require(options.clip_norm >= 0, "clip_norm", fmt::format("{}; expected 0 or more", options.clip_norm));
-  require(named(optimizer_kinds(), optimizer.kind), "optimizer",
-          fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb", optimizer.kind));
-  require(optimizer.lr > 0, "optimizer.lr", fmt::format("{}; expected a number above 0", optimizer.lr));
+  require(options.global_batch >= 1, "global_batch", options.global_batch, "1 or more");
+  require(options.grain >= 1, "grain", options.grain, "1 or more");
+  require(options.threads >= 1 && options.threads <= 1024, "threads", options.threads, "1 to 1024");
+  require(options.epochs >= 1, "epochs", options.epochs, "1 or more");
+  require(options.clip_norm >= 0, "clip_norm", options.clip_norm, "0 or more");
+  if (!named(optimizer_kinds(), optimizer.kind))
+    refuse("optimizer", fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb",
+                                    optimizer.kind));
+  require(optimizer.lr > 0, "optimizer.lr", optimizer.lr, "a number above 0");
   for (const auto& [name, number] : {std::pair{"optimizer.momentum", optimizer.momentum},
                                      {"optimizer.beta1", optimizer.beta1},
                                      {"optimizer.beta2", optimizer.beta2},
                                      {"loss.label_smoothing", options.loss.label_smoothing}})
-    require(number >= 0 && number < 1, name, fmt::format("{}; expected a number from 0 on, below 1", number));
-  require(optimizer.weight_decay >= 0, "optimizer.weight_decay",
-          fmt::format("{}; expected 0 or more", optimizer.weight_decay));
-  require(named(schedule_kinds(), schedule.kind) && schedule.kind != "multistep", "schedule",
-          fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
-                      schedule.kind));
+    require(number >= 0 && number < 1, name, number, "a number from 0 on, below 1");
+  require(optimizer.weight_decay >= 0, "optimizer.weight_decay", optimizer.weight_decay, "0 or more");
+  if (!named(schedule_kinds(), schedule.kind) || schedule.kind == "multistep")
+    refuse("schedule",
+           fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
+                       schedule.kind));
   require(schedule.kind != "step" || schedule.every >= 1, "schedule.every",
-          fmt::format("{} epochs; expected 1 or more", schedule.every));
-  require(schedule.warmup_epochs >= 0, "schedule.warmup_epochs",
-          fmt::format("{}; expected 0 or more", schedule.warmup_epochs));
+          fmt::format("{} epochs", schedule.every), "1 or more");
+  require(schedule.warmup_epochs >= 0, "schedule.warmup_epochs", schedule.warmup_epochs, "0 or more");
 }
 
 /// As a job's sections have them.
 TrainingOptions core_options(const TrainerOptions& options, const HostLoss* own) {
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
-  TrainingOptions core;
-  core.batch.global_batch = options.global_batch;
-  core.batch.shuffle = options.shuffle;
-  core.loss = {
-      .loss = kind_of(options.loss.kind), .label_smoothing = options.loss.label_smoothing, .own = own};
-  core.update.epochs = options.epochs;
-  core.update.clip_norm = options.clip_norm;
-  core.update.optimizer = {.kind = optimizer.kind,
-                           .lr = optimizer.lr,
-                           .momentum = optimizer.momentum,
-                           .weight_decay = optimizer.weight_decay,
-                           .nesterov = optimizer.nesterov,
-                           .betas = {optimizer.beta1, optimizer.beta2},
-                           .eps = optimizer.eps};
-  core.update.schedule = {.kind = schedule.kind,
-                          .by = schedule.kind == "one_cycle" ? "step" : "epoch",
-                          .step_size = schedule.every,
-                          .gamma = schedule.gamma,
-                          .min_lr = schedule.min_lr,
-                          .warmup_epochs = schedule.warmup_epochs};
-  core.step.threads = options.threads;
-  core.step.grain = options.grain;
-  core.seed = options.seed;
-  return core;
+  return {.batch = {.global_batch = options.global_batch, .shuffle = options.shuffle},
+          .loss = {.loss = kind_of(options.loss.kind),
+                   .label_smoothing = options.loss.label_smoothing,
+                   .own = own},
+          .update = {.epochs = options.epochs,
+                     .clip_norm = options.clip_norm,
+                     .optimizer = {.kind = optimizer.kind,
+                                   .lr = optimizer.lr,
+                                   .momentum = optimizer.momentum,
+                                   .weight_decay = optimizer.weight_decay,
+                                   .nesterov = optimizer.nesterov,
+                                   .betas = {optimizer.beta1, optimizer.beta2},
+                                   .eps = optimizer.eps},
+                     .schedule = {.kind = schedule.kind,
+                                  .by = schedule.kind == "one_cycle" ? "step" : "epoch",
+                                  .step_size = schedule.every,
+                                  .gamma = schedule.gamma,
+                                  .min_lr = schedule.min_lr,
+                                  .warmup_epochs = schedule.warmup_epochs}},
+          .step = {.threads = options.threads, .grain = options.grain},
+          .seed = options.seed};
 }
 
 void require_keys_that_fit(const UpdateOptions& update) {
@@ -227,50 +216,6 @@ struct Trainer::Inside {
     return series;
   }
 
-  StepReport step() {
-    const auto start = Clock::now();
-    const StepSeries series = take(1);
-    const StepReport report{
-        .step = at.step,
-        .epoch = at.epoch + 1,
-        .samples = series.samples,
-        .correct = series.correct,
-        .loss = mean_of(series.loss_units, series.samples),
-        .gradient_norm = observers.empty() ? 0 : strategy->measures().gradient_norm.value_or(0),
-        .learning_rate = strategy->weight_update().learning_rate(at.step - 1),
-        .seconds = seconds_since(start)};
-    for (const StepObserver& observer : observers) observer(report);
-    return report;
-  }
-
-  EpochReport epoch() {
-    const auto start = Clock::now();
-    do {
-      if (observers.empty()) {
-        take(strategy->longest_series());
-      } else {
-        step();
-      }
-    } while (at.step_in_epoch < steps_per_epoch());
-    return {.epoch = at.epoch + 1,
-            .steps = at.step_in_epoch,
-            .samples = at.epoch_samples,
-            .correct = at.epoch_correct,
-            .loss = mean_of(at.epoch_loss_units, at.epoch_samples),
-            .seconds = seconds_since(start)};
-  }
-
-  Evaluation evaluate(const Dataset& set) {
-    agree_in_words(comm, [&] { require_network_for(setup->network, *set.inside().set); });
-    if (evaluated != set.inside().set) {
-      evaluated = set.inside().set;
-      data->test = borrow(evaluated);
-      ++setup->test_sets;
-    }
-    const lockstep::Evaluation found = strategy->evaluate(EvaluatedPart::kTest, never_leave);
-    return {found.samples, found.correct, found.loss, found.accuracy()};
-  }
-
   lockstep::Communicator& comm;
   Dataset::Inside train;
   std::unique_ptr<const HostLoss> loss;
@@ -293,15 +238,49 @@ Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 
 StepReport Trainer::step() {
-  return inside_->step();
+  const auto start = Clock::now();
+  const StepSeries series = inside_->take(1);
+  const Inside& in = *inside_;
+  const StepReport report{
+      .step = in.at.step,
+      .epoch = in.at.epoch + 1,
+      .samples = series.samples,
+      .correct = series.correct,
+      .loss = mean_of(series.loss_units, series.samples),
+      .gradient_norm = in.observers.empty() ? 0 : in.strategy->measures().gradient_norm.value_or(0),
+      .learning_rate = in.strategy->weight_update().learning_rate(in.at.step - 1),
+      .seconds = seconds_since(start)};
+  for (const StepObserver& observer : in.observers) observer(report);
+  return report;
 }
 
 EpochReport Trainer::epoch() {
-  return inside_->epoch();
+  const auto start = Clock::now();
+  const RunState& at = inside_->at;
+  do {
+    if (inside_->observers.empty())
+      inside_->take(inside_->strategy->longest_series());
+    else
+      step();
+  } while (at.step_in_epoch < steps_per_epoch());
+  return {.epoch = at.epoch + 1,
+          .steps = at.step_in_epoch,
+          .samples = at.epoch_samples,
+          .correct = at.epoch_correct,
+          .loss = mean_of(at.epoch_loss_units, at.epoch_samples),
+          .seconds = seconds_since(start)};
 }
 
 Evaluation Trainer::evaluate(const Dataset& data) {
-  return inside_->evaluate(data);
+  const auto& set = data.inside().set;
+  agree_in_words(inside_->comm, [&] { require_network_for(inside_->setup->network, *set); });
+  if (inside_->evaluated != set) {
+    inside_->evaluated = set;
+    inside_->data->test = borrow(set);
+    ++inside_->setup->test_sets;
+  }
+  const lockstep::Evaluation found = inside_->strategy->evaluate(EvaluatedPart::kTest, never_leave);
+  return {found.samples, found.correct, found.loss, found.accuracy()};
 }
 
 void Trainer::observe(StepObserver observer) {

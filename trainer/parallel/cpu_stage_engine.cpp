@@ -25,7 +25,11 @@ class CpuStageEngine final : public StageEngine {
  public:
   explicit CpuStageEngine(const StageEngineParts& parts);
 
-  void make_room(int stage, int micro_batches) override;
+  void make_room(int stage, int micro_batches) override {
+    Slots& slots = at(slots_, stage);
+    while (std::ssize(slots) < micro_batches)
+      slots.emplace_back(network(), columns_, part(stage)).record_into(timeline());
+  }
   std::span<float> input(const StageVisit& visit) override {
     return {slot(visit).input(), input_size(visit)};
   }
@@ -35,14 +39,37 @@ class CpuStageEngine final : public StageEngine {
   }
   std::span<const float> backward(const StageVisit& visit) override;
 
-  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
-  StageSums reduce() override;
+  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override {
+    counters_ = {};
+    narrow_limit_ = narrow_loss_limit(units.global_grains());
+    loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
+    if (!arena_) return;
+    held().take_units(units, arena_->units());
+    arena_->reducer().begin_step(grains, false);
+  }
+  /// Refusals are summed over the replicas already: the first one speaks for all.
+  StageSums reduce() override {
+    if (!arena_) return {counters_, {}};
+    arena_->reducer().wait();
+    const auto refusals = arena_->reducer().sums().refusals();
+    if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
+    return {counters_, std::vector<TensorRefusals>(refusals.size())};
+  }
   void require_sight(Sight /*part*/) const override {}
   SumFingerprints own_fingerprints() override {
-    return fingerprints_of(arena_ ? &arena_->reducer() : nullptr);
+    return arena_ ? arena_->reducer().sums().own_fingerprints() : SumFingerprints();
   }
-  void begin_replay(int grains) override;
-  SumFingerprints end_replay() override;
+  void begin_replay(int grains) override {
+    if (!arena_) return;
+    into_ = &*replayed_;
+    into_->begin_step(grains, false);
+  }
+  SumFingerprints end_replay() override {
+    if (!arena_) return {};
+    replayed_->wait();
+    into_ = &arena_->reducer();
+    return replayed_->sums().own_fingerprints();
+  }
   std::uint64_t fingerprint_that_left() override {
     return arena_ ? arena_->reducer().sums().fingerprint_that_left().value() : 0;
   }
@@ -62,7 +89,7 @@ class CpuStageEngine final : public StageEngine {
   }
 
   void forget_evaluation() override { evaluated_ = {}; }
-  EvaluationSums evaluated() override { return evaluated_; }
+  StepCounters evaluated() override { return evaluated_; }
   TrainedState state() override { return arena_->state(); }
 
  private:
@@ -70,15 +97,14 @@ class CpuStageEngine final : public StageEngine {
 
   Timeline* timeline() const { return parts_.comm.activity().timeline(); }
   Execution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
-  const float* weights_of(const HeldRange* range);
+  const float* weights_of(const HeldRange* range) {
+    return range == nullptr ? nullptr : arena_->weights().data() + range->local;
+  }
   /// The logits become their gradient.
   void take_loss(const StageVisit& visit, float* logits);
   bool is_replaying() const { return into_ != nullptr && into_ != &arena_->reducer(); }
   void poll() {
     if (into_ != nullptr) into_->poll();
-  }
-  static SumFingerprints fingerprints_of(const GradientReducer* reducer) {
-    return reducer == nullptr ? SumFingerprints() : reducer->sums().own_fingerprints();
   }
 
   int first_stage_;                      ///< this rank's
@@ -93,8 +119,7 @@ class CpuStageEngine final : public StageEngine {
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< for the step under way
   double narrow_limit_ = 0;
-  StepCounters counters_;
-  EvaluationSums evaluated_;
+  StepCounters counters_, evaluated_;  ///< in the step under way, in an evaluation
 };
 
 CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
@@ -112,16 +137,6 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
   if (!replays()) return;
   alone_ = parts.replicas.split(parts.replicas.rank());
   replayed_.emplace(*alone_, held().buckets(), arena_->units(), Determinism::kWorld);
-}
-
-void CpuStageEngine::make_room(int stage, int micro_batches) {
-  Slots& slots = at(slots_, stage);
-  while (slots.size() < static_cast<std::size_t>(micro_batches))
-    slots.emplace_back(network(), columns_, part(stage)).record_into(timeline());
-}
-
-const float* CpuStageEngine::weights_of(const HeldRange* range) {
-  return range == nullptr ? nullptr : arena_->weights().data() + range->local;
 }
 
 std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
@@ -162,12 +177,9 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
       .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.setup.options.loss.loss, data_of(visit)),
       .mixed = grain.second_labels};
   cpu::loss_and_gradient(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
-  if (!visit.training) {
-    evaluated_.add(sums, grain.samples());
-    return;
-  }
-  const StepCounters of_grain = loss_counters(sums, grain.samples(), narrow_limit_);
-  for (std::size_t i = 0; i < counters_.values.size(); ++i) counters_.values[i] += of_grain.values[i];
+  StepCounters& all = visit.training ? counters_ : evaluated_;
+  const double narrow_limit = visit.training ? narrow_limit_ : 0;
+  add_up(all.values, loss_counters(sums, grain.samples(), narrow_limit).values, all.values);
 }
 
 std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
@@ -181,37 +193,6 @@ std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   poll();
   const float* gradient = execution.input_gradient();
   return {gradient, gradient == nullptr ? 0 : input_size(visit)};
-}
-
-void CpuStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int grains) {
-  counters_ = {};
-  narrow_limit_ = narrow_loss_limit(units.global_grains());
-  loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
-  if (!arena_) return;
-  held().take_units(units, arena_->units());
-  arena_->reducer().begin_step(grains, false);
-}
-
-void CpuStageEngine::begin_replay(int grains) {
-  if (!arena_) return;
-  into_ = &*replayed_;
-  into_->begin_step(grains, false);
-}
-
-SumFingerprints CpuStageEngine::end_replay() {
-  if (!arena_) return {};
-  replayed_->wait();
-  into_ = &arena_->reducer();
-  return fingerprints_of(&*replayed_);
-}
-
-/// Refusals are summed over the replicas already: the first one speaks for all.
-StageSums CpuStageEngine::reduce() {
-  if (!arena_) return {counters_, {}};
-  arena_->reducer().wait();
-  const auto refusals = arena_->reducer().sums().refusals();
-  if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
-  return {counters_, std::vector<TensorRefusals>(refusals.size())};
 }
 
 }  // namespace

@@ -30,9 +30,8 @@ namespace lockstep {
 namespace {
 
 /// Computes the operations of a GPU that has the whole network, on grains, and so the same bits. Messages between
-/// stages
-/// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
-/// with a wait for the GPU: the host says when what it made is sent, and how long it took.
+/// stages are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass
+/// ends with a wait for the GPU: the host says when what it made is sent, and how long it took.
 class DeviceStageEngine final : public StageEngine {
  public:
   explicit DeviceStageEngine(const StageEngineParts& parts);
@@ -43,7 +42,7 @@ class DeviceStageEngine final : public StageEngine {
   void make_room(int stage, int micro_batches) override {
     Slots& slots = at(slots_, stage);
     slots.reserve(static_cast<std::size_t>(micro_batches));
-    while (slots.size() < static_cast<std::size_t>(micro_batches)) {
+    while (std::ssize(slots) < micro_batches) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                          part(stage));
       slots.back().record_into(&timeline_);
@@ -59,7 +58,13 @@ class DeviceStageEngine final : public StageEngine {
   std::span<const float> backward(const StageVisit& visit) override;
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
-  StageSums reduce() override;
+  StageSums reduce() override {
+    const auto wait = [this] { wait_for_stream("the sums of the pipelines' gradients"); };
+    if (arena_) arena_->reducer().reduce_watched(*main_, parts_.replicas, wait);
+    main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
+    wait();
+    return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
+  }
   void require_sight(Sight part) const override {
     if (part == Sight::kOutputs)
       throw ConfigError("inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
@@ -68,7 +73,12 @@ class DeviceStageEngine final : public StageEngine {
   SumFingerprints own_fingerprints() override {
     return arena_ ? arena_->reducer().own_fingerprints() : SumFingerprints();
   }
-  void begin_replay(int grains) override;
+  void begin_replay(int /*grains*/) override {
+    replaying_ = true;
+    if (!arena_) return;
+    arena_->queue_zero_sums();
+    arena_->reducer().begin();
+  }
   SumFingerprints end_replay() override {
     replaying_ = false;
     return arena_ ? arena_->reducer().take_replayed(*main_) : SumFingerprints();
@@ -83,12 +93,10 @@ class DeviceStageEngine final : public StageEngine {
               const NormOfAll& norm) override;
 
   void forget_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
-  EvaluationSums evaluated() override {
+  StepCounters evaluated() override {
     main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
     wait_for_stream("an evaluation on the GPU");
-    EvaluationSums sums;
-    sums.add(counters().totals());
-    return sums;
+    return counters();
   }
 
   TrainedState state() override { return arena_->state(); }
@@ -110,7 +118,15 @@ class DeviceStageEngine final : public StageEngine {
   void take_data();
   std::optional<Streaming> streaming_of_steps() const;
   /// Numbers in the largest message of this rank's stages that goes through the host.
-  std::size_t most_numbers() const;
+  std::size_t most_numbers() const {
+    if (direct_) return 0;
+    std::size_t most = 0;
+    for (const int stage : stages_) {
+      if (stage > 0) most = std::max(most, input_features(stage));
+      if (stage < plan().last()) most = std::max(most, output_features(stage));
+    }
+    return most * static_cast<std::size_t>(grain_);
+  }
   /// From where it arrived to where a pass reads it.
   void queue_arrival(float* to, std::size_t count) {
     if (!direct_) main_->copy_to_device(to, arriving_.data(), count * sizeof(float));
@@ -125,10 +141,19 @@ class DeviceStageEngine final : public StageEngine {
     const HeldRange* range = held().range_of(stage);
     return range == nullptr ? nullptr : arena_->weights() + range->local;
   }
-  DeviceGradient gradient_of(int stage);
+  /// Gradient of the stage alone: what passes add to counts from its first parameter, and its first tensor.
+  DeviceGradient gradient_of(int stage) {
+    const HeldRange* range = held().range_of(stage);
+    if (range == nullptr) return {};
+    DeviceGradient gradient = arena_->gradient(grain_);
+    gradient.arena += range->local;
+    gradient.formats = gradient.formats.subspan(range->first_tensor);
+    gradient.refusals += range->first_tensor * kRefusalKinds;
+    return gradient;
+  }
   DevicePass pass_of(const StageVisit& visit) const {
     return {.batch = visit.grain.samples(),
-            .seed = seed_,
+            .seed = parts_.setup.options.seed,
             .first_sample = visit.grain.key.first_sample,
             .state = state_.data(),
             .grain = grain_};
@@ -136,10 +161,17 @@ class DeviceStageEngine final : public StageEngine {
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
   DeviceData& data_on_device(const StageVisit& visit) {
     if (visit.training) return *train_;
-    return evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
+    return evaluated_part_ == EvaluatedPart::kTest ? *test_ : *validation_;
   }
   /// In the order of a SampleRing.
-  std::vector<std::int32_t> rows_of(const StageGrain& grain) const;
+  std::vector<std::int32_t> rows_of(const StageGrain& grain) const {
+    std::vector<std::int32_t> rows(grain.indices.begin(), grain.indices.end());
+    if (!parts_.setup.mixer.mixes()) return rows;
+    rows.resize(static_cast<std::size_t>(grain_), rows.back());
+    for (std::size_t i = 0; i < grain.mixes.size(); ++i)
+      rows.push_back(grain.mixes[i].is_mixed() ? grain.mixes[i].partner : grain.indices[i]);
+    return rows;
+  }
   /// Waits for the samples and finds them; those of other pipelines are fetched.
   StreamedRows await_samples(const StageVisit& visit);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
@@ -156,7 +188,6 @@ class DeviceStageEngine final : public StageEngine {
   bool direct_;               ///< messages are on the GPU
   std::function<void()> meanwhile_ = [] {};
   int grain_;
-  std::uint64_t seed_;
   double narrow_limit_, evaluation_limit_;       ///< for losses, in training and evaluation
   std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
   std::unique_ptr<Stream> main_, side_;
@@ -184,7 +215,6 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       stages_(parts.plan.stages_of(parts.rank)),
       direct_(messages_stay_on_device(parts.plan, gpu_.get())),
       grain_(parts.setup.options.step.grain),
-      seed_(parts.setup.options.seed),
       narrow_limit_(narrow_loss_limit(parts.sampler.batch_samples(0))),
       evaluation_limit_(
           narrow_loss_limit(std::max(parts.setup.data->test.size(), parts.setup.data->validation.size()))),
@@ -241,27 +271,6 @@ std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
   return Streaming{sizes, training_rows(parts_.sampler, parts_.setup.mixer, sizes.columns)};
 }
 
-std::size_t DeviceStageEngine::most_numbers() const {
-  if (direct_) return 0;
-  std::size_t most = 0;
-  for (const int stage : stages_) {
-    if (stage > 0) most = std::max(most, input_features(stage));
-    if (stage < plan().last()) most = std::max(most, output_features(stage));
-  }
-  return most * static_cast<std::size_t>(grain_);
-}
-
-/// Gradient of the stage alone: what passes add to counts from its first parameter, and its first tensor.
-DeviceGradient DeviceStageEngine::gradient_of(int stage) {
-  const HeldRange* range = held().range_of(stage);
-  if (range == nullptr) return {};
-  DeviceGradient gradient = arena_->gradient(grain_);
-  gradient.arena += range->local;
-  gradient.formats = gradient.formats.subspan(range->first_tensor);
-  gradient.refusals += range->first_tensor * kRefusalKinds;
-  return gradient;
-}
-
 std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
   DeviceExecution& execution = slot(visit);
   if (visit.stage == 0) {
@@ -307,15 +316,6 @@ StreamedRows DeviceStageEngine::await_samples(const StageVisit& visit) {
   ring->begin(step);
   parts_.unread.attempt([&] { ring->await(parts_.comm, *main_, step + 1); });
   return ring->rows_of_step(step, column);
-}
-
-std::vector<std::int32_t> DeviceStageEngine::rows_of(const StageGrain& grain) const {
-  std::vector<std::int32_t> rows(grain.indices.begin(), grain.indices.end());
-  if (!parts_.setup.mixer.mixes()) return rows;
-  rows.resize(static_cast<std::size_t>(grain_), rows.back());
-  for (std::size_t i = 0; i < grain.mixes.size(); ++i)
-    rows.push_back(grain.mixes[i].is_mixed() ? grain.mixes[i].partner : grain.indices[i]);
-  return rows;
 }
 
 void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& execution) {
@@ -368,21 +368,6 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   if (held().take_units(units, arena_->units())) arena_->use_units();
   arena_->queue_zero_sums();
   arena_->reducer().begin();
-}
-
-void DeviceStageEngine::begin_replay(int /*grains*/) {
-  replaying_ = true;
-  if (!arena_) return;
-  arena_->queue_zero_sums();
-  arena_->reducer().begin();
-}
-
-StageSums DeviceStageEngine::reduce() {
-  const auto wait = [this] { wait_for_stream("the sums of the pipelines' gradients"); };
-  if (arena_) arena_->reducer().reduce_watched(*main_, parts_.replicas, wait);
-  main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
-  wait();
-  return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
 }
 
 /// The update divides by the samples that the sums bring with them. It stops where they say that a number was

@@ -19,9 +19,8 @@ struct StagesSection {
 
 /// The passes of a pipeline's stages.
 enum class PipelineOrder {
-  k1F1B,     ///< backward as soon as there is one to run: few micro-batches in flight
-  kGPipe,    ///< all forward passes first
-  kForward,  ///< forward passes only: evaluation
+  k1F1B,   ///< backward as soon as there is one to run: few micro-batches in flight
+  kGPipe,  ///< all forward passes first
 };
 
 struct PipelineOptions {

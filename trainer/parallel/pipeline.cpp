@@ -36,7 +36,7 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
     : ParallelStrategy(setup.options, setup.network.parameters(),
                        pipeline_sampling(setup.options, setup.data->train, plan, comm.rank()),
                        /*longest_series=*/1),
-      options_(options),
+      order_(options.schedule),
       setup_(setup),
       device_(device),
       comm_(comm),
@@ -46,24 +46,10 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
       members_(plan_.replicas > 1 ? comm.split(replica()) : nullptr),
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       held_(held_layout(setup.network, plan_, rank_)),
-      engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.setup = setup,
-                                                                               .device = device_,
-                                                                               .plan = plan_,
-                                                                               .rank = rank_,
-                                                                               .held = held_,
-                                                                               .sampler = sampler_,
-                                                                               .comm = comm,
-                                                                               .replicas = *replicas_,
-                                                                               .unread = unread_,
-                                                                               .observers = observers_})),
+      engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)(
+          {setup, device_, plan_, rank_, held_, sampler_, comm, *replicas_, unread_, observers_})),
       links_(make_stage_links(plan_, comm, device.gpu.get(), engine_->message_stream())),
       worker_(options.schedule, plan_, rank_, *links_, *engine_, observers_, comm.activity().timeline()),
-      checks_({.setup = setup,
-               .plan = plan_,
-               .held = held_,
-               .comm = comm,
-               .replicas = *replicas_,
-               .worker = worker_}),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()),
       slots_of_row_(setup.options.fingerprints
@@ -73,8 +59,8 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
   teams_ = {.peers = replicas_.get(),
             .members = members_.get(),
             .held = held_.tensors,
-            .holders = checks_.holders(),
-            .share_parts = checks_.share_parts(),
+            .holders = holders(),
+            .share_parts = share_parts(),
             .reads_pictures = plan_.rank_of(0),
             .reads_labels = plan_.rank_of(plan_.last())};
 }
@@ -84,17 +70,8 @@ auto Pipeline::naming_silent_stages(const Work& work) {
   try {
     return work();
   } catch (const PeerLostError& error) {
-    throw_silent_stages(error, plan_, comm_);
+    throw_silent_stages(error);
   }
-}
-
-StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
-  StepSeries series;
-  naming_silent_stages([&] {
-    while (series.steps < count && !series.failure)
-      step(after(position, series.steps), stop_requested, series);
-  });
-  return series;
 }
 
 class Pipeline::Step final : public StepWork {
@@ -102,19 +79,38 @@ class Pipeline::Step final : public StepWork {
   Step(Pipeline& rank, const StepPosition& position, bool stop_requested, StepSeries& series)
       : rank_(rank), position_(position), stop_requested_(stop_requested), series_(series) {}
 
-  StepSums reduce() override { return rank_.reduce(position_, stop_requested_); }
-  void take(const StepTotals& totals) override { rank_.update(position_, totals, series_); }
+  StepSums reduce() override {
+    const auto start = Clock::now();
+    rank_.comm_.activity().begin_step(position_.global_step + 1);
+    const StageSums own = rank_.compute(position_);
+    const StepSums sums = rank_.sum_over_all(own, stop_requested_, position_.global_step + 1);
+    rank_.wall_seconds_ += seconds_since(start);
+    return sums;
+  }
+  void take(const StepTotals& totals) override {
+    rank_.comm_.activity().enter(Phase::kUpdating);
+    const auto norm = [this](const std::vector<double>& own) {
+      return norm_of_all(rank_.of_all_tensors(own));
+    };
+    rank_.engine_->update(position_, totals.samples, series_.fingerprints, norm);
+    // A rank without parameters has a row of zeros.
+    series_.fingerprints.resize(static_cast<std::size_t>(series_.steps + 1) * rank_.slots_of_row_);
+    if (rank_.plan_.replicas > 1 && has_units())
+      series_.own_sums.push_back(rank_.engine_->fingerprint_that_left());
+  }
   bool has_units() const override { return rank_.setup_.options.step.determinism == Determinism::kWorld; }
   std::vector<double> largest_sums() override { return rank_.of_all_tensors(rank_.engine_->largest_sums()); }
 
   const StepPosition& position() const override { return position_; }
-  SumFingerprints own_share() override { return rank_.checks_.share(rank_.engine_->own_fingerprints()); }
+  SumFingerprints own_share() override { return rank_.share_of(rank_.engine_->own_fingerprints()); }
   /// Its memory is for the shares that pipelines have.
   bool has_room_for(std::size_t grains) override {
     return grains <= static_cast<std::size_t>(rank_.sampler_.most_grains_of(rank_.replica()));
   }
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
-    return rank_.gradients_of(position_, grains);
+    rank_.engine_->begin_replay(static_cast<int>(grains.size()));
+    rank_.train(position_, grains);
+    return rank_.share_of(rank_.engine_->end_replay());
   }
   /// Pipeline::require_sight() refuses it.
   void show_sums(const GradientReducer::SeeSums& /*see*/) override { LOCKSTEP_CHECK(false); }
@@ -126,28 +122,16 @@ class Pipeline::Step final : public StepWork {
   StepSeries& series_;
 };
 
-void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  Step step(*this, position, stop_requested, series);
-  take_step(step, units_, observers_, comm_.activity().timeline(), series);
-}
-
-void Pipeline::update(const StepPosition& position, const StepTotals& totals, StepSeries& series) {
-  comm_.activity().enter(Phase::kUpdating);
-  engine_->update(position, totals.samples, series.fingerprints,
-                  [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
-  // A rank without parameters has a row of zeros.
-  series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
-  if (plan_.replicas > 1 && setup_.options.step.determinism == Determinism::kWorld)
-    series.own_sums.push_back(engine_->fingerprint_that_left());
-}
-
-StepSums Pipeline::reduce(const StepPosition& position, bool stop_requested) {
-  const auto start = Clock::now();
-  comm_.activity().begin_step(position.global_step + 1);
-  const StageSums own = compute(position);
-  const StepSums sums = sum_over_all(own, stop_requested, position.global_step + 1);
-  wall_seconds_ += seconds_since(start);
-  return sums;
+StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  naming_silent_stages([&] {
+    while (series.steps < count && !series.failure) {
+      const StepPosition at = after(position, series.steps);
+      Step step(*this, at, stop_requested, series);
+      take_step(step, units_, observers_, comm_.activity().timeline(), series);
+    }
+  });
+  return series;
 }
 
 StageSums Pipeline::compute(const StepPosition& position) {
@@ -162,16 +146,10 @@ StageSums Pipeline::compute(const StepPosition& position) {
   try {
     sums = engine_->reduce();
   } catch (const SumsDifferError& error) {
-    checks_.note(error);  // ranks of other stages hear of it with the sums over all
+    sums_differ_ = error;  // ranks of other stages hear of it with the sums over all
   }
   comm_.activity().enter(Phase::kReducing);
   return sums;
-}
-
-SumFingerprints Pipeline::gradients_of(const StepPosition& position, const std::vector<Grain>& grains) {
-  engine_->begin_replay(static_cast<int>(grains.size()));
-  train(position, grains);
-  return checks_.share(engine_->end_replay());
 }
 
 void Pipeline::train(const StepPosition& position, const std::vector<Grain>& share) {
@@ -203,9 +181,15 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested, std::
     numbers.push_back(tensor.too_large);
     numbers.push_back(tensor.not_finite);
   }
-  checks_.append_to(numbers);
+  const std::size_t all_counted = numbers.size();
+  numbers.push_back(sums_differ_ ? 1 : 0);
+  const StageMessages& messages = worker_.messages();
+  for (std::size_t link = 0; link < messages.sent.size(); ++link)
+    numbers.push_back(static_cast<std::int64_t>(messages.sent[link] - messages.arrived[link]));
   comm_.all_reduce(std::span(numbers));
-  checks_.expect_right(std::span(numbers).last(checks_.numbers()), step);
+  if (numbers[all_counted] > 0) throw_wrong_sums_of_a_stage(step);
+  const auto apart = std::span(numbers).subspan(all_counted);
+  if (std::ranges::count(apart, 0) < std::ssize(apart)) throw_wrong_message(step);
   for (std::size_t i = 0; i < refusals_.size(); ++i)
     refusals_[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
   return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
@@ -273,9 +257,9 @@ Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluatio
     worker_.evaluate(grains);
     links_->flush();
   }
-  EvaluationSums sums = engine_->evaluated();
-  if (left || unread_.any()) sums.leave();
-  return sums.over_all(comm_);
+  StepCounters counters = engine_->evaluated();
+  counters.values[kStopRequests] = left || unread_.any() ? 1 : 0;
+  return evaluation_over_all(comm_, counters);
 }
 
 TrainedState Pipeline::whole_state() {
@@ -285,10 +269,9 @@ TrainedState Pipeline::whole_state() {
 void Pipeline::distribute() {
   naming_silent_stages([&] {
     broadcast_units(comm_, units_);
-    for (int rank = 0; rank < comm_.size(); ++rank) {
+    for (int rank = 0; rank < comm_.size(); ++rank)
       for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
         move_state(range, rank, Way::kOut);
-    }
     engine_->commit_state();
   });
 }
@@ -296,10 +279,9 @@ void Pipeline::distribute() {
 void Pipeline::collect() {
   naming_silent_stages([&] {
     if (replica() == 0) engine_->fetch_state();
-    for (int rank = 0; rank < plan_.width; ++rank) {
+    for (int rank = 0; rank < plan_.width; ++rank)
       for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
         move_state(range, rank, Way::kBack);
-    }
   });
 }
 
@@ -330,24 +312,6 @@ void Pipeline::visit_own_state(const StateVisit& visit) {
   if (!held_.ranges.empty()) engine_->fetch_state();
   const TrainedState none{{}, {}, units_};
   if (visit(held_.ranges.empty() ? none : engine_->state())) engine_->commit_state();
-}
-
-StrategyDescription Pipeline::describe() const {
-  StrategyDescription description = describe_pipeline(options_.schedule, plan_);
-  const std::string way = links_->name();
-  if (!way.empty() && plan_.count() > 1)
-    description.lines.push_back("activations and their gradients: " + way);
-  return description;
-}
-
-StrategySummary Pipeline::summary() {
-  const int grains = static_cast<int>(sampler_.local_grains(0).size());
-  return summarise_pipeline({.plan = plan_,
-                             .worker = worker_,
-                             .grains = grains,
-                             .bytes_sent = links_->bytes_sent(),
-                             .wall = wall_seconds_},
-                            comm_);
 }
 
 DistributedSampler::Options pipeline_sampling(const TrainingOptions& options, const Dataset& data,

@@ -35,54 +35,6 @@
 
 namespace lockstep {
 
-// Checks that find the rank that is wrong.
-
-/// One rank's end. All errors come on all ranks, and each says the same.
-class StageChecks {
- public:
-  /// Objects that it looks at; borrowed.
-  struct Parts {
-    const TrainingSetup& setup;
-    const StagePlan& plan;
-    const HeldLayout& held;
-    Communicator& comm;      ///< all ranks
-    Communicator& replicas;  ///< those with the same stages
-    const StageWorker& worker;
-  };
-  explicit StageChecks(const Parts& parts) : parts_(parts) {}
-
-  /// This rank's stages found that sums among the replicas differ.
-  void note(const SumsDifferError& error) { sums_differ_ = error; }
-  /// Numbers that ranks must add up after a step: how many there are, and this rank's.
-  std::size_t numbers() const { return 1 + parts_.worker.messages().sent.size(); }
-  void append_to(std::vector<std::int64_t>& numbers) const;
-  /// Collective. @param summed  the same over all ranks
-  /// @throws WrongRankError  sums among replicas, or a message between two stages, changed on their way
-  void expect_right(std::span<const std::int64_t> summed, std::int64_t step);
-
-  /// The members of a pipeline that have each trained tensor.
-  std::vector<int> holders() const;
-  /// Messages of the step between stages of different ranks, then the gradients of tensors.
-  std::vector<ComparedPart> share_parts() const;
-  /// Fingerprints of these, of the step computed last; zeros for what other members have.
-  /// @param gradients  of the tensors that this rank holds
-  SumFingerprints share(const SumFingerprints& gradients) const;
-
- private:
-  /// From one stage to its neighbour.
-  using Link = std::pair<int, int>;
-
-  [[noreturn]] void throw_wrong_sums_of_a_stage(std::int64_t step);
-  [[noreturn]] void throw_wrong_message(std::int64_t step) const;
-  std::vector<Link> links() const;
-  std::string message_name(const Link& link) const;
-
-  const Parts parts_;
-  std::optional<SumsDifferError> sums_differ_;
-};
-
-// The strategy.
-
 /// A grain's gradient is rounded once and added as integers, wherever its layers ran. So stages leave no trace,
 /// as ranks leave none. Whether a step may move the weights depends on all tensors, and all ranks decide it
 /// alike, from numbers summed over all of them.
@@ -104,6 +56,8 @@ class Pipeline final : public ParallelStrategy {
   /// All but the sums after their reduction; those on their way where there are replicas.
   void require_sight(Sight part) const override;
   StrategyDescription describe() const override;
+  /// The share of the ranks' time in steps in which they computed nothing, beside the formulas. Also what was sent; and
+  /// of each stage what it holds and takes. On rank 0, and nothing if no step was taken.
   StrategySummary summary() override;
 
  private:
@@ -113,23 +67,43 @@ class Pipeline final : public ParallelStrategy {
   template <typename Work>
   auto naming_silent_stages(const Work& work);
   class Step;
-  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
-  void update(const StepPosition& position, const StepTotals& totals, StepSeries& series);
   StageSums compute(const StepPosition& position);
-  /// A step's reduction. @throws WrongRankError
-  StepSums reduce(const StepPosition& position, bool stop_requested);
   /// Trains this rank's stages on neighbouring grains, each of which is a micro-batch.
   void train(const StepPosition& position, const std::vector<Grain>& share);
-  SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
+  /// @throws WrongRankError  sums among replicas, or a message between two stages, changed on their way
   StepSums sum_over_all(const StageSums& own, bool stop_requested, std::int64_t step);
   std::vector<double> of_all_tensors(const std::vector<double>& own);
   int replica() const { return comm_.rank() / plan_.width; }
   enum class Way { kOut, kBack };
   void move_state(const HeldRange& range, int holder, Way way);
 
-  const PipelineOptions options_;
+  // Checks that find the rank that is wrong (stage_checks.cpp). All errors come on all ranks, and each says the same.
+
+  /// From one stage to its neighbour.
+  using Link = std::pair<int, int>;
+  /// Between ranks, in the order in which a micro-batch passes them.
+  std::vector<Link> links() const;
+  /// "the activations of stage 0 (conv1 to relu1)"
+  std::string message_name(const Link& link) const;
+  /// The members of a pipeline that have each trained tensor.
+  std::vector<int> holders() const;
+  /// Messages of the step between stages of different ranks, then the gradients of tensors.
+  std::vector<ComparedPart> share_parts() const;
+  /// Fingerprints of these, of the step computed last; zeros for what other members have.
+  /// @param gradients  of the tensors that this rank holds
+  SumFingerprints share_of(const SumFingerprints& gradients) const;
+  [[noreturn]] void throw_wrong_sums_of_a_stage(std::int64_t step);
+  [[noreturn]] void throw_wrong_message(std::int64_t step) const;
+  /// When this rank has waited in vain for a neighbour (pipeline_summary.cpp). A rank that waits for a dead stage lets
+  /// others wait. All give up at about the same time, and each knows only its neighbour. So every rank that gives up
+  /// tells all others that it lives, and listens to them for a moment. Where ranks are watched (Communicator::watch)
+  /// there is nothing to find out.
+  /// @throws PeerLostError  that names the stages and ranks that were silent; or `error`, if none was
+  [[noreturn]] void throw_silent_stages(const PeerLostError& error) const;
+
+  const PipelineOrder order_;
   const TrainingSetup& setup_;
   const DeviceSetup device_;
   Communicator& comm_;
@@ -142,7 +116,8 @@ class Pipeline final : public ParallelStrategy {
   std::unique_ptr<StageEngine> engine_;
   std::unique_ptr<StageLinks> links_;
   StageWorker worker_;
-  StageChecks checks_;
+  std::optional<SumsDifferError>
+      sums_differ_;                     ///< among the replicas of this rank's stages, in the step under way
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
   std::vector<TensorRefusals> refusals_;
@@ -154,30 +129,5 @@ class Pipeline final : public ParallelStrategy {
 /// The share of a batch of a rank's pipeline.
 DistributedSampler::Options pipeline_sampling(const TrainingOptions& options, const Dataset& data,
                                               const StagePlan& plan, int rank);
-
-// Descriptions of a pipeline: the stages at a run's start, and at its end their times.
-
-StrategyDescription describe_pipeline(PipelineOrder order, const StagePlan& plan);
-
-/// Measures of one rank, since the run began.
-struct PipelineMeasures {
-  const StagePlan& plan;
-  StageWorker& worker;
-  int grains = 0;  ///< micro-batches of a full batch in this rank's pipeline
-  std::int64_t bytes_sent = 0;
-  double wall = 0;  ///< seconds in steps, without their updates
-};
-
-/// The share of the ranks' time in steps in which they computed nothing, beside the formulas. Also what was sent; and
-/// of each stage what it holds and takes. Collective; on rank 0, and nothing if no step was taken.
-StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& comm);
-
-// Search for a dead stage, when ranks have waited in vain for their neighbours.
-
-/// A rank that waits for a dead stage lets others wait. All give up at about the same time, and each knows only its
-/// neighbour. So every rank that gives up tells all others that it lives, and listens to them for a moment. Where ranks
-/// are watched (Communicator::watch) there is nothing to find out.
-/// @throws PeerLostError  that names the stages and ranks that were silent; or `error`, if none was
-[[noreturn]] void throw_silent_stages(const PeerLostError& error, const StagePlan& plan, Communicator& comm);
 
 }  // namespace lockstep

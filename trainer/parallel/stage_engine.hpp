@@ -51,8 +51,8 @@ struct StageVisit {
 /// Result of a rank's part of a step.
 struct StageSums {
   StepCounters counters;  ///< counted from its losses
-  std::vector<TensorRefusals>
-      refusals;  ///< for each tensor held; over all ranks they add up to what was refused
+  /// For each tensor held; over all ranks they add up to what was refused.
+  std::vector<TensorRefusals> refusals;
 };
 
 /// Parts that an engine is made of; borrowed.
@@ -131,7 +131,7 @@ class StageEngine {
     evaluated_part_ = part;
     forget_evaluation();
   }
-  virtual EvaluationSums evaluated() = 0;
+  virtual StepCounters evaluated() = 0;
 
   /// State that a rank with parameters trains, in host memory, in the order of held_layout().
   virtual TrainedState state() = 0;
@@ -171,15 +171,12 @@ class StageEngine {
   }
   virtual void forget_evaluation() = 0;
   const Dataset& data_of(const StageVisit& visit) const;
-  EvaluatedPart evaluated_part() const { return evaluated_part_; }
   void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
   /// The rank's own arena.
   ArenaPart arena_part() const;
 
   const StageEngineParts parts_;
-
- private:
-  int multiple_;
+  const int multiple_;
   EvaluatedPart evaluated_part_ = EvaluatedPart::kTest;  ///< on which forward passes go that are no training
 };
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -34,8 +35,8 @@ std::string cut_list(const Network& network, const std::vector<std::size_t>& beg
   const auto names = names_of(network);
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : names.size();
-    stages.push_back(fmt::format("[{}]", fmt::join(names.begin() + static_cast<std::ptrdiff_t>(begins[s]),
-                                                   names.begin() + static_cast<std::ptrdiff_t>(end), ", ")));
+    const auto stage = std::span(names).subspan(begins[s], end - begins[s]);
+    stages.push_back(fmt::format("[{}]", fmt::join(stage, ", ")));
   }
   return fmt::format("[{}]", fmt::join(stages, ", "));
 }
@@ -44,11 +45,10 @@ std::vector<std::size_t> balanced(const Network& network, std::size_t count) {
   const auto begins = balance_stages(network, count);
   if (begins) return *begins;
   const std::size_t layers = network.layers().size(), most = most_stages(network);
-  if (count > layers) {
+  if (count > layers)
     throw OptionError(kStages,
                       fmt::format("{}, but {} has only {}; ask for {} or fewer", counted(count, "stage"),
                                   network.name(), counted(layers, "layer"), most));
-  }
   throw OptionError(
       kStages,
       fmt::format("{} stages, but between its residual connections {} can be cut into {} at most; ask for "
@@ -62,39 +62,30 @@ std::vector<std::size_t> as_listed(const PipelineOptions& options, const Network
   const auto& stages = options.stages.layers;
   std::vector<std::size_t> begins;
   std::size_t next = 0;
+  const auto missing = [&](const std::string& where) {
+    return OptionError(
+        kStages, fmt::format("the stages do not cover {}: layer {} is missing {}; list every layer in order, "
+                             "or give a number of stages, such as {}",
+                             network.name(), names[next], where, stages.size()));
+  };
   for (const auto& stage : stages) {
     begins.push_back(next);
     for (const std::string& name : stage) {
       const auto found = std::ranges::find(names, std::string_view(name));
-      if (found == names.end()) {
+      if (found == names.end())
         throw OptionError(kStages, fmt::format("{} has no layer '{}'{}; its layers are {}", network.name(),
                                                name, did_you_mean(name, names), fmt::join(names, ", ")));
-      }
       const auto place = static_cast<std::size_t>(found - names.begin());
-      if (place < next) {
+      if (place < next)
         throw OptionError(
             kStages,
             fmt::format("layer {} is listed twice, or after a later one; the layers of {} are, in order, {}",
                         name, network.name(), fmt::join(names, ", ")));
-      }
-      if (place > next) {
-        throw OptionError(
-            kStages,
-            fmt::format("the stages do not cover {}: layer {} is missing before {}; list every layer in "
-                        "order, or give a number of stages, such as {}",
-                        network.name(), names[next], name, stages.size()));
-      }
+      if (place > next) throw missing("before " + name);
       ++next;
     }
   }
-  if (next < names.size()) {
-    throw OptionError(
-        kStages,
-        fmt::format(
-            "the stages do not cover {}: layer {} is missing at the end; list every layer in order, or "
-            "give a number of stages, such as {}",
-            network.name(), names[next], stages.size()));
-  }
+  if (next < names.size()) throw missing("at the end");
   return begins;
 }
 
@@ -123,9 +114,8 @@ std::vector<std::size_t> begins_of_stages(const PipelineOptions& options, const 
 std::vector<int> dealt(int stages, int world) {
   if (world % stages != 0 && stages % world != 0) {
     std::vector<int> possible;
-    for (int ranks = 1; ranks <= world + stages && possible.size() < 6; ++ranks) {
+    for (int ranks = 1; ranks <= world + stages && possible.size() < 6; ++ranks)
       if (ranks % stages == 0 || stages % ranks == 0) possible.push_back(ranks);
-    }
     throw OptionError(
         kStages,
         fmt::format("{} do not come out on {}; start {} (a multiple of {}, or a divisor), or ask for "
@@ -141,23 +131,20 @@ std::vector<int> dealt(int stages, int world) {
 std::vector<int> placed(const PipelineOptions& options, int stages, int world) {
   const auto& asked = options.placement;
   if (asked.empty()) return dealt(stages, world);
-  if (static_cast<int>(asked.size()) != stages) {
+  if (std::ssize(asked) != stages)
     throw OptionError(kPlacement, fmt::format("{} for {}; give one for each", counted(asked.size(), "rank"),
                                               counted(stages, "stage")));
-  }
   const std::set<std::int64_t> used(asked.begin(), asked.end());
   const auto width = static_cast<int>(*used.rbegin()) + 1;
-  for (int rank = 0; rank < width; ++rank) {
+  for (int rank = 0; rank < width; ++rank)
     if (!used.contains(rank))
       throw OptionError(kPlacement,
                         fmt::format("rank {} has no stage; number the ranks of a pipeline from 0 on", rank));
-  }
-  if (world % width != 0) {
+  if (world % width != 0)
     throw OptionError(kPlacement,
                       fmt::format("a pipeline of {}, and {} {} started; start {} or another multiple of it",
                                   counted(width, "rank"), world, world == 1 ? "was" : "were",
                                   width * std::max(1, world / width)));
-  }
   return {asked.begin(), asked.end()};
 }
 
@@ -176,9 +163,8 @@ std::vector<int> StagePlan::ranks() const {
 
 std::vector<int> StagePlan::stages_of(int rank) const {
   std::vector<int> own;
-  for (int stage = 0; stage < count(); ++stage) {
+  for (int stage = 0; stage < count(); ++stage)
     if (rank_of(stage) == rank) own.push_back(stage);
-  }
   return own;
 }
 
@@ -193,8 +179,7 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
   StagePlan plan;
   plan.width = *std::ranges::max_element(ranks) + 1;
   plan.replicas = world / plan.width;
-  double all = 0;
-  for (const double one : work) all += one;
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const bool is_last = s + 1 == begins.size();
     PipelineStage stage;
@@ -226,9 +211,8 @@ struct Cost {
 /// The layers before which a stage may begin, and the network's end.
 std::vector<std::size_t> places_to_cut(const Network& network) {
   std::vector<std::size_t> places{0};
-  for (std::size_t i = 1; i < network.layers().size(); ++i) {
+  for (std::size_t i = 1; i < network.layers().size(); ++i)
     if (!connection_across(network, i)) places.push_back(i);
-  }
   places.push_back(network.layers().size());
   return places;
 }

@@ -88,7 +88,7 @@ struct PipelineSchedule {
 };
 
 /// @param rank_of     of each stage
-/// @param goes_back   of each stage: whether it has backward passes; not so the first few, perhaps
+/// @param goes_back   of each stage: whether it has backward passes; not so the first few, perhaps, in evaluation none
 /// Made by playing it through: a forward pass takes one unit of time and a backward pass two, and each rank
 /// takes what can start first. With 1F1B, stage s of S has at most S - s micro-batches in flight, so every
 /// order is one that ranks can follow without waiting in a circle.

@@ -20,12 +20,6 @@ std::uint64_t fingerprint_of(const StageVisit& visit, std::span<const float> val
   return cpu::fingerprint(kWeightsBuffer, static_cast<std::size_t>(visit.number) * values.size(), values);
 }
 
-std::vector<bool> goes_back(const StagePlan& plan) {
-  std::vector<bool> answers;
-  for (const PipelineStage& stage : plan.stages) answers.push_back(stage.goes_back());
-  return answers;
-}
-
 }  // namespace
 
 StageWorker::StageWorker(PipelineOrder order, const StagePlan& plan, int rank, StageLinks& links,
@@ -41,19 +35,21 @@ StageWorker::StageWorker(PipelineOrder order, const StagePlan& plan, int rank, S
                 .arrived = std::vector<std::uint64_t>(2 * plan.stages.size())},
       timeline_(timeline) {
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    forward_names_.push_back(fmt::format("stage {} forward", stage));
-    backward_names_.push_back(fmt::format("stage {} backward", stage));
+    names_[0].push_back(fmt::format("stage {} forward", stage));
+    names_[1].push_back(fmt::format("stage {} backward", stage));
   }
 }
 
-const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
-  auto [entry, is_new] = schedules_.try_emplace({order, grains});
-  if (is_new) entry->second = make_schedule(plan_.ranks(), goes_back(plan_), grains, order);
-  return entry->second;
+const PipelineSchedule& StageWorker::schedule(int grains, bool training) {
+  auto [entry, is_new] = schedules_.try_emplace({training, grains});
+  if (!is_new) return entry->second;
+  std::vector<bool> goes_back;
+  for (const PipelineStage& stage : plan_.stages) goes_back.push_back(training && stage.goes_back());
+  return entry->second = make_schedule(plan_.ranks(), goes_back, grains, order_);
 }
 
-void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
-  const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
+void StageWorker::run(std::span<const StageGrain> grains, bool training) {
+  const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), training);
   for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, at(passes.in_flight, stage));
   std::ranges::fill(messages_.sent, 0);
   std::ranges::fill(messages_.arrived, 0);
@@ -62,13 +58,9 @@ void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
         .stage = pass.stage,
         .number = pass.grain,
         .grain = at(grains, pass.grain),
-        .training = order != PipelineOrder::kForward,
+        .training = training,
         .next = pass.grain + 1 < std::ssize(grains) ? &at(grains, pass.grain + 1) : nullptr};
-    if (pass.backward) {
-      backward(visit);
-    } else {
-      forward(visit);
-    }
+    run_pass(visit, pass.backward);
   }
 }
 
@@ -77,57 +69,37 @@ bool StageWorker::compares(const StageVisit& visit, int other) const {
          plan_.rank_of(visit.stage) != plan_.rank_of(other);
 }
 
-void StageWorker::note_sent(const StageVisit& visit, int to, std::span<const float> values) {
+void StageWorker::send(const StageVisit& visit, int to, std::span<const float> values) {
   if (compares(visit, to))
     at(messages_.sent, StageLinks::tag_of(visit.stage, to)) += fingerprint_of(visit, values);
+  links_.send(visit.stage, to, values);
 }
 
-void StageWorker::note_arrived(const StageVisit& visit, int from, std::span<float> values) {
+void StageWorker::receive(const StageVisit& visit, int from, std::span<float> values) {
+  links_.receive(from, visit.stage, values);
   if (!compares(visit, from)) return;
   observer_.message_arrived(values);
   at(messages_.arrived, StageLinks::tag_of(from, visit.stage)) += fingerprint_of(visit, values);
 }
 
-void StageWorker::forward(const StageVisit& visit) {
-  if (visit.stage > 0) {
-    const std::span<float> input = engine_.input(visit);
-    links_.receive_forward(visit.stage, input);
-    note_arrived(visit, visit.stage - 1, input);
-  }
+void StageWorker::run_pass(const StageVisit& visit, bool backward) {
+  const int previous = visit.stage - 1, next = visit.stage + 1;
+  if (backward && next <= plan_.last()) receive(visit, next, engine_.output_gradient(visit));
+  if (!backward && previous >= 0) receive(visit, previous, engine_.input(visit));
   const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
-                      at(forward_names_, visit.stage), visit.number);
+                      at(at(names_, backward), visit.stage), visit.number);
   const auto start = Clock::now();
-  const auto output = engine_.forward(visit);
-  if (visit.stage < plan_.last()) {
-    note_sent(visit, visit.stage + 1, output);
-    links_.send_forward(visit.stage, output);
-  }
+  const auto result = backward ? engine_.backward(visit) : engine_.forward(visit);
+  if (!result.empty()) send(visit, backward ? previous : next, result);
   if (!visit.training) return;
-  at(times_, visit.stage).forward += seconds_since(start);
-  ++at(times_, visit.stage).forwards;
-}
-
-void StageWorker::backward(const StageVisit& visit) {
-  if (visit.stage < plan_.last()) {
-    const std::span<float> gradient = engine_.output_gradient(visit);
-    links_.receive_backward(visit.stage, gradient);
-    note_arrived(visit, visit.stage + 1, gradient);
-  }
-  const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
-                      at(backward_names_, visit.stage), visit.number);
-  const auto start = Clock::now();
-  const auto gradient = engine_.backward(visit);
-  if (!gradient.empty()) {
-    note_sent(visit, visit.stage - 1, gradient);
-    links_.send_backward(visit.stage, gradient);
-  }
-  at(times_, visit.stage).backward += seconds_since(start);
-  ++at(times_, visit.stage).backwards;
+  PassTimes& times = at(at(times_, visit.stage), backward);
+  times.seconds += seconds_since(start);
+  ++times.passes;
 }
 
 double StageWorker::busy() const {
   double seconds = 0;
-  for (const StageTimes& times : times_) seconds += times.forward + times.backward;
+  for (const StageTimes& times : times_) seconds += times[0].seconds + times[1].seconds;
   return seconds;
 }
 

@@ -9,6 +9,7 @@
 #include "trainer/parallel/stage_plan.hpp"
 #include "trainer/training/step_observer.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -18,11 +19,12 @@
 
 namespace lockstep {
 
-/// Times of the passes of one stage.
-struct StageTimes {
-  double forward = 0, backward = 0;  ///< seconds, from the input being there to the output being on its way
-  std::int64_t forwards = 0, backwards = 0;
+/// Passes of one stage in one direction.
+struct PassTimes {
+  double seconds = 0;  ///< from the input being there to the output being on its way
+  std::int64_t passes = 0;
 };
+using StageTimes = std::array<PassTimes, 2>;  ///< forward, backward
 
 /// Messages between this rank's stages and those of other ranks in a step. By StageLinks::tag_of(), they are
 /// fingerprints of all micro-batches, added up. What arrived on a link at one rank is what the other one sent.
@@ -37,28 +39,26 @@ class StageWorker {
               StepObserver& observer, Timeline* timeline);
 
   /// Every pass that this rank has in a step over these grains, which lie in the training set.
-  void train(std::span<const StageGrain> grains) { run(grains, order_); }
+  void train(std::span<const StageGrain> grains) { run(grains, true); }
   /// Forward passes over grains of what the engine evaluates.
-  void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
+  void evaluate(std::span<const StageGrain> grains) { run(grains, false); }
 
-  /// The training schedule for so many grains.
-  const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }
+  /// The schedule for so many grains.
+  const PipelineSchedule& schedule(int grains, bool training = true);
   /// Messages of the last train(). Zeros where messages are not in host memory.
   const StageMessages& messages() const { return messages_; }
 
-  const StageTimes& times(int stage) const { return at(times_, stage); }
+  const std::vector<StageTimes>& times() const { return times_; }
   /// Seconds of passes, of all stages of this rank.
   double busy() const;
 
  private:
-  const PipelineSchedule& schedule(int grains, PipelineOrder order);
-  void run(std::span<const StageGrain> grains, PipelineOrder order);
-  void forward(const StageVisit& visit);
-  void backward(const StageVisit& visit);
+  void run(std::span<const StageGrain> grains, bool training);
+  void run_pass(const StageVisit& visit, bool backward);
   /// True if messages between the two have fingerprints.
   bool compares(const StageVisit& visit, int other) const;
-  void note_sent(const StageVisit& visit, int to, std::span<const float> values);
-  void note_arrived(const StageVisit& visit, int from, std::span<float> values);
+  void send(const StageVisit& visit, int to, std::span<const float> values);
+  void receive(const StageVisit& visit, int from, std::span<float> values);
 
   const StagePlan& plan_;
   int rank_;
@@ -66,11 +66,11 @@ class StageWorker {
   StageEngine& engine_;
   StepObserver& observer_;
   PipelineOrder order_;
-  std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
-  std::vector<StageTimes> times_;                                        ///< for each stage of the network
+  std::map<std::pair<bool, int>, PipelineSchedule> schedules_;  ///< by training, and grains
+  std::vector<StageTimes> times_;                               ///< for each stage of the network
   StageMessages messages_;
   Timeline* timeline_;
-  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
+  std::array<std::vector<std::string>, 2> names_;  ///< "stage 1 forward", and backward
 };
 
 }  // namespace lockstep

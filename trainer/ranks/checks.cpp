@@ -128,12 +128,11 @@ std::vector<Finding> find_crowded_hosts(Views ranks) {
   if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
   for (const HostLoad& load : loads_of_hosts(ranks)) {
     if (!load.is_crowded() || load.launcher_has_more()) continue;
-    findings.push_back({fmt::format("{} on {} with {} have {} together",
-                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
-                                    counted(static_cast<std::size_t>(load.threads), "thread"),
-                                    counted(load.cores.size(), "core")),
-                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
-                        "cores, taskset, a container or the batch system keeps them back"});
+    findings.push_back(
+        {fmt::format("{} on {} with {} have {} together", counted(load.ranks, "rank"), load.first->host,
+                     counted(load.threads, "thread"), counted(load.cores.size(), "core")),
+         "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
+         "cores, taskset, a container or the batch system keeps them back"});
   }
   return findings;
 }
@@ -227,28 +226,11 @@ std::span<const Check> checks() {
 }
 
 std::string missing(Needs needs, Views ranks) {
-  switch (needs) {
-    case Needs::kSrun:
-      return std::ranges::any_of(ranks, [](const RankView& v) { return v.launcher == "srun"; }) ? "" : "srun";
-    case Needs::kGpus:
-      return std::ranges::any_of(ranks, [](const RankView& v) { return v.device.kind == "cuda"; }) ? ""
-                                                                                                   : "GPUs";
-    case Needs::kHosts:
-      return one_of_each_host(ranks).size() > 1 ? "" : "several hosts";
-    case Needs::kNothing:
-      break;
-  }
+  const auto none = [&](const auto& is_it) { return std::ranges::none_of(ranks, is_it); };
+  if (needs == Needs::kSrun && none([](const RankView& v) { return v.launcher == "srun"; })) return "srun";
+  if (needs == Needs::kGpus && none([](const RankView& v) { return v.device.kind == "cuda"; })) return "GPUs";
+  if (needs == Needs::kHosts && one_of_each_host(ranks).size() <= 1) return "several hosts";
   return "";
-}
-
-// A view as JSON, field by field.
-
-std::string to_message(const RankView& view) {
-  return json_text(view);
-}
-
-RankView rank_view_of(const std::string& message) {
-  return parse_json(message).get<RankView>();
 }
 
 }  // namespace lockstep

@@ -54,10 +54,6 @@ struct RankView {
   std::map<std::string, std::string> versions;  ///< "lockstep", "MPI", "PMIx of the launcher"
 };
 
-/// As text that the other ranks read; and back. @throws nlohmann::json::exception
-std::string to_message(const RankView& view);
-RankView rank_view_of(const std::string& message);
-
 /// One thing that is wrong.
 struct Finding {
   std::string what;  ///< with ranks and hosts
@@ -83,7 +79,8 @@ std::string missing(Needs needs, Views ranks);
 /// All of them, in the order in which they are shown. A new one is a function and a line in checks.cpp.
 std::span<const Check> checks();
 
-// How a view looks as JSON: the names are those of the fields. Part of what 'lockstep doctor --json' promises.
+// How a view looks as JSON, which other ranks read: the names are those of the fields. Part of what
+// 'lockstep doctor --json' promises.
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankDevice, kind, description, uuid, pci_bus, driver)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankView, rank, local_rank, local_size, world_size, launched, launcher,

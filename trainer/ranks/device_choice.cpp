@@ -13,45 +13,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
-struct KindChoice {
-  DeviceKind kind = DeviceKind::kCpu;
-  std::string remark;
-};
-
-/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can.
-KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
+/// Resolves `auto`: GPUs if every rank can use one, the CPU if none can. @returns the kind, and a remark about it
+std::pair<DeviceKind, std::string> choose_kind(const ParallelSection& parallel, const Platform& gpus,
+                                               Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
   const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
   if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
   agree(comm, [&] {
-    if (backend_named(parallel.backend).needs_gpus && !problem.text.empty()) {
+    if (problem.text.empty()) return;
+    if (backend_named(parallel.backend).needs_gpus)
       throw DeviceError(fmt::format("parallel.backend={}: {}", parallel.backend, problem.text));
-    }
-    if (std::ranges::count(with_gpu, 1) > 0 && !problem.text.empty()) {
+    if (std::ranges::count(with_gpu, 1) > 0)
       throw DeviceError(fmt::format(
           "parallel.device=auto: other ranks have a GPU, but on {} there is none to use: {}; leave "
           "this host out, or set parallel.device=cpu",
           comm.host(), problem.text));
-    }
   });
   return {DeviceKind::kCpu, problem.is_worth_a_word ? "no GPU is used: " + problem.text : ""};
 }
 
-/// Remark about slow instructions in use; else empty.
-std::string simd_remark() {
-  return cpu::simd_fuses() ? ""
-                           : fmt::format(
-                                 "{} has no fused multiply-add (FMA): several instructions take its "
-                                 "place, to the same bits, but slowly",
-                                 cpu::simd_name());
-}
-
 DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
-  const std::string slow = simd_remark();
+  std::string slow;
+  if (!cpu::simd_fuses())
+    slow =
+        cpu::simd_name() +
+        " has no fused multiply-add (FMA): several instructions take its place, to the same bits, but slowly";
   return {.kind = "cpu",
           .description = "cpu (" + cpu::simd_name() + ")",
           .backend = std::string(comm.backend()),
@@ -75,13 +66,12 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
   const auto name = parse_device_name(parallel.device);
   if (!name) throw ConfigError(fmt::format("'{}' is not a device: {}", parallel.device, kDeviceNames));
-  KindChoice choice{name->kind, ""};
-  if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
-  if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
-  if (choice.kind == DeviceKind::kEmulated) {
+  const auto [kind, remark] = name->kind == DeviceKind::kAuto ? choose_kind(parallel, gpus, comm)
+                                                              : std::pair(name->kind, std::string());
+  if (kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
+  if (kind == DeviceKind::kEmulated)
     return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
-  }
-  return choose_cpu(comm, choice.remark);
+  return choose_cpu(comm, remark);
 }
 
 ParallelSection for_precision(ParallelSection parallel, Precision precision) {

@@ -44,11 +44,6 @@ Sha256Digest digest_of(const RankFacts& facts) {
   return hash.finish();
 }
 
-bool all_equal(Communicator& comm, const Sha256Digest& mine) {
-  const auto all = gather(comm, mine);
-  return std::ranges::count(all, mine) == std::ssize(all);
-}
-
 std::string to_text(const RankFacts& facts, const std::string& host) {
   json list = json::array();
   for (const RankFact& f : facts) list.push_back({static_cast<int>(f.kind), f.key, f.value, f.note});
@@ -67,7 +62,8 @@ RankFacts facts_of(const json& message) {
 }  // namespace
 
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
-  if (all_equal(comm, digest_of(mine))) return;
+  const auto digests = gather(comm, digest_of(mine));
+  if (std::ranges::count(digests, digests.front()) == comm.size()) return;
   std::vector<RankFacts> facts;
   std::vector<std::string> hosts;
   for (const std::string& text : gather_text(comm, to_text(mine, comm.host()))) {
@@ -75,8 +71,7 @@ void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
     facts.push_back(facts_of(message));
     hosts.push_back(message.at("host"));
   }
-  const RankDifference difference = describe_difference(facts, hosts);
-  throw AgreedError(exit_code_of(difference.kind), difference.message, 0);
+  throw rank_difference(facts, hosts);
 }
 
 // Differences between ranks in words.
@@ -165,13 +160,9 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
                          const std::vector<std::string>& hosts) {
   const std::size_t line = keep_differing_line(groups);
   std::vector<std::string> parts;
-  for (const RanksOfValue& g : groups) {
-    if (parts.size() == kMostValues) {
-      parts.push_back(counted(groups.size() - kMostValues, "other value"));
-      break;
-    }
+  for (const RanksOfValue& g : std::span(groups).first(std::min(groups.size(), kMostValues)))
     parts.push_back(fmt::format("{} on {}", shown(g), named(g.ranks, hosts)));
-  }
+  if (groups.size() > kMostValues) parts.push_back(counted(groups.size() - kMostValues, "other value"));
   const std::string place = line == 0 ? key : fmt::format("{} line {}", key, line);
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
@@ -199,36 +190,30 @@ constexpr std::array<DifferenceRow, kKinds> kDifferences{{
 /// Keys in the order in which ranks name them, kinds in theirs.
 std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFacts>& facts) {
   std::vector<std::pair<FactKind, std::string>> keys;
-  for (const RankFacts& mine : facts) {
-    for (const RankFact& fact : mine) {
-      const std::pair key(fact.kind, fact.key);
-      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
-    }
-  }
+  for (const RankFacts& mine : facts)
+    for (const RankFact& fact : mine)
+      if (const std::pair key(fact.kind, fact.key); std::ranges::find(keys, key) == keys.end())
+        keys.push_back(key);
   std::ranges::stable_sort(keys, {}, &std::pair<FactKind, std::string>::first);
   return keys;
 }
 
 }  // namespace
 
-ExitCode exit_code_of(FactKind kind) {
-  return at(kDifferences, static_cast<int>(kind)).code;
-}
-
-RankDifference describe_difference(const std::vector<RankFacts>& facts,
-                                   const std::vector<std::string>& hosts) {
-  std::optional<FactKind> kind;
+AgreedError rank_difference(const std::vector<RankFacts>& facts, const std::vector<std::string>& hosts) {
+  const DifferenceRow* first = nullptr;
   std::vector<std::string> lines;
-  for (const auto& [its_kind, key] : all_keys(facts)) {
-    auto groups = group(facts, its_kind, key);
+  for (const auto& [kind, key] : all_keys(facts)) {
+    auto groups = group(facts, kind, key);
     if (groups.size() == 1) continue;
-    if (!kind) kind = its_kind;
+    if (first == nullptr) first = &at(kDifferences, static_cast<int>(kind));
     lines.push_back(describe_key(key, std::move(groups), hosts));
   }
-  LOCKSTEP_CHECK(kind.has_value());
-  return {*kind, fmt::format("the ranks differ, so nothing was started: {}; {}", fmt::join(lines, "; "),
-                             fmt::format(fmt::runtime(at(kDifferences, static_cast<int>(*kind)).advice),
-                                         script_command("get-data")))};
+  LOCKSTEP_CHECK(first != nullptr);
+  return {first->code,
+          fmt::format("the ranks differ, so nothing was started: {}; {}", fmt::join(lines, "; "),
+                      fmt::format(fmt::runtime(first->advice), script_command("get-data"))),
+          0};
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 /// error that says nothing about the cause.
 #pragma once
 
+#include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
@@ -32,22 +33,14 @@ struct RankFact {
 };
 using RankFacts = std::vector<RankFact>;
 
-/// 69 for program, libraries and machine, 2 for job and network, 65 for checkpoint and data.
-ExitCode exit_code_of(FactKind kind);
-
 /// Compares `mine` over all ranks. Collective. Equal ranks exchange one digest of 32 bytes, which is the
 /// first message of every version of the program; only where digests differ do the facts themselves travel.
 /// @throws AgreedError, on every rank: one line with each key that differs, its values, and the ranks that
-/// have them
+/// have them. 69 for program, libraries and machine, 2 for job and network, 65 for checkpoint and data
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine);
 
-/// Message of expect_equal_ranks about the facts of all ranks, by rank; and the first kind that differs.
-struct RankDifference {
-  FactKind kind;
-  std::string message;
-};
-RankDifference describe_difference(const std::vector<RankFacts>& facts,
-                                   const std::vector<std::string>& hosts);
+/// That error for the facts of all ranks, by rank, some of which differ.
+AgreedError rank_difference(const std::vector<RankFacts>& facts, const std::vector<std::string>& hosts);
 
 // Facts of a rank that all others must have, too.
 

@@ -113,9 +113,8 @@ RankFacts data_facts(const TrainTestData& data) {
 RankFacts device_facts(const DeviceChoice& device) {
   RankFacts facts = {{FactKind::kMachine, "the kind of device", device.kind}};
   if (device.gpu == nullptr) return facts;
-  for (const fs::path& plugin : loaded_plugins()) {
+  for (const fs::path& plugin : loaded_plugins())
     facts.push_back({FactKind::kProgram, plugin.filename().string(), file_digest(plugin), plugin.string()});
-  }
   for (const fs::path& name : loaded_libraries({"libnccl", "libcudnn", "libcublas", "libcudart"})) {
     std::error_code ignored;
     const fs::path file = fs::canonical(name, ignored);
@@ -129,11 +128,10 @@ RankFacts device_facts(const DeviceChoice& device) {
 
 RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
                       const DeviceChoice& device) {
-  RankFacts facts = network_facts(network) + data_facts(data);
+  const RankFacts facts = network_facts(network) + data_facts(data);
   // Without exact sums the bits are not promised, only the same steps.
-  return job.parallel.determinism == Determinism::kWorld || device.gpu != nullptr
-             ? facts + device_facts(device)
-             : facts;
+  const bool same_bits = job.parallel.determinism == Determinism::kWorld || device.gpu != nullptr;
+  return same_bits ? facts + device_facts(device) : facts;
 }
 
 RankFacts operator+(RankFacts left, const RankFacts& right) {

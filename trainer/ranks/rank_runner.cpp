@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace lockstep {
@@ -56,12 +58,6 @@ int run_or_abort(Communicator& comm, Watchdog* watchdog, const std::function<int
   }
 }
 
-/// Asked before ranks have compared their jobs, which comes soon and names the one that differs.
-bool wanted_by_all(Communicator& comm, bool wanted) {
-  const auto answers = gather(comm, static_cast<std::uint8_t>(wanted));
-  return std::ranges::all_of(answers, [](std::uint8_t answer) { return answer != 0; });
-}
-
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
   RankWatch watch(this_launch().world_size);
@@ -70,7 +66,9 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   const auto comm = make_mpi_communicator(runtime, timeout);
   std::unique_ptr<Watchdog> watchdog;
   int code = run_or_abort(*comm, nullptr, [&](Communicator& all) {
-    if (wanted_by_all(all, parallel.watchdog)) watchdog = Watchdog::start(all);
+    // Ranks have not compared their jobs, which comes soon and names the one that differs.
+    const auto wanted = gather(all, static_cast<std::uint8_t>(parallel.watchdog));
+    if (std::ranges::count(wanted, 0) == 0) watchdog = Watchdog::start(all);
     return 0;
   });
   watch.met();
@@ -81,17 +79,15 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
 }
 
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  if (this_launch().world_size > 1) {
+  if (this_launch().world_size > 1)
     throw UsageError(
         fmt::format("the launcher started {} processes, and each of them would run all ranks as threads: "
                     "start one process, without mpirun or srun, or leave out {}",
                     this_launch().world_size,
                     parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
-  }
   std::atomic<int> code = 0;
-  const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
   run_thread_ranks(
-      ranks,
+      std::max(1, parallel.ranks),
       [&](Communicator& comm) {
         const int mine = run_body(comm, body);
         if (comm.rank() == 0) code = mine;
@@ -104,29 +100,16 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
-  if (!threads && parallel.ranks > 0) {
+  if (!threads && parallel.ranks > 0)
     throw ConfigError(
         "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: "
         "mpirun -np N lockstep ...");
-  }
   return threads || this_launch().is_alone() ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
 }
 
 // Open MPI's own variables tell whether all ranks have one command line.
 
 namespace {
-
-/// argv[1..], as Open MPI joins them.
-std::string joined(int argc, const char* const* argv) {
-  std::string text;
-  for (int i = 1; i < argc; ++i) text += (i == 1 ? "" : " ") + std::string(argv[i]);
-  return text;
-}
-
-/// Open MPI names the program without its directory.
-std::string without_directory(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 bool has_value(const char* name, const std::string& value) {
   const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): it does not change
@@ -139,9 +122,11 @@ bool speaks_for_all() {
   return this_launch().rank == 0;
 }
 
+/// Open MPI names the program without its directory, and joins its arguments.
 bool repeats_rank_0(int argc, const char* const* argv) {
   return this_launch().rank != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
-         has_value("OMPI_COMMAND", without_directory(argv[0])) && has_value("OMPI_ARGV", joined(argc, argv));
+         has_value("OMPI_COMMAND", std::filesystem::path(argv[0]).filename()) &&
+         has_value("OMPI_ARGV", fmt::format("{}", fmt::join(argv + 1, argv + argc, " ")));
 }
 
 }  // namespace lockstep

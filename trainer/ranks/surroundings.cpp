@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// sched_getaffinity, statvfs, /proc and /sys.
+/// sched_getaffinity, /proc and /sys.
 #include "common/machine.hpp"
+#include "common/printable.hpp"
 #include "trainer/ranks/checks.hpp"
 
-#include <cctype>
 #include <sched.h>
-#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <limits>
 
 namespace lockstep {
 
@@ -61,20 +59,11 @@ std::int64_t oom_kills(const fs::path& root) {
   return 0;
 }
 
-std::string launcher_name(const Environment& environment) {
-  const bool slurm_step = environment("SLURM_STEP_ID") != nullptr && environment("SLURM_PROCID") != nullptr;
-  switch (read_launch(environment).launcher) {
-    case Launcher::kOpenMpi:
-      return "mpirun";
-    case Launcher::kPmi:
-      return slurm_step ? "srun" : "PMI";
-    case Launcher::kSrun:
-      return "srun";
-    case Launcher::kTorchrun:
-    case Launcher::kNone:
-      break;
-  }
-  return "";
+std::string launcher_name(Launcher launcher, const Environment& environment) {
+  if (launcher == Launcher::kOpenMpi) return "mpirun";
+  if (launcher == Launcher::kSrun) return "srun";
+  if (launcher != Launcher::kPmi) return "";
+  return environment("SLURM_STEP_ID") != nullptr && environment("SLURM_PROCID") != nullptr ? "srun" : "PMI";
 }
 
 int number_in(const char* text) {
@@ -84,9 +73,7 @@ int number_in(const char* text) {
 }  // namespace
 
 const Surroundings& Surroundings::real() {
-  static const Surroundings world{.root = "/", .environment = [](const char* name) {
-                                    return std::getenv(name);
-                                  }};  // NOLINT(concurrency-mt-unsafe)
+  static const Surroundings world{.root = "/", .environment = std::getenv};
   return world;
 }
 
@@ -94,7 +81,7 @@ RankView look_around(const Surroundings& world) {
   const Launch launch = read_launch(world.environment);
   RankView view;
   view.launched = launch.world_size;
-  view.launcher = launcher_name(world.environment);
+  view.launcher = launcher_name(launch.launcher, world.environment);
   view.host = host_name();
   view.pid = ::getpid();
   view.cores = cores_of(0);
@@ -132,10 +119,8 @@ fs::path existing_directory(const fs::path& path) {
 }
 
 std::uint64_t disk_free(const fs::path& directory) {
-  struct statvfs facts {};
-  if (statvfs(existing_directory(directory).c_str(), &facts) != 0)
-    return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+  std::error_code unknown;
+  return fs::space(existing_directory(directory), unknown).available;
 }
 
 // Names by their beginnings; secrets by the words in their names.
@@ -151,7 +136,7 @@ constexpr std::array<std::string_view, 8> kOfLaunchers{"OMPI_MCA_orte_", "OMPI_M
                                                        "OMPI_MCA_shmem", "OMPI_MCA_mpi_oversubscribe",
                                                        "OMPI_MCA_opal_", "OMPI_MCA_rmaps_ppr"};
 constexpr std::array<std::string_view, 9> kSecretWords{
-    "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "COOKIE", "_KEY", "TRANSPORTS", "AUTH"};
+    "token", "secret", "passw", "credential", "api_key", "cookie", "_key", "transports", "auth"};
 
 template <typename Names>
 bool begins_with_one(std::string_view name, const Names& beginnings) {
@@ -159,9 +144,8 @@ bool begins_with_one(std::string_view name, const Names& beginnings) {
 }
 
 bool is_secret(std::string_view name) {
-  std::string upper(name);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return std::ranges::any_of(kSecretWords, [&](auto word) { return upper.find(word) != upper.npos; });
+  const std::string small = in_small_letters(std::string(name));
+  return std::ranges::any_of(kSecretWords, [&](auto word) { return small.find(word) != small.npos; });
 }
 
 }  // namespace

@@ -157,8 +157,7 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
     return;
   }
   WorkerPool pool(options.threads);
-  std::vector<ThreadContext> threads;
-  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
+  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
   const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
   auto found = evaluate_classes(pool, threads, test, model.loss, model.grain, model.weights.span(), {}, late);

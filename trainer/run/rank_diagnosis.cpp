@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
@@ -96,8 +97,8 @@ std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const D
   comm.barrier();
   view.clock_seconds = now_seconds();
   std::vector<RankView> views;
-  for (const std::string& message : gather_text(comm, to_message(view)))
-    views.push_back(rank_view_of(message));
+  for (const std::string& message : gather_text(comm, json_text(view)))
+    views.push_back(parse_json(message).get<RankView>());
   return views;
 }
 

@@ -9,6 +9,7 @@
 #include "common/machine.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/shared_set.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 #include <unistd.h>
 
@@ -23,39 +24,20 @@
 
 namespace lockstep {
 
-namespace {
-
-/// Jobs that were not read from a file have not read the list either.
-std::shared_ptr<const LeaveOutList> leave_out_list(const Job& job) {
-  const DataSection& data = job.data;
-  if (data.leave_out != nullptr || data.leave_out_file.empty()) return data.leave_out;
-  return std::make_shared<const LeaveOutList>(read_leave_out(data.leave_out_file));
-}
-
-}  // namespace
-
 DatasetOptions dataset_options(const Job& job) {
   DatasetOptions options = job.data;
   options.seed = job.train.seed;
-  options.leave_out = leave_out_list(job);
+  // Jobs that were not read from a file have not read the list either.
+  if (options.leave_out == nullptr && !job.data.leave_out_file.empty())
+    options.leave_out = std::make_shared<const LeaveOutList>(read_leave_out(job.data.leave_out_file));
   options.cache = user_cache();
   return options;
 }
 
 namespace {
 
-/// Calls `action`, and says what is wrong with options of a set as what it is in the job.
-template <typename Action>
-auto with_keys_of(const Job& job, const Action& action) {
-  try {
-    return action();
-  } catch (const DatasetOptionError& error) {
-    throw key_error(job, "data." + error.option(), error.cause());
-  }
-}
-
 TrainTestData load_for(const Job& job, const DatasetOptions& options) {
-  return with_keys_of(job, [&] { return load_dataset(options); });
+  return with_places(job, [&] { return load_dataset(options); });
 }
 
 /// A future of the exception that is being caught.
@@ -68,7 +50,7 @@ DatasetFuture failure() {
 }  // namespace
 
 PartSizes parts_of(const Job& job, const PartSizes& files) {
-  return with_keys_of(job, [&] { return part_sizes(dataset_options(job), files); });
+  return with_places(job, [&] { return part_sizes(dataset_options(job), files); });
 }
 
 DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& remembered) {
@@ -99,11 +81,11 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& 
 // Ranks hear from each other while they wait. A first pass over millions of pictures takes longer than they wait for
 // each other.
 
-namespace {
-
 bool has_ended(const DatasetFuture& data, std::chrono::duration<double> within) {
   return data.wait_for(within) == std::future_status::ready;
 }
+
+namespace {
 
 /// Until it is so on all ranks, or one has failed. @returns whether none has
 bool await_all(Communicator& comm, const DatasetFuture& data) {
@@ -165,10 +147,6 @@ DatasetFuture load_now(const Job& job, const LoadedData& loaded) {
 
 }  // namespace
 
-bool has_ended(const DatasetFuture& data) {
-  return has_ended(data, std::chrono::seconds(0));
-}
-
 DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture& in_advance) {
   if (!await_all(comm, in_advance) || all_have(comm, in_advance.get())) return in_advance;
   const LoadedData loaded = in_advance.get();
@@ -181,24 +159,14 @@ DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture
 
 // The checks of sets on disk.
 
-namespace {
-
-bool are_in_one_process(Communicator& comm) {
-  pid_t pid = ::getpid();
-  broadcast(comm, pid);
-  std::int64_t ranks_in_it = pid == ::getpid() ? 1 : 0;
-  comm.all_reduce(std::span(&ranks_in_it, 1));
-  return ranks_in_it == comm.size();
-}
-
-}  // namespace
-
 void share_checks(Communicator& comm, const TrainTestData& sets) {
   std::vector<const SampleStore*> stores;
   for (const Dataset* set : {&sets.train, &sets.test, &sets.validation})
     for (const auto& store : {set->store, set->rows})
       if (store != nullptr && std::ranges::count(stores, store.get()) == 0) stores.push_back(store.get());
-  if (stores.empty() || are_in_one_process(comm)) return;
+  if (stores.empty()) return;
+  const auto processes = gather(comm, ::getpid());
+  if (std::ranges::count(processes, ::getpid()) == comm.size()) return;
   for (const SampleStore* store : stores)
     if (const auto memory = memory_of_host(comm, store->make_shared_checks())) store->share_checks(memory);
 }

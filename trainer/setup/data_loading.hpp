@@ -10,6 +10,7 @@
 #include "data/sets/set_loading.hpp"
 #include "trainer/config/job.hpp"
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -47,7 +48,7 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy = DataCopy::kOwn,
                               const std::string& remembered = "");
 
 /// True once it has come, or has failed to.
-bool has_ended(const DatasetFuture& data);
+bool has_ended(const DatasetFuture& data, std::chrono::duration<double> within = {});
 
 /// Waits until every rank has its data, or one has failed to get it. A rank whose host's first one has no memory to give
 /// loads its own now. Collective.

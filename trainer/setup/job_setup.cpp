@@ -78,11 +78,7 @@ TrainingOptions training_options(const Job& job) {
 constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan = plan_buckets};
 
 std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train) {
-  try {
-    return make_augment_plan(job.data.augment, train, job.train.seed);
-  } catch (const DatasetOptionError& error) {
-    throw key_error(job, "data." + error.option(), error.cause());
-  }
+  return with_places(job, [&] { return make_augment_plan(job.data.augment, train, job.train.seed); });
 }
 
 JobSetup make_setup(const Job& job, std::shared_ptr<const TrainTestData> data, DeviceChoice device,
@@ -136,23 +132,13 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_adva
   return setup;
 }
 
-// The plan of a CPU follows measured latencies, unless the job gives a size.
-
-namespace {
-
-/// Bucket size that the job gives. Where auto has nothing to measure: that of the GPU; on CPUs one bucket.
-std::size_t least_bucket_bytes(const Job& job, const DeviceChoice& device) {
-  if (job.parallel.bucket_bytes > 0) return job.parallel.bucket_bytes;
-  return device.gpu != nullptr ? bucket_bytes_of(*device.gpu) : SIZE_MAX;
-}
-
-}  // namespace
-
+/// The plan of a CPU follows measured latencies, unless the job gives a size.
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm) {
-  const bool is_measured = job.parallel.bucket_bytes == 0 && device.gpu == nullptr;
-  if (is_measured) return plan_buckets_by_latency(network, job.parallel, comm);
-  return plan_buckets_of_size(network, job.parallel, least_bucket_bytes(job, device));
+  std::size_t bytes = job.parallel.bucket_bytes;
+  if (bytes == 0 && device.gpu == nullptr) return plan_buckets_by_latency(network, job.parallel, comm);
+  if (bytes == 0) bytes = bucket_bytes_of(*device.gpu);
+  return plan_buckets_of_size(network, job.parallel, bytes);
 }
 
 // The arithmetic of a device and its kernels, and what people are told of each.
@@ -168,25 +154,24 @@ Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device
   return vendor ? Arithmetic::kVendor : arithmetic_of(job, classes);
 }
 
+namespace {
+
+bool is_of_this_program(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kCanonical || arithmetic == Arithmetic::kSmoothedPair;
+}
+
+}  // namespace
+
 std::string describe(Arithmetic arithmetic) {
-  switch (arithmetic) {
-    case Arithmetic::kVendor:
-      return "that of cuDNN and cuBLAS";
-    case Arithmetic::kCanonical:
-    case Arithmetic::kSmoothedPair:
-      return fmt::format("version {}", static_cast<std::uint32_t>(arithmetic));
-  }
-  return fmt::format("version {}, which this program does not know", static_cast<std::uint32_t>(arithmetic));
+  if (arithmetic == Arithmetic::kVendor) return "that of cuDNN and cuBLAS";
+  return fmt::format("version {}{}", static_cast<std::uint32_t>(arithmetic),
+                     is_of_this_program(arithmetic) ? "" : ", which this program does not know");
 }
 
 std::string how_to_have(Arithmetic arithmetic, Arithmetic here) {
-  switch (arithmetic) {
-    case Arithmetic::kVendor:
-      return "--device cuda --kernels vendor, on such a GPU";
-    case Arithmetic::kCanonical:
-    case Arithmetic::kSmoothedPair:
-      if (here == Arithmetic::kVendor) return "the kernels of this program: leave out --kernels vendor";
-  }
+  if (arithmetic == Arithmetic::kVendor) return "--device cuda --kernels vendor, on such a GPU";
+  if (is_of_this_program(arithmetic) && here == Arithmetic::kVendor)
+    return "the kernels of this program: leave out --kernels vendor";
   return "the version that made it";
 }
 

@@ -44,6 +44,8 @@ auto with_places(const Job& job, const Action& action) {
     return action();
   } catch (const OptionError& error) {
     throw with_place(job, error);
+  } catch (const DatasetOptionError& error) {
+    throw key_error(job, "data." + error.option(), error.cause());
   }
 }
 

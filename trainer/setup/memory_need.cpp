@@ -40,11 +40,6 @@ std::int64_t at_a_time(const Job& job, std::int64_t samples) {
   return samples_at_a_time(job.data.micro_batch, job.parallel.grain, samples);
 }
 
-/// And once more: the checkpoint that is being written.
-std::uint64_t state_and_copy(const Job& job) {
-  return 2 * state_bytes(job);
-}
-
 /// With cuts all grains of a rank are under way at once (trainer/training/cut_step.hpp), otherwise one a thread.
 std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
@@ -53,49 +48,41 @@ std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_
   return std::max(threads, static_cast<std::uint64_t>((samples + grain - 1) / grain));
 }
 
-MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
+TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
   const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps != 0 ? kExact : 0;
-  const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received + replayed;
+  const std::uint64_t state = 2 * state_bytes(job);  // and the checkpoint that is being written
+  const std::uint64_t each = state + kFp32 * (1 + threads) + sum + received + replayed;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
-  return {.parameters = checked_product(network.parameters().size, each),
-          .activations = checked_sum(
-              checked_product(grains_in_work(job, network, train_samples, ranks),
-                              execution_bytes(network, columns, {.recomputes = job.train.recompute})),
-              checked_product(threads, kernel_scratch_bytes(network, columns)))};
-}
-
-/// The fingerprints of a series of steps.
-std::uint64_t trail_bytes(const Job& job, const Network& network) {
-  if (!keeps_trail(job)) return 0;
-  return device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), kLongestSeries);
+  return {
+      .host = {.parameters = checked_product(network.parameters().size, each),
+               .activations = checked_sum(
+                   checked_product(grains_in_work(job, network, train_samples, ranks),
+                                   execution_bytes(network, columns, {.recomputes = job.train.recompute})),
+                   checked_product(threads, kernel_scratch_bytes(network, columns)))},
+      .device = {}};
 }
 
 TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
-  const std::uint64_t fp32_sums = job.parallel.determinism == Determinism::kOff ? kFp32 : 0;
-  const std::uint64_t staged = ranks > 1 ? kExact : 0;
+  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
   const std::uint64_t parameters = network.parameters().size;
-  const std::int64_t samples = at_a_time(job, samples_of_a_rank(job, data.train_samples, ranks));
-  const std::int64_t at_once = at_a_time(job, kEvaluatedAtOnce);
-  const std::int64_t evaluated = std::min(data.test_samples, at_once);
-  const std::int64_t validated = std::min(data.validation_samples, at_once);
-  TrainingMemory memory;
-  memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
-  const std::uint64_t results = ranks > 1 && fp32_sums == 0 ? kExact : 0;  // beside this rank's own sums
-  memory.device.parameters =
-      checked_sum(checked_product(parameters, state_bytes(job) + kExact + results + fp32_sums),
-                  trail_bytes(job, network));
-  memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
-                                          device_execution_bytes(network, evaluated, false));
-  const bool long_steps = samples < samples_of_a_rank(job, data.train_samples, ranks);
-  memory.device.activations = checked_sum(
-      memory.device.activations, bytes_gathered_ahead(job.parallel.graph, network, samples, long_steps));
-  if (validated > 0)
-    memory.device.activations =
-        checked_sum(memory.device.activations, device_execution_bytes(network, validated, false));
-  return memory;
+  const std::uint64_t received =
+      ranks > 1 ? kExact : 0;  // beside this rank's own sums; on the host on their way
+  const std::int64_t share = samples_of_a_rank(job, data.train_samples, ranks),
+                     samples = at_a_time(job, share);
+  const auto evaluation_bytes = [&](std::int64_t set) {
+    return device_execution_bytes(network, std::min(set, at_a_time(job, kEvaluatedAtOnce)), false);
+  };
+  const std::uint64_t each = state_bytes(job) + kExact + (is_exact ? received : kFp32);
+  return {.host = {.parameters = checked_product(parameters, 2 * state_bytes(job) + received)},
+          .device = {.parameters = checked_sum(checked_product(parameters, each),
+                                               trail_bytes(job, network, kLongestSeries)),
+                     .activations = checked_sum(
+                         device_execution_bytes(network, samples, true), evaluation_bytes(data.test_samples),
+                         data.validation_samples > 0 ? evaluation_bytes(data.validation_samples) : 0,
+                         bytes_gathered_ahead(job.parallel.graph, network, samples, samples < share))}};
 }
 
 void require_host_memory(const Network& network, const MemoryNeed& need, const Communicator& comm) {
@@ -138,34 +125,26 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
   return fmt::format("data.micro_batch={} would fit, with the same weights; or {}", fits, kAlways);
 }
 
-std::uint64_t sample_bytes(const Dataset& data) {
-  const std::uint64_t each = data.has_images() ? sizeof(std::uint8_t) : sizeof(float);
-  return checked_sum(checked_product(data.shape.features(), each), sizeof(std::int32_t));
-}
-
 }  // namespace
 
 std::uint64_t state_bytes(const Job& job) {
   return (1 + optimizer_buffers(job.train)) * kFp32;
 }
 
-std::uint64_t MemoryNeed::total() const {
-  return checked_sum(parameters, activations, data);
+std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t steps) {
+  if (!keeps_trail(job)) return 0;
+  return device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), steps);
 }
 
 DataSizes sizes_of(const TrainTestData& data) {
-  return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size(),
-          data.train.stays_on_disk()};
+  return {data.train.size(), data.test.size(), row_bytes_of(data.train) + sizeof(std::int32_t),
+          data.validation.size(), data.train.stays_on_disk()};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
                                int ranks) {
-  TrainingMemory memory;
-  if (on_gpu) {
-    memory = on_device(job, network, data, ranks);
-  } else {
-    memory.host = on_cpu(job, network, data.train_samples, ranks);
-  }
+  TrainingMemory memory =
+      on_gpu ? on_device(job, network, data, ranks) : on_cpu(job, network, data.train_samples, ranks);
   const std::uint64_t labels = checked_product(data.samples(), sizeof(std::int32_t));
   memory.host.data = data.on_disk ? checked_sum(labels, data.kept_bytes) : data.bytes();
   if (!on_gpu) return memory;
@@ -188,12 +167,12 @@ std::uint64_t ring_bytes(const Job& job, const DataSizes& data, std::int64_t col
                          std::int64_t spare_columns, std::int64_t evaluated_at_once) {
   const std::uint64_t row = data.sample_bytes - sizeof(std::int32_t);
   const std::uint64_t pairs = mixes_images(job.data.augment) ? 2 : 1;
-  const std::uint64_t step = checked_product(checked_product(columns, row), pairs);
+  const std::uint64_t step = checked_product(columns, row, pairs);
   const std::int64_t evaluated =
       std::min(data.test_samples, evaluated_at_once) + std::min(data.validation_samples, evaluated_at_once);
   return checked_sum(checked_product(step, training_ring_steps(step)),
-                     checked_product(checked_product(spare_columns, row), pairs),
-                     checked_product(checked_product(evaluated, row), kEvaluationRingSteps));
+                     checked_product(spare_columns, row, pairs),
+                     checked_product(evaluated, row, kEvaluationRingSteps));
 }
 
 bool must_stream(const Job& job, const MemoryNeed& with_all_data, const DeviceProperties& device) {
@@ -233,10 +212,9 @@ bool require_training_memory(const Job& job, const Network& network, const Train
                              const DeviceChoice& device, const Communicator& comm) {
   const bool on_gpu = device.gpu != nullptr;
   DataSizes sizes = sizes_of(data);
-  if (on_gpu)
-    sizes.streams = must_stream(job, training_memory(job, network, sizes, true, comm.size()).device,
-                                device.gpu->device->properties());
-  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
+  const auto need = [&] { return training_memory(job, network, sizes, on_gpu, comm.size()); };
+  if (on_gpu) sizes.streams = must_stream(job, need().device, device.gpu->device->properties());
+  const TrainingMemory memory = need();
   require_host_memory(network, memory.host, comm);
   if (!on_gpu) return false;
   require_no_cuts_in_micro_batches(job, network);

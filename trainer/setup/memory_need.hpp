@@ -23,7 +23,7 @@ struct MemoryNeed {
   std::uint64_t activations = 0;  ///< for all threads, with their gradients and what kernels keep
   std::uint64_t data = 0;         ///< the data set
 
-  std::uint64_t total() const;
+  std::uint64_t total() const { return checked_sum(parameters, activations, data); }
 };
 
 struct TrainingMemory {
@@ -36,6 +36,8 @@ inline constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64
 
 /// Bytes of a parameter: weights and optimiser state.
 std::uint64_t state_bytes(const Job& job);
+/// Bytes that the fingerprints of so many steps take of a device, where the job keeps a trail.
+std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t steps);
 
 /// How large a data set is, known before it is there.
 struct DataSizes {

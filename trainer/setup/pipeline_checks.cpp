@@ -24,6 +24,115 @@ namespace lockstep {
 
 namespace {
 
+// Adds up stages, grains in flight and state, for the rank that needs most.
+
+/// Micro-batches of a step.
+std::int64_t grains_of_a_pipeline(const Job& job, const StagePlan& plan, std::int64_t train_samples) {
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
+  const std::int64_t grains = (batch + grain - 1) / grain;
+  return (grains + plan.replicas - 1) / plan.replicas;
+}
+
+/// Micro-batches of a stage between forward and backward, at most.
+std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
+  if (!at(plan.stages, stage).goes_back()) return 1;
+  if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
+  return static_cast<std::uint64_t>(grains_of_a_pipeline(job, plan, train_samples));
+}
+
+std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
+                                   bool on_gpu) {
+  if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
+  return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
+}
+
+/// Copies on the device of a stage's messages to its neighbours, as many as micro-batches can be in flight there.
+std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
+                            std::int64_t train_samples, int number) {
+  const NetworkPart& part = at(plan.stages, number).part;
+  const auto bytes_of = [&](const ImageShape& shape, int taker) {
+    return checked_product(shape.features(), job.parallel.grain, kFp32,
+                           in_flight(job, plan, train_samples, taker));
+  };
+  std::uint64_t bytes = 0;
+  if (number < plan.last()) bytes = bytes_of(network.layers()[part.last - 1]->output(), number);
+  if (!part.gives_input_gradient) return bytes;
+  return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
+}
+
+/// Memory of one rank of the job, on its host and, if it has one, on its GPU. The data set on the host is no part of
+/// it.
+/// @param gpu  of this rank, whose like all have; null: they compute on CPUs
+TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
+                               const StagePlan& plan, const Gpu* gpu, int rank) {
+  const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
+  const auto add = [](std::uint64_t& sum, std::uint64_t bytes) { sum = checked_sum(sum, bytes); };
+  TrainingMemory memory;
+  MemoryNeed& worker = on_gpu ? memory.device : memory.host;
+  std::uint64_t held = 0;
+  for (const int number : plan.stages_of(rank % plan.width)) {
+    const PipelineStage& stage = at(plan.stages, number);
+    held += stage.arena.size;
+    add(worker.activations, checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
+                                            in_flight(job, plan, data.train_samples, number)));
+    if (copies) add(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
+  }
+  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
+  const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
+  const std::uint64_t replayed =
+      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) > 0 ? kExact : 0;
+  const std::uint64_t gradients =
+      results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
+  worker.parameters = checked_product(held, state_bytes(job) + gradients);
+  if (rank == 0)  // the whole state, and the checkpoint that is being written of it
+    add(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  if (!on_gpu) return memory;
+  add(memory.host.parameters, checked_product(held, state_bytes(job)));
+  add(memory.device.parameters, trail_bytes(job, network, 1));
+  if (plan.rank_of(0) != rank % plan.width) return memory;
+  memory.device.data = data.bytes();
+  if (!data.streams) return memory;
+  const std::int64_t grain = job.parallel.grain;
+  const std::int64_t columns = grain * grains_of_a_pipeline(job, plan, data.train_samples);
+  const std::uint64_t ring = ring_bytes(job, data, columns, 0, grain);
+  memory.device.data = checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), ring);
+  memory.host.data = ring;
+  return memory;
+}
+
+void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
+                         const Gpu* gpu, const Communicator& comm) {
+  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
+  std::uint64_t bytes = 0;
+  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
+    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
+  require_memory(bytes,
+                 fmt::format("training {} in {} with {} on this machine", network.name(),
+                             counted(plan.count(), "stage"), counted(comm.local_size(), "rank")),
+                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
+                 comm.backend() == "thread" ? 1 : comm.local_size());
+}
+
+/// Asks whether that fits: on the host for all ranks there, on the GPU for this one.
+/// @throws MemoryError, DeviceError  it does not
+/// @throws ShapeError                the network is larger than GPU kernels can number
+/// @returns must_stream(); false on CPUs
+bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
+  const Gpu* gpu = device.gpu.get();
+  DataSizes sizes = sizes_of(data);
+  const auto need = [&] { return pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device; };
+  if (gpu != nullptr) sizes.streams = must_stream(job, need(), gpu->device->properties());
+  require_host_memory(job, network, sizes, plan, gpu, comm);
+  if (gpu == nullptr) return false;
+  check_device_limits(network, job.parallel.grain);
+  require_device_memory(network, need(), gpu->device->properties(),
+                        "lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
+  return sizes.streams;
+}
+
+// Stages and micro-batches.
+
 void check_replicas_have_work(const DistributedSampler::Options& sampling, const StagePlan& plan) {
   const std::int64_t grains = (sampling.global_batch + sampling.grain - 1) / sampling.grain;
   if (plan.replicas <= grains) return;
@@ -88,118 +197,5 @@ BucketPlan plan_pipeline_buckets(const Job& job, const Network& network, const D
 }  // namespace
 
 const StrategySetup kPipelineSetup{.check = check_pipeline, .plan = plan_pipeline_buckets};
-
-// Adds up stages, grains in flight and state, for the rank that needs most.
-
-namespace {
-
-/// Micro-batches of a step.
-std::int64_t grains_of_a_pipeline(const Job& job, const StagePlan& plan, std::int64_t train_samples) {
-  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
-  const std::int64_t grains = (batch + grain - 1) / grain;
-  return (grains + plan.replicas - 1) / plan.replicas;
-}
-
-/// Micro-batches of a stage between forward and backward, at most.
-std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
-  if (!at(plan.stages, stage).goes_back()) return 1;
-  if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
-  return static_cast<std::uint64_t>(grains_of_a_pipeline(job, plan, train_samples));
-}
-
-std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
-                                   bool on_gpu) {
-  if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
-  return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
-}
-
-/// Copies on the device of a stage's messages to its neighbours, as many as micro-batches can be in flight there.
-std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
-                            std::int64_t train_samples, int number) {
-  const NetworkPart& part = at(plan.stages, number).part;
-  const auto bytes_of = [&](const ImageShape& shape, int taker) {
-    const auto grain = static_cast<std::uint64_t>(job.parallel.grain);
-    return checked_product(checked_product(static_cast<std::uint64_t>(shape.features()), grain * kFp32),
-                           in_flight(job, plan, train_samples, taker));
-  };
-  std::uint64_t bytes = 0;
-  if (number < plan.last()) bytes = bytes_of(network.layers()[part.last - 1]->output(), number);
-  if (!part.gives_input_gradient) return bytes;
-  return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
-}
-
-void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
-                         const Gpu* gpu, const Communicator& comm) {
-  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
-  std::uint64_t bytes = 0;
-  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
-    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
-  require_memory(bytes,
-                 fmt::format("training {} in {} with {} on this machine", network.name(),
-                             counted(plan.count(), "stage"), counted(comm.local_size(), "rank")),
-                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
-                 comm.backend() == "thread" ? 1 : comm.local_size());
-}
-
-}  // namespace
-
-TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
-                               const StagePlan& plan, const Gpu* gpu, int rank) {
-  const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
-  TrainingMemory memory;
-  MemoryNeed& worker = on_gpu ? memory.device : memory.host;
-  std::uint64_t held = 0;
-  for (const int number : plan.stages_of(rank % plan.width)) {
-    const PipelineStage& stage = at(plan.stages, number);
-    held += stage.arena.size;
-    worker.activations = checked_sum(worker.activations,
-                                     checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
-                                                     in_flight(job, plan, data.train_samples, number)));
-    if (!copies) continue;
-    worker.activations =
-        checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
-  }
-  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
-  const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
-  const std::uint64_t replayed =
-      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) > 0 ? kExact : 0;
-  const std::uint64_t gradients =
-      results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
-  worker.parameters = checked_product(held, state_bytes(job) + gradients);
-  if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
-    memory.host.parameters =
-        checked_sum(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
-  }
-  if (!on_gpu) return memory;
-  memory.host.parameters = checked_sum(memory.host.parameters, checked_product(held, state_bytes(job)));
-  if (keeps_trail(job)) {
-    memory.device.parameters =
-        checked_sum(memory.device.parameters,
-                    device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), 1));
-  }
-  if (plan.rank_of(0) != rank % plan.width) return memory;
-  memory.device.data = data.bytes();
-  if (!data.streams) return memory;
-  const std::int64_t grain = job.parallel.grain;
-  const std::int64_t columns = grain * grains_of_a_pipeline(job, plan, data.train_samples);
-  const std::uint64_t ring = ring_bytes(job, data, columns, 0, grain);
-  memory.device.data = checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), ring);
-  memory.host.data = ring;
-  return memory;
-}
-
-bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
-                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
-  const Gpu* gpu = device.gpu.get();
-  DataSizes sizes = sizes_of(data);
-  const auto need = [&] { return pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device; };
-  if (gpu != nullptr) sizes.streams = must_stream(job, need(), gpu->device->properties());
-  require_host_memory(job, network, sizes, plan, gpu, comm);
-  if (gpu == nullptr) return false;
-  check_device_limits(network, job.parallel.grain);
-  require_device_memory(network, need(), gpu->device->properties(),
-                        "lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
-  return sizes.streams;
-}
 
 }  // namespace lockstep

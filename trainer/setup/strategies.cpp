@@ -18,41 +18,26 @@
 namespace lockstep {
 namespace {
 
-/// The one host that all ranks are on is that of each. With fewer ranks here than in all, they are on several.
-void require_one_host(const Communicator& comm) {
-  if (comm.local_size() == comm.size()) return;
-  throw OptionError("parallel.strategy",
-                    fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
-                                "start all ranks on one host, or use parallel.strategy=data",
-                                comm.local_size(), comm.size(), comm.host()));
-}
-
 bool check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
                    const DeviceChoice& device, const Communicator& comm) {
-  if (device.gpu != nullptr) {
+  if (device.gpu != nullptr)
     throw OptionError(
         "parallel.strategy",
         fmt::format("hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
                     device.description));
-  }
   require_no_cuts(network, job.parallel.strategy);
-  require_one_host(comm);
-  const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
-  check_sampling(job, network, sampling);
-  return require_training_memory(job, network, data, device, comm);
+  if (comm.local_size() < comm.size())  // those of this host
+    throw OptionError("parallel.strategy",
+                      fmt::format("hogwild shares the memory of one host, and {} of {} ranks are on {}; "
+                                  "start all ranks on one host, or use parallel.strategy=data",
+                                  comm.local_size(), comm.size(), comm.host()));
+  return kDataParallelSetup.check(job, network, data, device, comm);
 }
 
 /// Nothing is summed.
-BucketPlan no_buckets(const Job& /*job*/, const Network& /*network*/, const DeviceChoice& /*device*/,
-                      Communicator& /*comm*/) {
-  return {};
-}
-
-constexpr StrategySetup kHogwildSetup{.check = check_hogwild, .plan = no_buckets};
-
-std::unique_ptr<ParallelStrategy> make_hogwild(const JobSetup& setup, Communicator& comm) {
-  return std::make_unique<Hogwild>(setup, comm);
-}
+constexpr StrategySetup kHogwildSetup{
+    .check = check_hogwild,
+    .plan = [](const Job&, const Network&, const DeviceChoice&, Communicator&) { return BucketPlan(); }};
 
 std::unique_ptr<ParallelStrategy> make_pipeline(const JobSetup& setup, Communicator& comm) {
   return std::make_unique<Pipeline>(setup.pipeline, setup, setup.on_device(), comm);
@@ -61,7 +46,8 @@ std::unique_ptr<ParallelStrategy> make_pipeline(const JobSetup& setup, Communica
 const std::array kStrategies{
     StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
     StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
-    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
+    StrategyEntry{"hogwild", kHogwildSetup,
+                  [](const JobSetup& setup, Communicator& comm) { return make_hogwild(setup, comm); }},
 };
 
 }  // namespace

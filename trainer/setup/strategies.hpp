@@ -36,19 +36,4 @@ std::shared_ptr<RankChecks> check_ranks(ParallelStrategy& strategy, const JobSet
 /// Every rank has some layers (pipeline_checks.cpp).
 extern const StrategySetup kPipelineSetup;
 
-// How much memory a pipeline takes: from sizes alone, before anything is allocated.
-
-/// Memory of one rank of the job, on its host and, if it has one, on its GPU. The data set on the host is no part of
-/// it.
-/// @param gpu  of this rank, whose like all have; null: they compute on CPUs
-TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
-                               const StagePlan& plan, const Gpu* gpu, int rank);
-
-/// Asks whether that fits: on the host for all ranks there, on the GPU for this one.
-/// @throws MemoryError, DeviceError  it does not
-/// @throws ShapeError                the network is larger than GPU kernels can number
-/// @returns must_stream(); false on CPUs
-bool require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
-                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm);
-
 }  // namespace lockstep

@@ -16,22 +16,11 @@ constexpr double kPeakMeasurementSeconds = 0.002;
 /// Whole training steps run at about this fraction of the fused multiply-add peak.
 constexpr double kTypicalFractionOfPeak = 0.75;
 
-/// FLOP/s of one thread in backward, rank 0's word.
-double shared_flops_per_second(Communicator& comm) {
-  double rate =
-      comm.rank() == 0 ? kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds) : 0;
-  broadcast(comm, rate);
-  return rate;
-}
-
 /// Only the last grain of a rank hides communication: before it, no bucket is complete.
 std::vector<GradientRange> ranges_of_last_grain(const Network& network, int grain, double flops_per_second) {
   std::vector<GradientRange> ranges;
-  for (const BackwardRange& range : backward_ranges(network)) {
-    ranges.push_back({.offset = range.offset,
-                      .size = range.size,
-                      .backward_seconds = range.flops * grain / flops_per_second});
-  }
+  for (const BackwardRange& range : backward_ranges(network))
+    ranges.push_back({range.offset, range.size, range.flops * grain / flops_per_second});
   return ranges;
 }
 
@@ -48,7 +37,11 @@ BucketPlan plan_buckets_of_size(const Network& network, const StepOptions& step,
 
 BucketPlan plan_buckets_by_latency(const Network& network, const StepOptions& step, Communicator& comm) {
   if (comm.size() == 1) return plan_buckets_of_size(network, step, SIZE_MAX);
-  const auto ranges = ranges_of_last_grain(network, step.grain, shared_flops_per_second(comm));
+  double flops_per_second = 0;  // by one thread in backward
+  if (comm.rank() == 0)
+    flops_per_second = kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds);
+  broadcast(comm, flops_per_second);
+  const auto ranges = ranges_of_last_grain(network, step.grain, flops_per_second);
   const auto latency = measure_latency(comm, network.parameters().size * bytes_of_element(step));
   return plan_buckets_auto(ranges, bytes_of_element(step), latency);
 }

@@ -20,15 +20,6 @@
 namespace lockstep {
 namespace {
 
-std::vector<ThreadContext> make_threads(const TrainingSetup& setup) {
-  const StepOptions& step = setup.options.step;
-  std::vector<ThreadContext> threads;
-  threads.reserve(static_cast<std::size_t>(step.threads));
-  for (int i = 0; i < step.threads; ++i)
-    threads.emplace_back(setup.network, step.grain, setup.options.recompute);
-  return threads;
-}
-
 /// That this rank computes at a time: its own, and those of other ranks where shares are computed again.
 std::size_t most_grains(const StepOptions& step, const DistributedSampler& sampler,
                         const Communicator& comm) {
@@ -46,7 +37,7 @@ class CpuDataParallel final : public DataParallel {
     const Dataset& data = setup_.data->part(part);
     const LossOptions& loss = setup_.options.loss;
     return lockstep::evaluate(comm_, pool_, threads_, data, evaluation_rule(loss.loss, data, loss.own),
-                              grain_, arena_.weights(), leave, &unread_);
+                              setup_.options.step.grain, arena_.weights(), leave, &unread_);
   }
   TrainedState whole_state() override { return arena_.state(); }
   StepMeasures measures() override {
@@ -56,19 +47,20 @@ class CpuDataParallel final : public DataParallel {
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t steps_taken() override { return series_steps_; }
-  void prepare_replays();
-  SumFingerprints gradients_of(const StepPosition& position, const std::vector<Grain>& grains);
+  void prepare_replays() {
+    alone_ = comm_.split(comm_.rank());
+    replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
+  }
   /// Fingerprints of the share that was computed last, and added to this reducer.
-  SumFingerprints parts_of_share(const GradientReducer& reducer) const;
+  SumFingerprints parts_of_share(const GradientReducer& reducer) const {
+    SumFingerprints parts = cut_step_.own_sums();
+    const SumFingerprints tensors = reducer.sums().own_fingerprints();
+    parts.insert(parts.end(), tensors.begin(), tensors.end());
+    return parts;
+  }
   class Step;
-  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
-  void wait_for_sums();
-  void update(const StepPosition& position, StepSeries& series);
   /// Adds the gradients of these grains to the reducer in use.
   void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
-  void begin_count() {
-    pool_.run([](int) { cpu::int16::begin_count(); });
-  }
   cpu::int16::RoundingCount take_count();
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
   void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
@@ -76,13 +68,16 @@ class CpuDataParallel final : public DataParallel {
   void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
   void add_loss(const GrainInWork& work, const StepPosition& position);
   /// The samples at the same place in the next step's batch.
-  void prefetch_next(const StepPosition& position, const Grain& grain);
+  void prefetch_next(const StepPosition& position, const Grain& grain) {
+    const auto next = position.step_in_epoch + 1;
+    if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0))
+      return;
+    const TimeSpan span(timeline(), Work::kInput, "next");
+    loader_.prefetch(sampler_.indices(next, grain));
+  }
 
   Timeline* timeline() const { return comm_.activity().timeline(); }
 
-  const Network& network_;
-  int grain_;
-  std::uint64_t seed_;
   TrainingLoss loss_;
   LossRule loss_rule_;        ///< for the step under way
   MixedShare mixed_;          ///< for the step under way
@@ -102,13 +97,11 @@ class CpuDataParallel final : public DataParallel {
 
 CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
     : DataParallel(setup, comm, /*longest_series=*/1),
-      network_(setup.network),
-      grain_(setup.options.step.grain),
-      seed_(setup.options.seed),
       loss_(setup.options, setup.data->train),
       loader_(setup.data->train, setup.augment_plan()),
       pool_(setup.options.step.threads),
-      threads_(make_threads(setup)),
+      threads_(
+          make_threads(setup.network, pool_.threads(), setup.options.step.grain, setup.options.recompute)),
       arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(setup.options.step, sampler_, comm),
@@ -117,17 +110,6 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
   reducer_.show_to(observers_);
   times_.until_left.resize(setup.plan.buckets.size());
   if (comm.size() > 1 && setup.options.step.replay_every_steps != 0 && arena_.has_units()) prepare_replays();
-}
-
-StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
-  StepSeries series;
-  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps)
-    step(after(position, series.steps), stop_requested, series);
-  times_.under_way = reducer_.times().under_way;
-  times_.comparing = reducer_.times().comparing;
-  times_.until_left = reducer_.times().until_left;
-  for (const ThreadContext& thread : threads_) times_.input = std::max(times_.input, thread.input_seconds);
-  return series;
 }
 
 /// A step as prose: batch, forward, loss and backward, while which buckets leave; the wait for their sums; the update.
@@ -141,14 +123,22 @@ class CpuDataParallel::Step final : public StepWork {
         grains_(rank.sampler_.local_grains(position.step_in_epoch)) {}
 
   StepSums reduce() override {
-    const bool counts = counts_rounding(rank_.network_, rank_.sampler_, position_);
-    if (counts) rank_.begin_count();
+    const bool counts = counts_rounding(rank_.setup_.network, rank_.sampler_, position_);
+    if (counts) rank_.pool_.run([](int) { cpu::int16::begin_count(); });
     rank_.compute(position_, grains_, stop_requested_);
     rank_.rounding_ = counts ? std::optional(rank_.take_count()) : std::nullopt;
-    rank_.wait_for_sums();
+    rank_.comm_.activity().enter(Phase::kReducing);
+    rank_.times_.exposed += rank_.reducer_.wait();
     return {rank_.reducer_.sums().totals(), rank_.reducer_.sums().refusals()};
   }
-  void take(const StepTotals& /*totals*/) override { rank_.update(position_, series_); }
+  void take(const StepTotals& /*totals*/) override {
+    const auto reduced = Clock::now();
+    rank_.comm_.activity().enter(Phase::kUpdating);
+    rank_.arena_.take_sums(position_.global_step, series_.fingerprints);
+    if (const auto own = rank_.reducer_.sums().fingerprint_that_left()) series_.own_sums.push_back(*own);
+    rank_.cut_step_.move_kept(rank_.arena_.weights().data());
+    rank_.times_.optimizer += seconds_since(reduced);
+  }
   bool has_units() const override { return rank_.arena_.has_units(); }
   std::vector<double> largest_sums() override { return rank_.reducer_.sums().largest(); }
   std::vector<TensorRefusals> foreseen_refusals() override {
@@ -160,7 +150,12 @@ class CpuDataParallel::Step final : public StepWork {
   SumFingerprints own_share() override { return rank_.parts_of_share(rank_.reducer_); }
   bool has_room_for(std::size_t grains) override { return rank_.cut_step_.has_room_for(grains); }
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
-    return rank_.gradients_of(position_, grains);
+    if (!rank_.replayed_) rank_.prepare_replays();
+    rank_.into_ = &*rank_.replayed_;
+    rank_.compute(position_, grains, false);
+    rank_.replayed_->wait();
+    rank_.into_ = &rank_.reducer_;
+    return rank_.parts_of_share(*rank_.replayed_);
   }
   void show_sums(const GradientReducer::SeeSums& see) override { rank_.reducer_.sums().show(see); }
 
@@ -172,63 +167,33 @@ class CpuDataParallel::Step final : public StepWork {
   std::vector<Grain> grains_;
 };
 
-void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  const auto start = Clock::now();
-  comm_.activity().begin_step(position.global_step + 1);
-  sampler_.set_epoch(position.epoch);
-  notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(position.global_step);
-  Step step(*this, position, stop_requested, series);
-  take_step(step, arena_.units(), observers_, timeline(), series);
-  times_.total += seconds_since(start);
-}
-
-void CpuDataParallel::wait_for_sums() {
-  comm_.activity().enter(Phase::kReducing);
-  times_.exposed += reducer_.wait();
-}
-
-void CpuDataParallel::update(const StepPosition& position, StepSeries& series) {
-  const auto reduced = Clock::now();
-  comm_.activity().enter(Phase::kUpdating);
-  arena_.take_sums(position.global_step, series.fingerprints);
-  if (const auto own = reducer_.sums().fingerprint_that_left()) series.own_sums.push_back(*own);
-  cut_step_.move_kept(arena_.weights().data());
-  times_.optimizer += seconds_since(reduced);
-}
-
-void CpuDataParallel::prepare_replays() {
-  alone_ = comm_.split(comm_.rank());
-  replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
-}
-
-SumFingerprints CpuDataParallel::gradients_of(const StepPosition& position,
-                                              const std::vector<Grain>& grains) {
-  if (!replayed_) prepare_replays();
-  into_ = &*replayed_;
-  compute(position, grains, false);
-  replayed_->wait();
-  into_ = &reducer_;
-  return parts_of_share(*replayed_);
-}
-
-SumFingerprints CpuDataParallel::parts_of_share(const GradientReducer& reducer) const {
-  SumFingerprints parts = cut_step_.own_sums();
-  const SumFingerprints tensors = reducer.sums().own_fingerprints();
-  parts.insert(parts.end(), tensors.begin(), tensors.end());
-  return parts;
+StepSeries CpuDataParallel::run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  for (series_steps_ = 0; series_steps_ < count && !series.failure; series_steps_ = series.steps) {
+    const auto start = Clock::now();
+    const StepPosition at = after(position, series.steps);
+    comm_.activity().begin_step(at.global_step + 1);
+    sampler_.set_epoch(at.epoch);
+    notes_terms_ = arena_.has_units() && arena_.units().is_refined_at(at.global_step);
+    Step step(*this, at, stop_requested, series);
+    take_step(step, arena_.units(), observers_, timeline(), series);
+    times_.total += seconds_since(start);
+  }
+  times_.under_way = reducer_.times().under_way;
+  times_.comparing = reducer_.times().comparing;
+  times_.until_left = reducer_.times().until_left;
+  for (const ThreadContext& thread : threads_) times_.input = std::max(times_.input, thread.input_seconds);
+  return series;
 }
 
 void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
                               bool stop_requested) {
-  const int own = static_cast<int>(grains.size());
   loss_rule_ = loss_.rule(loss_.scale_of(sampler_, position.step_in_epoch));
   mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
-  if (cut_step_.needed()) {
-    // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
-    into_->begin_step(std::max(1, own), stop_requested, notes_terms_);
-    return compute_between_cuts(position, grains);
-  }
-  into_->begin_step(own, stop_requested, notes_terms_);
+  // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
+  const int least = cut_step_.needed() ? 1 : 0;
+  into_->begin_step(std::max(least, static_cast<int>(grains.size())), stop_requested, notes_terms_);
+  if (cut_step_.needed()) return compute_between_cuts(position, grains);
   std::atomic<std::size_t> next = 0;
   pool_.run([&](int index) {
     ThreadContext& thread = at(threads_, index);
@@ -270,9 +235,9 @@ void CpuDataParallel::compute_between_cuts(const StepPosition& position, const s
     prefetch_next(position, work.grain);
     work.execution.begin_backward(work.execution.logits());
   };
-  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, *into_,
-                into_ == &reducer_ ? CutStep::Sums::kOverRanks : CutStep::Sums::kAsBefore);
-  times_.exposed += cut_step_.take_waited();
+  times_.exposed +=
+      cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, *into_,
+                    into_ == &reducer_ ? CutStep::Sums::kOverRanks : CutStep::Sums::kAsBefore);
 }
 
 void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& position,
@@ -296,7 +261,7 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
   work.execution.begin_training({.weights = arena_.weights().data(),
                                  .batch = columns,
                                  .samples = work.grain.samples,
-                                 .key = pass_key(seed_, position, work.grain.first),
+                                 .key = pass_key(setup_.options.seed, position, work.grain.first),
                                  .statistics = statistics});
 }
 
@@ -306,25 +271,18 @@ void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& posi
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   if (into_ == &reducer_)
-    observers_.outputs_computed(
-        std::span(logits, static_cast<std::size_t>(columns) * static_cast<std::size_t>(network_.classes())),
-        columns);
+    observers_.outputs_computed(std::span(logits, static_cast<std::size_t>(columns) *
+                                                      static_cast<std::size_t>(setup_.network.classes())),
+                                columns);
   LossSums sums;
   const LossShape shape{.batch = columns,
                         .samples = work.grain.samples,
-                        .classes = network_.classes(),
+                        .classes = setup_.network.classes(),
                         .rule = loss_rule_,
                         .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
   if (unread_.any()) sums.not_finite = work.grain.samples;  // so no rank takes the step
   into_->add_sums(sums, work.grain.samples);
-}
-
-void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {
-  const auto next = position.step_in_epoch + 1;
-  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
-  const TimeSpan span(timeline(), Work::kInput, "next");
-  loader_.prefetch(sampler_.indices(next, grain));
 }
 
 }  // namespace

@@ -51,9 +51,7 @@ void CutStep::for_each_grain(const std::vector<Grain>& grains, const Work& work)
 
 const std::int64_t* CutStep::sum_over_ranks(const Cut& cut) {
   const std::span<std::int64_t> sum = words_.front().span().first(cut.over_batch->words());
-  for (std::size_t t = 1; t < words_.size(); ++t) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += words_[t].data()[i];
-  }
+  for (std::size_t t = 1; t < words_.size(); ++t) add_up(sum, words_[t].span().first(sum.size()), sum);
   own_sums_.push_back(cpu::fingerprint(kGradientBuffer, 0, sum));
   if (sums_ == Sums::kAsBefore) return nullptr;
   if (comm_.size() == 1) return sum.data();
@@ -63,13 +61,15 @@ const std::int64_t* CutStep::sum_over_ranks(const Cut& cut) {
   return sum.data();
 }
 
-void CutStep::run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
-                  GradientReducer& reducer, Sums sums) {
+double CutStep::run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
+                    GradientReducer& reducer, Sums sums) {
   sums_ = sums;
+  waited_ = 0;
   own_sums_.clear();
   forward(grains, samples, calls);
   for_each_grain(grains, [&](const GrainInWork& work, std::int64_t*) { calls.loss(work); });
   backward(grains, samples, reducer);
+  return waited_;
 }
 
 void CutStep::forward(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls) {
@@ -120,10 +120,6 @@ void CutStep::move_kept(float* weights) {
   float* kept = weights + network_.parameters().size;
   for (const Cut& cut : cuts_)
     cut.over_batch->move_kept(statistics_.of(cut.layer), kept + network_.layers()[cut.layer]->kept_offset());
-}
-
-double CutStep::take_waited() {
-  return std::exchange(waited_, 0);
 }
 
 void require_samples_for_cuts(const Network& network, const DistributedSampler::Options& sampling) {

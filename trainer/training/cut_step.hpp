@@ -39,7 +39,7 @@ class CutStep {
   /// @param most_grains  of this rank in a step
   /// @param recomputes   as those of the threads
   CutStep(const Network& network, Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-          std::size_t most_grains, bool recomputes = false);
+          std::size_t most_grains, bool recomputes);
 
   /// Source of sums at cuts.
   enum class Sums {
@@ -53,16 +53,14 @@ class CutStep {
   /// Gradients of all grains, added to the reducer, whose step has begun. Collective over ranks, whatever a rank's
   /// grains.
   /// @param samples  of the global batch
-  void run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
-           GradientReducer& reducer, Sums sums = Sums::kOverRanks);
+  /// @returns seconds spent in sums over ranks
+  double run(const std::vector<Grain>& grains, std::int64_t samples, const Calls& calls,
+             GradientReducer& reducer, Sums sums);
   /// Fingerprints of what this rank's grains added to the sums of the last run: cut by cut, in its order.
   const SumFingerprints& own_sums() const { return own_sums_; }
   /// After a step that was taken: layers keep what they keep of it.
   /// @param weights  with the kept tensors after the parameters
   void move_kept(float* weights);
-
-  /// Seconds spent in sums over ranks since the last call.
-  double take_waited();
 
  private:
   /// Calls work(grain in work, its thread's words) for each grain, thread by thread.
@@ -86,7 +84,7 @@ class CutStep {
   std::vector<AlignedBuffer<std::int64_t>> words_;  ///< one for each thread
   Sums sums_ = Sums::kOverRanks;                    ///< in the run under way
   SumFingerprints own_sums_;
-  double waited_ = 0;
+  double waited_ = 0;  ///< seconds in sums over ranks, in the run under way
 };
 
 /// @throws OptionError  a global batch is too small for a layer that looks at it: names both

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 namespace {
 
@@ -79,9 +81,13 @@ StrategyDescription DataParallel::describe() const {
           .for_log = alone ? "" : setup_.plan.forecast()};
 }
 
+/// Tensors kept beside the parameters stay.
 void exchange_weights(ParallelStrategy& strategy, const std::string& average) {
   strategy.visit_own_state([&average](const TrainedState& own) {
-    if (!own.weights.empty()) exchange(own, average);
+    if (own.weights.empty()) return true;
+    const auto found = std::ranges::find(own.optimizer, average, &OptimizerBufferView::name);
+    LOCKSTEP_CHECK(found != own.optimizer.end());
+    std::ranges::swap_ranges(found->values, own.weights.first(found->values.size()));
     return true;
   });
 }

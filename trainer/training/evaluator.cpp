@@ -15,15 +15,8 @@
 namespace lockstep {
 
 const char* name_of_scores(LossKind loss) {
-  switch (loss) {
-    case LossKind::kCrossEntropy:
-      return "softmax";
-    case LossKind::kBinaryCrossEntropy:
-      return "sigmoid";
-    case LossKind::kMeanSquares:
-      break;
-  }
-  return "outputs";
+  if (loss == LossKind::kCrossEntropy) return "softmax";
+  return loss == LossKind::kBinaryCrossEntropy ? "sigmoid" : "outputs";
 }
 
 bool are_probabilities(LossKind loss) {
@@ -50,8 +43,8 @@ std::string score_text(LossKind loss, double score) {
 
 namespace {
 
-LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
-                        std::int64_t number, const LossShape& loss, std::span<const float> weights) {
+StepCounters evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
+                            std::int64_t number, const LossShape& loss, std::span<const float> weights) {
   const std::vector<std::int32_t> indices = grains.samples(number);
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
@@ -61,7 +54,7 @@ LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const 
   LossSums sums;
   cpu::loss_and_gradient({.batch = columns, .samples = samples, .classes = loss.classes, .rule = loss.rule},
                          logits, thread.labels.data(), nullptr, &sums);
-  return sums;
+  return loss_counters(sums, samples, /*narrow_limit=*/0);
 }
 
 }  // namespace
@@ -92,70 +85,40 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
   const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
   const LossShape shape{.classes = data.classes, .rule = loss};
   std::atomic<std::int64_t> next = grains.first();
-  std::vector<EvaluationSums> sums(threads.size());
+  std::vector<StepCounters> counted(threads.size());
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     const auto thread = static_cast<std::size_t>(index);
     for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
       if (leave()) left = true;
       const auto evaluate_one = [&] {
-        sums[thread].add(evaluate_grain(threads[thread], loader, grains, g, shape, weights), grains.size(g));
+        const StepCounters counters = evaluate_grain(threads[thread], loader, grains, g, shape, weights);
+        add_up(counted[thread].values, counters.values, counted[thread].values);
       };
       if (!kept.attempt(evaluate_one)) left = true;
     }
   });
-  EvaluationSums total;
-  for (const EvaluationSums& part : sums) total.add(part);
-  if (left) total.leave();
-  return total.over_all(comm);
+  StepCounters all;
+  for (const StepCounters& part : counted) add_up(all.values, part.values, all.values);
+  all.values[kStopRequests] = left ? 1 : 0;
+  return evaluation_over_all(comm, all);
 }
 
-Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,
-                           double loss_sum) {
-  const double mean = loss_sum / static_cast<double>(std::max<std::int64_t>(samples, 1));
-  return {.samples = samples,
-          .correct = correct,
-          .not_finite = not_finite,
-          .loss = not_finite == 0 ? mean : std::numeric_limits<double>::quiet_NaN()};
+Evaluation evaluation_over_all(Communicator& comm, StepCounters counters) {
+  comm.all_reduce(std::span<std::int64_t>(counters.values));
+  const StepTotals all = counters.totals();
+  const double mean = all.loss() / static_cast<double>(std::max<std::int64_t>(all.samples, 1));
+  return {.samples = all.samples,
+          .correct = all.correct,
+          .not_finite = all.refused,
+          .loss = all.refused == 0 ? mean : std::numeric_limits<double>::quiet_NaN(),
+          .interrupted = all.stop_requested};
 }
 
 std::string describe_loss(const Evaluation& evaluation) {
   if (evaluation.not_finite == 0) return format_loss(evaluation.loss);
   return fmt::format("not finite ({} of {})", with_thousands(evaluation.not_finite),
                      counted(evaluation.samples, "sample"));
-}
-
-// Sums of grains, of threads and of ranks.
-
-void EvaluationSums::add(const LossSums& sums, int samples) {
-  numbers_[kSampleCount] += samples;
-  numbers_[kCorrectCount] += sums.correct;
-  numbers_[kNotFinite] += sums.not_finite;
-  const WideSum term = wide_term(sums.loss * kLossScale);
-  for (std::size_t i = 0; i < term.limbs.size(); ++i) numbers_[kLimbs + i] += term.limbs[i];
-}
-
-void EvaluationSums::add(const EvaluationSums& other) {
-  for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] += other.numbers_[i];
-}
-
-void EvaluationSums::add(const StepTotals& totals) {
-  numbers_[kSampleCount] += totals.samples;
-  numbers_[kCorrectCount] += totals.correct;
-  numbers_[kNotFinite] += totals.refused;
-  for (std::size_t i = 0; i < totals.loss_units.limbs.size(); ++i)
-    numbers_[kLimbs + i] += totals.loss_units.limbs[i];
-}
-
-Evaluation EvaluationSums::over_all(Communicator& comm) const {
-  std::array<std::int64_t, kNumbers> total = numbers_;
-  comm.all_reduce(std::span<std::int64_t>(total));
-  WideSum loss;
-  std::copy_n(total.begin() + kLimbs, kWideLimbs, loss.limbs.begin());
-  Evaluation evaluation = make_evaluation(total[kSampleCount], total[kCorrectCount], total[kNotFinite],
-                                          loss.value() / kLossScale);
-  evaluation.interrupted = total[kLeft] > 0;
-  return evaluation;
 }
 
 }  // namespace lockstep

@@ -13,7 +13,6 @@
 #include "trainer/training/worker_pool.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,9 +54,8 @@ struct Evaluations {
   const Evaluation& judged() const { return validation ? *validation : *test; }
 };
 
-/// @param loss_sum  over the samples whose loss is finite, in nats
-Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,
-                           double loss_sum);
+/// Combines all ranks' counters of an evaluation. A request to stop is of a rank that has given up. Collective.
+Evaluation evaluation_over_all(Communicator& comm, StepCounters counters);
 
 /// For people: "0.0312", "1.7e+12", or "not finite (3 of 10,000 samples)".
 std::string describe_loss(const Evaluation& evaluation);
@@ -110,26 +108,5 @@ bool are_probabilities(LossKind loss);
 void score_classes(LossKind loss, const LossShape& shape, const float* logits, float* scores);
 /// For people: "97.20 %" of a probability, "0.972" of an output.
 std::string score_text(LossKind loss, double score);
-
-// Loss and accuracy in the form in which they travel: integers, so that their order does not matter.
-
-class EvaluationSums {
- public:
-  /// A grain of so many samples.
-  void add(const LossSums& sums, int samples);
-  void add(const EvaluationSums& other);
-  /// Adds what a GPU counted.
-  void add(const StepTotals& totals);
-  /// This rank gives up.
-  void leave() { numbers_[kLeft] = 1; }
-
-  /// Combines all ranks' sums. Collective.
-  Evaluation over_all(Communicator& comm) const;
-
- private:
-  enum Number { kSampleCount, kCorrectCount, kNotFinite, kLeft, kLimbs, kNumbers = kLimbs + kWideLimbs };
-
-  std::array<std::int64_t, kNumbers> numbers_{};
-};
 
 }  // namespace lockstep

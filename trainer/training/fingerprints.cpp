@@ -21,20 +21,29 @@ std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters) {
   return held;
 }
 
+void add_state(const FingerprintLayout& layout, std::span<const HeldTensor> held, const float* weights,
+               float* const* buffers, std::size_t first, std::size_t last, std::span<std::uint64_t> row) {
+  for (const HeldTensor& tensor : held) {
+    const std::size_t begin = std::max(first, tensor.local), end = std::min(last, tensor.local + tensor.size);
+    if (begin >= end) continue;
+    const auto add = [&](std::size_t slot, std::uint32_t buffer, const float* values) {
+      row[slot] += cpu::fingerprint(buffer, tensor.first + (begin - tensor.local),
+                                    std::span(values + begin, end - begin));
+    };
+    add(layout.weights(tensor.number), kWeightsBuffer, weights);
+    if (tensor.number >= layout.trained) continue;  // no optimiser knows of it
+    for (std::size_t b = 0; b < layout.buffers; ++b)
+      add(layout.optimizer(b, tensor.number), kOptimizerBuffer + static_cast<std::uint32_t>(b), buffers[b]);
+  }
+}
+
 std::vector<std::uint64_t> fingerprints_of_state(const FingerprintLayout& layout,
                                                  std::span<const HeldTensor> held,
                                                  const TrainedState& state) {
   std::vector<std::uint64_t> row(layout.slots());
-  for (const HeldTensor& tensor : held) {
-    const auto find = [&](std::uint32_t buffer, std::span<const float> values) {
-      return cpu::fingerprint(buffer, tensor.first, values.subspan(tensor.local, tensor.size));
-    };
-    row[layout.weights(tensor.number)] = find(kWeightsBuffer, state.weights);
-    if (tensor.number >= layout.trained) continue;  // no optimiser knows of it
-    for (std::size_t b = 0; b < layout.buffers; ++b)
-      row[layout.optimizer(b, tensor.number)] =
-          find(kOptimizerBuffer + static_cast<std::uint32_t>(b), state.optimizer[b].values);
-  }
+  std::vector<float*> buffers;
+  for (const OptimizerBufferView& buffer : state.optimizer) buffers.push_back(buffer.values.data());
+  add_state(layout, held, state.weights.data(), buffers.data(), 0, state.weights.size(), row);
   return row;
 }
 

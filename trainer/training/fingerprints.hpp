@@ -45,6 +45,9 @@ struct HeldTensor {
 /// All tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
+/// Adds fingerprints of weights and optimiser state to a row: elements [first, last) of this rank's own.
+void add_state(const FingerprintLayout& layout, std::span<const HeldTensor> held, const float* weights,
+               float* const* buffers, std::size_t first, std::size_t last, std::span<std::uint64_t> row);
 /// The row of a step before it: zeros for the gradients, and for what this rank does not hold.
 std::vector<std::uint64_t> fingerprints_of_state(const FingerprintLayout& layout,
                                                  std::span<const HeldTensor> held, const TrainedState& state);

@@ -25,13 +25,17 @@ HostArena::HostArena(const ArenaPart& part, Communicator& comm)
 void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
   const StepUpdate step = update_of(global_step);
   Row row;
+  GradientReducer::SeeSums see;
   if (row_) {
     rows.resize(rows.size() + row_->slots());
     row = Row(rows).last(row_->slots());
-    mean_seen(row);
-  } else {
-    reducer_->sums().mean(gradient_.data());
+    see = [&](std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums) {
+      const HeldTensor& held = held_[tensor];
+      row[row_->gradient(held.number)] +=
+          cpu::fingerprint(kGradientBuffer, held.first + (first - held.local), sums);
+    };
   }
+  reducer_->sums().mean(gradient_.data(), see);
   clip_gradient(norm);
   if (row_) {
     update_seen(step, row);
@@ -79,14 +83,6 @@ void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> ten
   }
 }
 
-void HostArena::mean_seen(Row row) {
-  reducer_->sums().mean(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
-    const HeldTensor& held = held_[tensor];
-    row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
-                                                         std::span<const std::int64_t>(sums));
-  });
-}
-
 /// Updates to the same numbers. It and the fingerprints read a little at a time, while the cache has weights and
 /// buffers.
 void HostArena::update_seen(const StepUpdate& step, Row row) {
@@ -96,29 +92,13 @@ void HostArena::update_seen(const StepUpdate& step, Row row) {
                       at_once = uses_norms(update_.rule()) ? tensor.size : kNear;
     for (; tensor.offset < end; tensor.offset += at_once) {
       tensor.size = std::min(at_once, end - tensor.offset);
-      add_state(row, tensor.offset, tensor.size);
+      add_state(*row_, held_, weights_.data(), buffers_.pointers(), tensor.offset,
+                tensor.offset + tensor.size, row);
       update(step, {&tensor, 1});
     }
   }
-  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // tensors kept beside the parameters
-}
-
-void HostArena::add_state(Row row, std::size_t first, std::size_t size) {
-  for (const HeldTensor& held : held_) {
-    const std::size_t begin = std::max(first, held.local),
-                      end = std::min(first + size, held.local + held.size);
-    if (begin >= end) continue;
-    const std::size_t place = held.first + (begin - held.local);
-    const auto add = [&](std::size_t slot, std::uint32_t buffer, std::span<const float> values) {
-      row[slot] += cpu::fingerprint(buffer, place, values.subspan(begin, end - begin));
-    };
-    add(row_->weights(held.number), kWeightsBuffer, weights_.span());
-    if (held.number >= row_->trained) continue;  // no optimiser knows of it
-    for (std::size_t b = 0; b < row_->buffers; ++b) {
-      add(row_->optimizer(b, held.number), kOptimizerBuffer + static_cast<std::uint32_t>(b),
-          buffers_.values(b));
-    }
-  }
+  // Tensors kept beside the parameters.
+  add_state(*row_, held_, weights_.data(), buffers_.pointers(), gradient_.size(), weights_.size(), row);
 }
 
 }  // namespace lockstep

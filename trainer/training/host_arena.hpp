@@ -62,10 +62,6 @@ class HostArena {
   StepUpdate update_of(std::int64_t global_step) const;
   void update(const StepUpdate& step, std::span<const UpdateTensor> tensors);
   void update_seen(const StepUpdate& step, Row row);
-  /// The mean of the reducer's sums, whose fingerprints go to the row.
-  void mean_seen(Row row);
-  /// Adds what the optimiser and the weights have in [first, first + size) to the row's fingerprints.
-  void add_state(Row row, std::size_t first, std::size_t size);
 
   AlignedBuffer<float> weights_, gradient_;
   WeightUpdate update_;

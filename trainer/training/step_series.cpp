@@ -46,13 +46,11 @@ namespace {
 
 std::string what_is_wrong(const StepFailure& failure, std::int64_t samples, const ParameterLayout& layout) {
   std::string text;
-  if (failure.losses > 0) {
+  if (failure.losses > 0)
     text = fmt::format("the loss of {} of {}", with_thousands(failure.losses), counted(samples, "sample"));
-  }
-  if (failure.tensor != StepFailure::kNoTensor) {
+  if (failure.tensor != StepFailure::kNoTensor)
     text += fmt::format("{}the gradient of {}", text.empty() ? "" : " and ",
                         layout.parameters[failure.tensor].name);
-  }
   return text + (failure.losses > 0 && failure.terms > 0 ? " are" : " is") + " NaN or infinite";
 }
 

@@ -39,8 +39,8 @@ struct StepFailure {
 
   std::int64_t losses = 0;  ///< samples whose loss is NaN or infinite
   std::int64_t terms = 0;   ///< parts of the gradient that are NaN or infinite
-  std::size_t tensor =
-      kNoTensor;  ///< the last one in arena order with such terms, where backward met them first
+  /// The last one in arena order with such terms, where backward met them first.
+  std::size_t tensor = kNoTensor;
 };
 
 /// Result of a series of steps, over all ranks.

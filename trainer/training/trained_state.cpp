@@ -1,13 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Buffers by name, and what changes places with the weights.
+/// Buffers by name, and how many there are.
 #include "trainer/training/trained_state.hpp"
 
-#include "common/error.hpp"
 #include "trainer/training/optimizers/optimizers.hpp"
 #include "trainer/training/weight_averages.hpp"
-
-#include <algorithm>
 
 namespace lockstep {
 
@@ -21,12 +18,6 @@ std::vector<OptimizerBufferView> OptimizerBuffers::views() {
   std::vector<OptimizerBufferView> views;
   for (std::size_t i = 0; i < names_.size(); ++i) views.push_back({names_[i], values_[i].span()});
   return views;
-}
-
-void exchange(const TrainedState& state, const std::string& buffer) {
-  const auto found = std::ranges::find(state.optimizer, buffer, &OptimizerBufferView::name);
-  LOCKSTEP_CHECK(found != state.optimizer.end());
-  std::ranges::swap_ranges(found->values, state.weights.first(found->values.size()));
 }
 
 std::size_t optimizer_buffers(const UpdateOptions& options) {

@@ -44,9 +44,6 @@ struct TrainedState {
   GradientUnits& units;
 };
 
-/// The weights change places with one of the buffers; what is kept beside the parameters stays.
-void exchange(const TrainedState& state, const std::string& buffer);
-
 /// How many buffers an optimiser and averages of weights have, for those who count memory.
 std::size_t optimizer_buffers(const UpdateOptions& options);
 

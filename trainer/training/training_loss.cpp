@@ -15,15 +15,10 @@
 namespace lockstep {
 namespace {
 
-std::vector<std::int64_t> class_counts(const Dataset& set) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(set.classes));
-  for (const std::int32_t label : set.labels) ++at(counts, label);
-  return counts;
-}
-
 /// samples / (classes * samples of the class), as scikit-learn's "balanced".
 std::vector<double> balanced_weights(const Dataset& train) {
-  const std::vector<std::int64_t> counts = class_counts(train);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(train.classes));
+  for (const std::int32_t label : train.labels) ++at(counts, label);
   std::vector<double> weights;
   for (std::size_t c = 0; c < counts.size(); ++c) {
     if (counts[c] == 0)
@@ -81,8 +76,7 @@ TrainingLoss::TrainingLoss(const TrainingOptions& options, const Dataset& train)
   check_label_sets(options, train);
   rule_.label_share = static_cast<float>(1 - smoothing_);
   rule_.spread = static_cast<float>(smoothing_ / train.classes);
-  const std::vector<double> weights = weights_of(options, train);
-  for (const double weight : weights) weights_.push_back(static_cast<float>(weight));
+  for (const double weight : weights_of(options, train)) weights_.push_back(static_cast<float>(weight));
   rule_.weight_sum = static_cast<float>(std::accumulate(weights_.begin(), weights_.end(), 0.0));
 }
 

@@ -33,7 +33,6 @@ class TrainingLoss {
   TrainingLoss(const TrainingOptions& options, const Dataset& train);
 
   bool has_class_weights() const { return !weights_.empty(); }
-  std::span<const float> class_weights() const { return weights_; }
 
   /// For a CPU. Borrows the weights.
   /// @param scale  as scale_of() says; on a GPU StepState has it

@@ -8,23 +8,19 @@
 #include <limits>
 
 namespace lockstep {
-namespace {
-
-StepTrial::Outcome decide(StepWork& work, StepTrial& trial, const StepSums& sums, Timeline* timeline) {
-  const TimeSpan span(timeline, Work::kDeciding);
-  if (!work.has_units()) return trial.decide(sums.totals, sums.refusals, nullptr);
-  return trial.decide(
-      sums.totals, sums.refusals, [&] { return work.largest_sums(); },
-      [&] { return work.foreseen_refusals(); });
-}
-
-}  // namespace
 
 void take_step(StepWork& work, GradientUnits& units, StepObserver& observer, Timeline* timeline,
                StepSeries& series) {
   const std::int64_t global_step = work.position().global_step;
   const TimeSpan step(timeline, Work::kStep, {}, global_step + 1);
   StepTrial trial(units, global_step);
+  const auto decide = [&](const StepSums& sums) {
+    const TimeSpan span(timeline, Work::kDeciding);
+    if (!work.has_units()) return trial.decide(sums.totals, sums.refusals, nullptr);
+    return trial.decide(
+        sums.totals, sums.refusals, [&] { return work.largest_sums(); },
+        [&] { return work.foreseen_refusals(); });
+  };
   auto outcome = StepTrial::Outcome::kRepeat;
   for (std::int64_t attempt = 1; outcome == StepTrial::Outcome::kRepeat; ++attempt) {
     StepSums sums;
@@ -32,9 +28,8 @@ void take_step(StepWork& work, GradientUnits& units, StepObserver& observer, Tim
       const TimeSpan span(timeline, Work::kAttempt, {}, attempt);
       sums = work.reduce();
     }
-    outcome = decide(work, trial, sums, timeline);
-    while (outcome == StepTrial::Outcome::kRepeat && work.sum_again())
-      outcome = decide(work, trial, sums, timeline);
+    outcome = decide(sums);
+    while (outcome == StepTrial::Outcome::kRepeat && work.sum_again()) outcome = decide(sums);
     if (outcome == StepTrial::Outcome::kFail) {
       series.last = sums.totals;
       series.failure = trial.failure();

@@ -15,19 +15,12 @@ namespace lockstep {
 
 namespace {
 
-/// Every weight decay of the options is a share of this one. This one is that of the optimiser, or where that is 0,
-/// the largest of a group.
-double reference_decay(const UpdateOptions& update) {
-  double reference = update.optimizer.weight_decay;
-  if (reference > 0) return reference;
-  for (const GroupSection& group : update.groups)
-    reference = std::max(reference, group.weight_decay.value_or(0));
-  return reference;
-}
-
+/// With the decay that every other is a share of: where the optimiser's is 0, a group's largest.
 OptimizerSection with_reference_decay(const UpdateOptions& update) {
   OptimizerSection section = update.optimizer;
-  section.weight_decay = reference_decay(update);
+  if (section.weight_decay > 0) return section;
+  for (const GroupSection& group : update.groups)
+    section.weight_decay = std::max(section.weight_decay, group.weight_decay.value_or(0));
   return section;
 }
 
@@ -43,15 +36,15 @@ bool is_frozen(const UpdateOptions& update, const Parameter& tensor) {
       update.freeze, [&](const std::string& pattern) { return matches_pattern(pattern, tensor.name); });
 }
 
-float decay_share(const UpdateOptions& update, const OptimizerKind& optimizer, const GroupSection& group) {
-  const double reference = reference_decay(update);
+float decay_share(const UpdateOptions& update, const OptimizerKind& optimizer, double reference,
+                  const GroupSection& group) {
   if (reference == 0) return 1;  // without decay, tensors that are alike stay one range
   const double own = group.weight_decay.value_or(update.optimizer.weight_decay);
   return static_cast<float>(own / reference * (optimizer.decay_has_rate ? group.lr_factor : 1));
 }
 
 std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const UpdateOptions& update,
-                                     const OptimizerKind& optimizer) {
+                                     const OptimizerKind& optimizer, double reference_decay) {
   std::vector<UpdateTensor> tensors;
   for (const Parameter& parameter : layout.parameters) {
     const bool is_whole = update.optimizer.decay_biases || !parameter.is_bias_or_norm();
@@ -59,7 +52,7 @@ std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const Update
     const GroupSection group = own == nullptr ? GroupSection() : *own;
     tensors.push_back({.offset = parameter.offset,
                        .size = parameter.size,
-                       .decay = is_whole ? decay_share(update, optimizer, group) : 0,
+                       .decay = is_whole ? decay_share(update, optimizer, reference_decay, group) : 0,
                        .rate = static_cast<float>(group.lr_factor),
                        .adapts = is_whole,
                        .moves = !is_frozen(update, parameter)});
@@ -108,7 +101,7 @@ WeightUpdate::WeightUpdate(const TrainingOptions& options, const ParameterLayout
       rule_(optimizer_.rule(section_)),
       averages_(options.update, steps_per_epoch),
       names_(optimizer_.buffers(section_)),
-      each_(tensors_of(layout, options.update, optimizer_)),
+      each_(tensors_of(layout, options.update, optimizer_, section_.weight_decay)),
       tensors_(ranges_of(each_, rule_)),
       clip_{.norm = options.update.clip_norm, .value = options.update.clip_value},
       lr_(scaled_lr(options.update.optimizer, options.batch.global_batch)),

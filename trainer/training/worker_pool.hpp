@@ -87,7 +87,7 @@ class UnreadSamples {
 
 struct ThreadContext {
   /// @param recomputes  as NetworkPart has it
-  ThreadContext(const Network& network, int grain, bool recomputes = false)
+  ThreadContext(const Network& network, int grain, bool recomputes)
       : columns(columns_for(grain)),
         execution(network, columns, {.recomputes = recomputes}),
         gradients(network.parameters().size),
@@ -102,5 +102,7 @@ struct ThreadContext {
   std::vector<std::int32_t> labels;  ///< for the grain in work
   double input_seconds = 0;          ///< gathering and normalising batches
 };
+std::vector<ThreadContext> make_threads(const Network& network, int threads, int grain,
+                                        bool recomputes = false);
 
 }  // namespace lockstep

@@ -74,9 +74,12 @@ TEST(PipelineScheduleTest, AnyPlacementIsFollowedToItsEnd) {
                                         {0, 1, 1, 0},
                                         {1, 0, 1, 2, 0, 2},
                                         {0, 1, 2, 0, 1, 2, 0}}) {
-    for (const PipelineOrder order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe, PipelineOrder::kForward}) {
+    for (const auto& [order, trains] : {std::pair{PipelineOrder::k1F1B, true},
+                                        {PipelineOrder::kGPipe, true},
+                                        {PipelineOrder::k1F1B, false}}) {
       for (const int grains : {0, 1, 2, 7}) {
-        const PipelineSchedule schedule = make(ranks, grains, order);
+        const std::vector<bool> goes_back(ranks.size(), trains);
+        const PipelineSchedule schedule = make_schedule(ranks, goes_back, grains, order);
         std::size_t passes = 0;
         for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
           passes += schedule.ranks[rank].size();
@@ -86,7 +89,7 @@ TEST(PipelineScheduleTest, AnyPlacementIsFollowedToItsEnd) {
             EXPECT_EQ(pass.grain, next[static_cast<std::size_t>(2 * pass.stage + (pass.backward ? 1 : 0))]++);
           }
         }
-        const std::size_t each = order == PipelineOrder::kForward ? 1 : 2;
+        const std::size_t each = trains ? 2 : 1;
         EXPECT_EQ(passes, each * ranks.size() * static_cast<std::size_t>(grains));
         EXPECT_EQ(passes_left(schedule, static_cast<int>(ranks.size())), 0U);
       }

@@ -122,8 +122,8 @@ TEST(EqualRanksTest, AKeyThatSomeRanksDoNotKnowIsADifference) {
 TEST(EqualRanksTest, HostsAreNamedWhereThereAreSeveral) {
   const RankFacts one = {{FactKind::kProgram, "the program", "a"}},
                   two = {{FactKind::kProgram, "the program", "b"}};
-  const RankDifference difference = describe_difference({one, one, two}, {"node1", "node1", "node2"});
-  test::expect_words(difference.message, {"a on ranks 0-1 (node1), but b on rank 2 (node2)"});
+  const AgreedError difference = rank_difference({one, one, two}, {"node1", "node1", "node2"});
+  test::expect_words(difference.what(), {"a on ranks 0-1 (node1), but b on rank 2 (node2)"});
 }
 
 TEST(EqualRanksTest, OneByteOfDataIsADifference) {

@@ -40,8 +40,7 @@ ClassEvaluation found_by(const Network& network, const Dataset& set, int ranks, 
   ClassEvaluation found;
   run_thread_ranks(ranks, [&](Communicator& comm) {
     WorkerPool pool(threads_of_rank);
-    std::vector<ThreadContext> threads;
-    for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
+    std::vector<ThreadContext> threads = make_threads(network, threads_of_rank, 4);
     const auto mine = evaluate_classes(pool, threads, set, loss, 4, kUnitWeights,
                                        {.rank = comm.rank(), .ranks = comm.size()});
     const auto all = over_all(comm, mine);
@@ -217,8 +216,7 @@ TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {
   const Network network = unit_network();
   const Dataset set = every_fifth_is_wrong(100);
   WorkerPool pool(1);
-  std::vector<ThreadContext> threads;
-  threads.emplace_back(network, 4);
+  std::vector<ThreadContext> threads = make_threads(network, 1, 4);
   const LossKind loss = LossKind::kCrossEntropy;
   EXPECT_FALSE(evaluate_classes(pool, threads, set, loss, 4, kUnitWeights).interrupted);
   EXPECT_TRUE(

@@ -160,8 +160,8 @@ TEST(TrainingLossTest, ScaleIsThatOfTheWholeBatch) {
 TEST(TrainingLossTest, BalancedWeightsAreOfTheTrainingSet) {
   const Dataset set = set_of({0, 1, 1, 1, 0, 1}, 2);
   const TrainingLoss loss(training_options(job_with("class_weights: balanced")), set);
-  EXPECT_EQ(loss.class_weights()[0], 1.5F);
-  EXPECT_EQ(loss.class_weights()[1], 0.75F);
+  EXPECT_EQ(loss.rule().class_weights[0], 1.5F);
+  EXPECT_EQ(loss.rule().class_weights[1], 0.75F);
   EXPECT_EQ(
       loss.describe(),
       "loss: cross_entropy, class weights (balanced) 1.5, 0.75; test and validation loss are without that");

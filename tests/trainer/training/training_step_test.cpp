@@ -239,11 +239,17 @@ TEST(LossTextTest, LargeAndMissingLossesAreReadable) {
   EXPECT_EQ(format_loss(0.03125), "0.0312");
   EXPECT_EQ(format_loss(4261.5452), "4261.5452");
   EXPECT_EQ(format_loss(3e38), "3.0000e+38");
-  EXPECT_EQ(describe_loss(make_evaluation(10000, 12, 0, 25000)), "2.5000");
-  const Evaluation broken = make_evaluation(10000, 12, 1234, 25000);
-  EXPECT_EQ(describe_loss(broken), "not finite (1,234 of 10,000 samples)");
-  EXPECT_TRUE(std::isnan(broken.loss));
-  EXPECT_EQ(broken.accuracy(), 0.0012);
+  EXPECT_EQ(describe_loss({.samples = 10000, .correct = 12, .loss = 2.5}), "2.5000");
+  StepCounters counters;
+  counters.values[kSamples] = 10000;
+  counters.values[kCorrect] = 12;
+  counters.values[kRefused] = 1234;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const Evaluation broken = evaluation_over_all(comm, counters);
+    EXPECT_EQ(describe_loss(broken), "not finite (1,234 of 10,000 samples)");
+    EXPECT_TRUE(std::isnan(broken.loss));
+    EXPECT_EQ(broken.accuracy(), 0.0012);
+  });
 }
 
 /// Two features, of which the larger one is the class; every third label is the other one.
@@ -274,8 +280,7 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
       SCOPED_TRACE(fmt::format("{} samples, {} ranks of {} threads", samples, ranks, thread_count));
       run_thread_ranks(ranks, [&, threads_of_rank = thread_count](Communicator& comm) {
         WorkerPool pool(threads_of_rank);
-        std::vector<ThreadContext> threads;
-        for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
+        std::vector<ThreadContext> threads = make_threads(network, threads_of_rank, 4);
         const Evaluation found = evaluate(comm, pool, threads, set, LossRule(), 4, weights);
         EXPECT_EQ(found.samples, samples);
         EXPECT_EQ(found.correct, samples / 3 * 2);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace lockstep {
 
@@ -91,8 +92,6 @@ std::string RateSchedule::describe() const {
 
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-
 double share_done(const SchedulePosition& position) {
   return std::min(static_cast<double>(position.at) / position.total, 1.0);
 }
@@ -115,7 +114,7 @@ ScheduledValues polynomial(const ScheduleSection& section, double lr, const Sche
 }
 
 ScheduledValues cosine(const ScheduleSection& section, double lr, const SchedulePosition& position) {
-  const double height = (1 + portable_cos(kPi * share_done(position))) / 2;
+  const double height = (1 + portable_cos(std::numbers::pi * share_done(position))) / 2;
   return {.lr = section.min_lr + (lr - section.min_lr) * height};
 }
 
@@ -132,7 +131,7 @@ std::optional<KeyComplaint> check_cosine(const ScheduleSection& section, double 
 /// Between two values, at a share in [0, 1] of the way.
 double anneal(const ScheduleSection& section, double from, double to, double share) {
   if (section.anneal == "linear") return from + (to - from) * share;
-  return to + (from - to) / 2 * (1 + portable_cos(kPi * share));
+  return to + (from - to) / 2 * (1 + portable_cos(std::numbers::pi * share));
 }
 
 ScheduledValues one_cycle(const ScheduleSection& section, double lr, const SchedulePosition& position) {
