@@ -27,7 +27,7 @@ class NoCudaPlatform final : public Platform {
     const std::string text = advice(
         "this build has no GPU kernels: it was made without the CUDA toolkit; install the CUDA toolkit "
         "and build again (launch/build), or use {device}cpu or auto");
-    // Where there is a driver, a user may wonder why the GPUs of this machine are idle.
+    // With a driver, a user may wonder why the GPUs of this machine are idle.
     if (access("/dev/nvidiactl", F_OK) == 0) throw DeviceError(text);
     throw NoGpuError(text);
   }

@@ -63,7 +63,7 @@ bool GradientBucket::add(std::size_t offset, std::size_t size, const float* grad
       fits &= cpu::accumulate_exact(stop - at, gradients + (at - first), units_.format(tensor),
                                     exact_.data() + at);
     } else {
-      cpu::accumulate(stop - at, gradients + (at - first), fp32_.data() + at);
+      cpu::add(stop - at, fp32_.data() + at, gradients + (at - first), fp32_.data() + at);
     }
     at = stop;
   }

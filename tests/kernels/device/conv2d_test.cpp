@@ -132,7 +132,7 @@ class Conv2dTest : public testing::Test {
     const Conv2dShape& s = p.shape;
     const auto mask = rig_.upload(std::vector<std::uint8_t>(s.in_size(), 15));
     const auto dx = rig_.poisoned<float>(4 * s.in_size());
-    const EpilogueBackward expand = {s.in_channels, 2 * s.in_height, 2 * s.in_width, 2, 1.5F, mask.data()};
+    const EpilogueBackward expand = {s.in_channels, 2 * s.in_height, 2 * s.in_width, 2, {1.5F}, mask.data()};
     rig_.ops().conv2d_backward_data(rig_.stream(), s, p.dy(), p.w(), nullptr, &expand, dx.data());
     return rig_.download(dx);
   }
@@ -290,9 +290,12 @@ TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
         std::mt19937 bits(static_cast<std::uint32_t>(kProblemSeed));
         for (std::uint8_t& m : mask) m = static_cast<std::uint8_t>(bits() & (pool == 2 ? 15U : 1U));
         const auto device_mask = rig_.upload(mask);
-        const EpilogueBackward expand = {
-            shape.in_channels, shape.in_height * pool + dropped, shape.in_width * pool + dropped, pool, 1.5F,
-            device_mask.data()};
+        const EpilogueBackward expand = {shape.in_channels,
+                                         shape.in_height * pool + dropped,
+                                         shape.in_width * pool + dropped,
+                                         pool,
+                                         {1.5F},
+                                         device_mask.data()};
         const auto size = static_cast<std::size_t>(expand.channels * expand.height * expand.width) *
                           static_cast<std::size_t>(shape.batch);
         const auto actual = rig_.poisoned<float>(size), expected = rig_.poisoned<float>(size);
