@@ -185,7 +185,7 @@ Every_script_has_help_that_does_nothing_else() {
     case $script in
       *_test.sh | *_test.py | launch/bundle-command) continue ;;  # ctest starts them; what a bundle's commands become
     esac
-    grep -q -e '--help' "$repo/$script" || fail "$script knows no --help"
+    grep -qE -e '--help|help_if_asked' "$repo/$script" || fail "$script knows no --help"
     said=$(cd "$repo" && timeout 20 "./$script" --help </dev/null 2>&1) || fail "$script --help ends with $?: $said"
     [ "${#said}" -gt 60 ] || fail "$script --help says little: $said"
   done < <(git -C "$repo" ls-files -s launch tests | awk '$1 == "100755" { print $4 }')

@@ -170,7 +170,8 @@ const Permission kPermissions[] = {
     {"fma.rn.f32", "^move_average"},
     // Sums in double or fixed point, rounded once at their end: statistics of a channel, norms, mean gradients.
     {"cvt.rn.f32.f64",
-     "^(find_statistics|find_gradients|take_running|measure_tensors<|convert<|update_parameters<)"},
+     "^(find_statistics|find_gradients|take_running|measure_tensors<|for_packs<\\d, "
+     "Convert>|update_parameters<)"},
     {"cvt.rn.f32.f64", "^(normalise_groups|sum_norm_weights|square_gradient|find_clip_factor)"},
 };
 
