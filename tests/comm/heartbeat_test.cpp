@@ -7,6 +7,7 @@
 #include "comm/watch/message.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
+#include "common/error.hpp"
 #include "tests/support/prelude.hpp"
 
 #include <sched.h>
@@ -191,6 +192,45 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   EXPECT_GE(held, 1) << "or no rank was there to take a place";
 }
 
+/// Its times become those of rank 0's clock; nothing lies in the future. The real rank 1 is cut off meanwhile.
+TEST_F(HeartbeatTest, ABeatTellsWhereItsRankIs) {
+  ranks[1].heartbeat->drop_network([](int) { return true; });
+  const auto hears = [this](const Beat& beat) {
+    tcp::socket socket = stranger();
+    Bytes said = encode(Hello{token, 1, 2});
+    const Bytes more = encode(beat);
+    said.insert(said.end(), more.begin(), more.end());
+    asio::write(socket, asio::buffer(said));
+    until([&] { return ranks[0].peers[1].where.step == beat.where.step; });
+    return ranks[0].peers[1];
+  };
+  Beat beat{.sent_ns = 1000, .where = {.step = 7, .phase = Phase::kSaving, .since_ns = 400}};
+  beat.witnessed_rank = 1;
+  beat.witnessed_state = 'T';
+  put_text("cuda:3", beat.device);
+  Peer peer = hears(beat);
+  EXPECT_EQ(peer.heard_ns - peer.where.since_ns, 600);
+  EXPECT_EQ(peer.where.phase, Phase::kSaving);
+  EXPECT_EQ(peer.device, "cuda:3");
+  EXPECT_EQ(peer.state, 'T');
+  EXPECT_FALSE(peer.traced);
+  beat.where.step = 8;
+  beat.where.since_ns = 1001;
+  beat.witnessed_rank = 2;
+  beat.traced = true;
+  peer = hears(beat);
+  EXPECT_EQ(peer.where.since_ns, peer.heard_ns) << "not later than it was sent";
+  EXPECT_TRUE(peer.traced);
+  beat.where.step = 9;
+  beat.where.since_ns = -1;
+  beat.witnessed_rank = 0;
+  beat.traced = false;
+  peer = hears(beat);
+  EXPECT_EQ(peer.where.since_ns, peer.heard_ns);
+  EXPECT_EQ(peer.state, '?') << "it goes on";
+  EXPECT_EQ(ranks[0].peers[0].state, '?') << "each knows best of itself";
+}
+
 class ImpatientHeartbeatTest : public HeartbeatTest {
  protected:
   ImpatientHeartbeatTest() : HeartbeatTest(200'000'000) {}
@@ -209,7 +249,18 @@ TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
   for (auto& of_job : tokens) {
     run_thread_ranks(3, [&](Communicator& comm) {
       const auto roll = call_roll(comm);
-      if (roll) of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+      ASSERT_TRUE(roll);
+      of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+      ASSERT_EQ(roll->peers.size(), 3U);
+      for (int rank = 0; rank < 3; ++rank) {
+        const Identity& who = roll->peers[static_cast<std::size_t>(rank)].who;
+        EXPECT_EQ(who.rank, rank);
+        EXPECT_EQ(who.host, comm.host());
+        EXPECT_EQ(who.pid, ::getpid());
+        EXPECT_EQ(who.addresses, std::vector<std::string>{"127.0.0.1"}) << "ranks of one machine";
+        EXPECT_EQ(who.port == roll->acceptor.local_endpoint().port(), rank == comm.rank());
+      }
+      EXPECT_EQ(roll->acceptor.local_endpoint().address(), asio::ip::address_v4::loopback());
     });
     EXPECT_EQ(of_job[0], of_job[1]);
     EXPECT_EQ(of_job[0], of_job[2]);
@@ -301,6 +352,27 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
 }
 
+TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
+  std::vector<Relayed> list;
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) list.push_back({rank, 5, Goodbye{}});
+  Parser parser;
+  parser.feed(encode_relays(list));
+  std::vector<std::uint32_t> ranks;
+  int messages = 0;
+  for (; const auto message = parser.next(); ++messages)
+    for (const Relayed& relayed : std::get<Relay>(*message).list) ranks.push_back(relayed.rank);
+  ASSERT_EQ(ranks.size(), list.size());
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) EXPECT_EQ(ranks[rank], rank);
+  EXPECT_GT(messages, 1);
+  EXPECT_TRUE(encode_relays({}).empty());
+  list.resize(kMostRelayed);
+  EXPECT_TRUE(parse(encode(Relay{list})));
+  list.push_back(list.front());
+  EXPECT_THROW(encode(Relay{list}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Hello{}}}}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Relay{}}}}), InternalError);
+}
+
 TEST(WatchdogMessageTest, PiecesOfAnySizeAreWaitedFor) {
   std::vector<std::uint8_t> bytes = encode(Hello{{1, 2, 3}, 1, 4});
   const auto second = encode(sample_beat());
@@ -337,8 +409,33 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   bytes[7] = 1;
   expect_bad(bytes, "a size of 16 MiB");
   bytes = good;
-  bytes[kHeadBytes + 16] = 200;
+  bytes[kHeadBytes + 16] = kPhases;
   expect_bad(bytes, "an unknown phase");
+  bytes[kHeadBytes + 16] = kPhases - 1;
+  EXPECT_TRUE(parse(bytes));
+  bytes[kHeadBytes + 17] = kWaitings;
+  expect_bad(bytes, "an unknown wait");
+  bytes[kHeadBytes + 17] = kWaitings - 1;
+  EXPECT_TRUE(parse(bytes));
+  bytes[kHeadBytes + 139] = 2;
+  expect_bad(bytes, "a truth that is neither");
+  bytes = good;
+  --bytes[4];
+  bytes.pop_back();
+  expect_bad(bytes, "less than belongs to it");
+  for (const auto index : {Message(Hello{}).index(), Message(Relay{}).index()}) {
+    bytes = encode(Relay{{{3, 99, Goodbye{}}}});
+    bytes[kHeadBytes + 16] = static_cast<std::uint8_t>(index);
+    expect_bad(bytes, "a kind that is not relayed");
+  }
+  for (const std::uint32_t size : {65'536U, 65'537U}) {
+    bytes = encode(Relay{});
+    std::memcpy(bytes.data() + 4, &size, 4);
+    Parser parser;
+    parser.feed(bytes);
+    EXPECT_FALSE(parser.next());
+    EXPECT_EQ(parser.is_bad(), size > 65'536U) << "what is too long is not waited for";
+  }
   bytes = encode(Goodbye{});
   bytes[4] = 1;
   bytes.push_back(0);
@@ -348,8 +445,12 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   std::memcpy(bytes.data() + kHeadBytes, &many, 4);
   expect_bad(bytes, "a list longer than the message");
   bytes = good;
-  std::fill(bytes.begin() + kHeadBytes + 38, bytes.end(), std::uint8_t{'x'});
+  std::fill(bytes.begin() + kHeadBytes + 38, bytes.begin() + kHeadBytes + 38 + kPlaceBytes,
+            std::uint8_t{'x'});
   expect_bad(bytes, "a text without an end");
+  bytes = good;
+  std::fill(bytes.end() - 64, bytes.end(), std::uint8_t{'x'});
+  expect_bad(bytes, "a device without an end");
 }
 
 TEST(WatchdogMessageTest, TokensDifferAndAreCompared) {
@@ -374,6 +475,26 @@ TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
   EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
   EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
   EXPECT_EQ(names("nonsense/99").size(), 3U);
+  EXPECT_EQ(names("ib0,eth0"), (std::vector<std::string>{"eth0", "ib0"}));
+}
+
+TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
+  EXPECT_TRUE(std::ranges::any_of(interfaces_here(), [](const Interface& interface) {
+    return interface.loopback && interface.address == 0x7f000001 && !interface.name.empty();
+  }));
+}
+
+TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
+  unsetenv("OMPI_MCA_btl_tcp_if_include");
+  unsetenv("OMPI_MCA_oob_tcp_if_include");
+  EXPECT_EQ(included_interfaces(), "");
+  setenv("OMPI_MCA_oob_tcp_if_include", "ib0", 1);
+  setenv("OMPI_MCA_btl_tcp_if_include", "", 1);
+  EXPECT_EQ(included_interfaces(), "ib0");
+  setenv("OMPI_MCA_btl_tcp_if_include", "eth0", 1);
+  EXPECT_EQ(included_interfaces(), "eth0");
+  unsetenv("OMPI_MCA_btl_tcp_if_include");
+  unsetenv("OMPI_MCA_oob_tcp_if_include");
 }
 
 }  // namespace
