@@ -9,6 +9,7 @@
 #include "comm/watch/watchdog_thread.hpp"
 #include "common/error.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -485,16 +486,16 @@ TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
 }
 
 TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
-  unsetenv("OMPI_MCA_btl_tcp_if_include");
-  unsetenv("OMPI_MCA_oob_tcp_if_include");
+  using test::SetVariable;
+  const SetVariable none("OMPI_MCA_btl_tcp_if_include", nullptr),
+      of_oob("OMPI_MCA_oob_tcp_if_include", nullptr);
   EXPECT_EQ(included_interfaces(), "");
-  setenv("OMPI_MCA_oob_tcp_if_include", "ib0", 1);
-  setenv("OMPI_MCA_btl_tcp_if_include", "", 1);
+  const SetVariable of_launcher("OMPI_MCA_oob_tcp_if_include", "ib0");
   EXPECT_EQ(included_interfaces(), "ib0");
-  setenv("OMPI_MCA_btl_tcp_if_include", "eth0", 1);
+  const SetVariable empty("OMPI_MCA_btl_tcp_if_include", "");
+  EXPECT_EQ(included_interfaces(), "ib0");
+  const SetVariable of_messages("OMPI_MCA_btl_tcp_if_include", "eth0");
   EXPECT_EQ(included_interfaces(), "eth0");
-  unsetenv("OMPI_MCA_btl_tcp_if_include");
-  unsetenv("OMPI_MCA_oob_tcp_if_include");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "comm/mpi/rank_watch.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 
 #include <unistd.h>
 
@@ -93,31 +94,15 @@ TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
   EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
-/// While it lives, a variable of this process has a value, or none.
-class SetVariable {
- public:
-  SetVariable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
-  }
-  ~SetVariable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  SetVariable(const SetVariable&) = delete;
-  SetVariable& operator=(const SetVariable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST(LauncherTest, ThoseThatMpiDoesNotKnowAreRefusedWithTheCure) {
-  std::deque<SetVariable> none;
+  std::deque<test::SetVariable> none;
   for (const char* name :
        {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "SLURM_STEP_NUM_TASKS", "RANK"})
     none.emplace_back(name, nullptr);
   const auto start = [] { const MpiRuntime runtime(nullptr, nullptr); };
-  const SetVariable nodes("SLURM_NODELIST", "n1"), step("SLURM_STEPID", "0");
+  const test::SetVariable nodes("SLURM_NODELIST", "n1"), step("SLURM_STEPID", "0");
   expect_error<DeviceError>(start, {"srun started this process without PMIx", "--mpi=pmix"});
-  const SetVariable rank("RANK", "3"), ranks("WORLD_SIZE", "4");
+  const test::SetVariable rank("RANK", "3"), ranks("WORLD_SIZE", "4");
   expect_error<DeviceError>(start, {"RANK and WORLD_SIZE=4 say that torchrun", "mpirun -np 4 lockstep"});
 }
 
