@@ -60,7 +60,7 @@ TEST(ThreadRanksTest, BackendAndCoresAreKnown) {
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
   CPU_ZERO(&one);
   CPU_SET(::sched_getcpu(), &one);
-  ::sched_setaffinity(0, sizeof(one), &one);  // which new threads inherit
+  ::sched_setaffinity(0, sizeof(one), &one);  // new threads inherit it
   run_thread_ranks(2, [](Communicator& comm) {
     EXPECT_EQ(comm.backend(), "thread");
     EXPECT_TRUE(comm.oversubscribed());

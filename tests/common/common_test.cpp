@@ -185,7 +185,7 @@ TEST_F(MachineTest, ACgroupLeavesItsLimitLessWhatIsUsedAndCannotBeGivenBack) {
   write("proc/self/cgroup", "0::/slurm/job_3\n");
   write("sys/fs/cgroup/slurm/job_3/memory.max", "max\n");
   write("sys/fs/cgroup/slurm/job_3/memory.current", "700000\n");
-  write("sys/fs/cgroup/memory.max", "10\n");  // whose use is not known
+  write("sys/fs/cgroup/memory.max", "10\n");  // its use is not known
   write("sys/fs/cgroup/slurm/memory.max", "1000000\n");
   write("sys/fs/cgroup/slurm/memory.current", "700000\n");
   write("sys/fs/cgroup/slurm/memory.stat", "anon 5\ninactive_file 90000\nactive_file 10000\n");

@@ -18,7 +18,7 @@ namespace {
 
 using test::SetVariable;
 
-/// What an action writes to standard output, which is a file meanwhile.
+/// Returns the text that an action writes to standard output, a file meanwhile.
 std::string captured(const std::function<void()>& action) {
   const SetVariable alone("OMPI_COMM_WORLD_RANK", nullptr);
   ::testing::internal::CaptureStdout();

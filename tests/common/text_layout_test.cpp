@@ -58,8 +58,8 @@ TEST(TextLayoutTest, WidthCountsColumnsNotBytes) {
   EXPECT_EQ(display_width("━╌é"), 3);
   EXPECT_EQ(display_width("お数字"), 6);                    // two columns each
   EXPECT_EQ(display_width("e\xCC\x81"), 1);                 // a combining accent takes none
-  EXPECT_EQ(display_width("\xCC\x80\xCD\xAF"), 0);          // the first and the last of them
-  EXPECT_EQ(display_width("\xE1\x84\x80\xE1\x85\x9F"), 4);  // of wide letters
+  EXPECT_EQ(display_width("\xCC\x80\xCD\xAF"), 0);          // the first and the last one
+  EXPECT_EQ(display_width("\xE1\x84\x80\xE1\x85\x9F"), 4);  // wide letters
   EXPECT_EQ(display_width("\xE2\x94"), 2);                  // cut in the middle: bytes
   EXPECT_EQ(display_width("\xFF\x80z"), 3);
 }

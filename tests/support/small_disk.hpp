@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk that is full, limits that are low, and a system that gives no more threads, for tests that use the real ones.
+/// A full disk, low limits, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
 #include "tests/support/prelude.hpp"
