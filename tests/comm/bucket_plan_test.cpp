@@ -190,7 +190,7 @@ TEST(LatencyTest, SizesGrowFourfoldUpToTheLargest) {
   EXPECT_EQ(latency_sizes(5), Sizes{1024});
 }
 
-/// A round is a broadcast and a sum of each size; one broadcast ends the last, and one tells the times.
+/// A round is a broadcast and a sum of each size; two broadcasts more end them.
 TEST(LatencyTest, IsMeasuredInThreeToTwentyRounds) {
   run_thread_ranks(2, [](Communicator& comm) {
     const auto waits = [&](std::chrono::duration<double> budget) {

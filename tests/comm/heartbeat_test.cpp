@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -41,7 +42,7 @@ class HeartbeatTest : public ::testing::Test {
     for (auto& rank : ranks) {
       for (int other = 0; other < 2; ++other) {
         Peer peer;
-        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
+        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"no address", "127.0.0.1"}};
         peer.who.port = acceptors[static_cast<std::size_t>(other)].local_endpoint().port();
         rank.peers.push_back(peer);
       }
@@ -134,11 +135,30 @@ TEST_F(HeartbeatTest, RankThatSaysGoodbyeIsNoLongerWatched) {
   EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
 }
 
+TEST_F(HeartbeatTest, TheFirstReasonStaysUntilItIsSpokenForAll) {
+  Leaving& farewell = ranks[0].peers[1].farewell;
+  ranks[1].heartbeat->send_to_all(Leaving{71, 0, false});
+  until([this] { return ranks[0].peers[1].leaving; });
+  EXPECT_EQ(farewell.code, 71);
+  EXPECT_EQ(farewell.because, 0);
+  EXPECT_FALSE(farewell.spoken);
+  ranks[1].heartbeat->send_to_all(Leaving{72, 0, true});
+  until([&] { return farewell.spoken; });
+  ranks[1].heartbeat->send_to_all(Leaving{74, -1, false});
+  ranks[1].heartbeat->send_last(Goodbye{});
+  until([this] { return ranks[0].peers[1].ended; });
+  EXPECT_EQ(farewell.code, 72);
+  EXPECT_EQ(farewell.because, 0);
+  EXPECT_TRUE(farewell.spoken);
+  EXPECT_EQ(disturbances, 2) << "the others were no news";
+}
+
 /// A rank whose run ends before the two have met: the other one must not take it for dead.
 TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
   tcp::acceptor low(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   std::vector<Peer> peers = ranks[1].peers;
   peers[0].who.port = low.local_endpoint().port();
+  peers[0].who.addresses = {"127.0.0.1"};
   Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
                  token, peers, {.make_beat = [] { return Beat{}; }, .changed = {}});
   high.start();
@@ -289,6 +309,31 @@ TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
   EXPECT_EQ(left, (std::array<bool, 2>{}));
 }
 
+/// Rank 0 of two cannot go on, though rank 1 lives: it says so, and does not leave by itself.
+[[noreturn]] void blame_rank_1(const std::string& verdict_file) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    comm.activity().verdict_file.set(verdict_file);
+    comm.activity().restart_advice.set("go home");
+    auto roll = call_roll(comm);
+    WatchdogThread watchdog(comm, std::move(*roll));
+    if (comm.rank() == 0)
+      std::fputs(watchdog.accounts_for_loss() ? "it is said\n" : "nothing is said\n", stderr);
+    while (comm.rank() == 0 || !watchdog.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::_Exit(0);
+}
+
+TEST(WatchdogThreadDeathTest, ARankThatCannotGoOnSaysWhyAndIsEndedWhereItDoesNotLeave) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path("verdict");
+  EXPECT_EXIT(blame_rank_1(path), ::testing::ExitedWithCode(71),
+              "^lockstep: verdict: .*; go home\nit is said\n$");
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(text.starts_with("verdict: ")) << text;
+  EXPECT_TRUE(text.ends_with("; go home\n")) << text;
+}
+
 /// A stopped process that runs only when no other wants its core.
 pid_t new_process() {
   const pid_t child = ::fork();
@@ -320,6 +365,8 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   }
   ::sched_setaffinity(0, sizeof(before), &before);
   EXPECT_FALSE(runs_this_program(::getppid()));
+  EXPECT_EQ(state_of_process(std::numeric_limits<int>::max()), '?') << "no process has that number";
+  EXPECT_TRUE(is_ending(std::numeric_limits<int>::max()));
 }
 
 // Packets between watchdogs arrive as they were sent; nothing else arrives at all.

@@ -301,6 +301,16 @@ TEST(MemoryTest, WhatAnotherProcessHasTooIsShared) {
   EXPECT_LE(now, peak_resident_bytes() + (4 << 20));  // Linux counts the peak less exactly
 }
 
+TEST(MachineFactsTest, NameBootAndClocksAreThoseOfTheSystem) {
+  std::array<char, 256> name{};
+  ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  EXPECT_EQ(host_name(), name.data());
+  EXPECT_EQ(host_boot_id(), value_after("/proc/sys/kernel/random/boot_id", ""));
+  EXPECT_NEAR(now_seconds(), static_cast<double>(std::time(nullptr)), 100);
+  EXPECT_GE(seconds_since(Clock::now() - std::chrono::seconds(2)), 2);
+  EXPECT_LT(seconds_since(Clock::now() - std::chrono::seconds(2)), 100);
+}
+
 TEST(MemoryTest, BytesAreWrittenForPeople) {
   EXPECT_EQ(format_memory(0), "0 B");
   EXPECT_EQ(format_memory(1023), "1023 B");
