@@ -51,7 +51,6 @@ inline constexpr std::array kBackends{
 
 inline std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
-  names.reserve(kBackends.size());
   for (const Backend& backend : kBackends) names.push_back(backend.name);
   return names;
 }

@@ -35,7 +35,6 @@ class Messages {
 /// Visits the pieces of a whole, in order of rank, on its root.
 void for_each_piece(Communicator& comm, auto whole, std::span<const std::size_t> bytes, int root,
                     const auto& visit) {
-  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
   if (comm.rank() != root) return;
   LOCKSTEP_CHECK(std::ssize(bytes) == comm.size() &&
                  std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) == whole.size());

@@ -50,7 +50,7 @@ void lower_to_cgroup(FreeMemory& free, const fs::path& folder, const char* limit
 /// The cgroup and all that it lies in; within a container the path may not exist, but its root does.
 void lower_to_cgroups(FreeMemory& free, const fs::path& mount, fs::path path, bool is_version_2) {
   for (bool at_root = false; !at_root; path = path.parent_path()) {
-    at_root = path.empty() || path == path.root_path();
+    at_root = path == path.root_path();
     const fs::path folder = mount / path.relative_path();
     if (is_version_2) {
       lower_to_cgroup(free, folder, "memory.max", "memory.current", "");
@@ -95,7 +95,7 @@ std::vector<MemoryCgroup> memory_cgroups(const fs::path& root) {
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
+    if (second == line.npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const std::string path = line.substr(second + 1);
     if (controllers == ",,") cgroups.push_back({root / "sys/fs/cgroup", path, true});

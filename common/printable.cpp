@@ -44,7 +44,6 @@ bool deceives(char32_t value) {
 /// @param kept  control characters that stay
 std::string escaped(std::string_view text, std::string_view kept) {
   std::string result;
-  result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
     if (point.bytes == 0) {

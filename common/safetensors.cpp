@@ -67,7 +67,6 @@ SafetensorsFile SafetensorsFile::of_entries(std::vector<SafetensorsEntry> entrie
   result.file_ = file;
   result.bytes_ = std::move(bytes);
   const std::span<const std::byte> data = std::span<const std::byte>(result.bytes_).subspan(start);
-  result.tensors_.reserve(entries.size());
   for (SafetensorsEntry& entry : entries)
     result.tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
                                data.subspan(entry.begin, entry.end - entry.begin)});

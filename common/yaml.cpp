@@ -122,7 +122,6 @@ YAML::Mark mark_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
   YAML::Mark mark;
-  mark.pos = static_cast<int>(offset);
   mark.line = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   mark.column = static_cast<int>(offset - line_start);
   return mark;

@@ -24,7 +24,6 @@ namespace lockstep {
 namespace {
 
 void check_plan(const BucketPlan& plan, std::size_t parameters) {
-  LOCKSTEP_CHECK(!plan.buckets.empty());
   std::size_t end = parameters;
   for (const Bucket& bucket : plan.buckets) {
     LOCKSTEP_CHECK(bucket.offset + bucket.size == end);

@@ -4,6 +4,8 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/forwarding_communicator.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep {
@@ -25,9 +27,8 @@ TEST(AgreementTest, OneFailureStopsEveryRankWithTheSameCodeAndSpeaker) {
     } catch (const AgreedError& error) {
       EXPECT_EQ(error.code(), ExitCode::kDataMissing);
       EXPECT_EQ(error.speaker(), 1);
-      if (comm.rank() == 1) {
-        EXPECT_EQ(error.what(), "rank 1 on " + comm.host() + ": no such file");
-      }
+      EXPECT_EQ(error.what(),
+                comm.rank() == 1 ? "rank 1 on " + comm.host() + ": no such file" : "rank 1 failed");
       ++stopped;
     }
   });
@@ -43,6 +44,9 @@ TEST(AgreementTest, AnUnexpectedExceptionCountsAsInternalError) {
       ADD_FAILURE() << "did not throw";
     } catch (const AgreedError& error) {
       EXPECT_EQ(error.code(), ExitCode::kInternal);
+      EXPECT_EQ(error.speaker(), 0);
+      EXPECT_STREQ(error.what(),
+                   comm.rank() == 0 ? "internal error: surprise; please report this" : "rank 0 failed");
     }
   });
 }
@@ -97,6 +101,26 @@ TEST(GatherTest, RanksOfOneProcessAreOnOneHost) {
   run_thread_ranks(3, [](Communicator& comm) {
     EXPECT_EQ(gather_hosts(comm), std::vector<std::string>(3, comm.host()));
     EXPECT_EQ(count_hosts(comm), 1);
+  });
+}
+
+/// The last rank is on another host.
+class OnTwoHosts final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  const std::string& host() const override { return host_; }
+
+ private:
+  std::string host_ = rank() + 1 == size() ? "far" : "near";
+};
+
+TEST(GatherTest, MemoryIsSharedOnOneHostAlone) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    OnTwoHosts hosts(comm);
+    EXPECT_EQ(gather_hosts(hosts), (std::vector<std::string>{"near", "near", "far"}));
+    EXPECT_EQ(count_hosts(hosts), 2);
+    EXPECT_EQ(message_of<ConfigError>([&] { share_memory(hosts, 8); }),
+              "the ranks are on 2 hosts, and memory is shared on one: start them all on one host");
   });
 }
 

@@ -5,6 +5,8 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep {
@@ -58,6 +60,19 @@ TEST(BucketPlanTest, BucketsLeaveFromTheEndOfTheArena) {
   EXPECT_EQ(plan.buckets[0].offset, 50U);
   EXPECT_EQ(plan.buckets[1].offset, 30U);
   EXPECT_EQ(plan.buckets[2].offset, 0U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(plan.buckets[i].first_range, i);
+    EXPECT_EQ(plan.buckets[i].last_range, i);
+  }
+}
+
+TEST(BucketPlanTest, RangesMustFollowEachOtherAndEachBucketTakesOne) {
+  std::vector<GradientRange> ranges = ranges_of({10, 20});
+  EXPECT_THROW(plan_buckets_auto(ranges, 8, {}, 3), InternalError);
+  ++ranges[0].offset;
+  EXPECT_THROW(plan_buckets_of_size(ranges, 4, 1), InternalError);
+  EXPECT_THROW(plan_buckets_auto(ranges, 8, {}), InternalError);
+  EXPECT_TRUE(plan_buckets_auto({}, 8, {}).buckets.empty());
 }
 
 TEST(BucketPlanTest, FreeCommunicationNeedsOneBucket) {
@@ -70,6 +85,9 @@ TEST(BucketPlanTest, LongBackwardAfterALargeLayerHidesIt) {
   const std::vector<LatencyPoint> latency{{1000, 10e-6}, {100000, 100e-6}};
   const BucketPlan plan = plan_buckets_auto(ranges_of({10000, 100}, {1e-3, 0}), 8, latency);
   EXPECT_EQ(sizes_of(plan), (Sizes{10000, 100}));
+  EXPECT_EQ(plan.buckets[0].offset, 100U);
+  EXPECT_EQ(plan.buckets[1].offset, 0U);
+  EXPECT_EQ(plan.buckets[1].first_range, 1U);
   EXPECT_NEAR(plan.exposed_seconds, 10e-6, 1e-9);
 }
 
@@ -150,6 +168,7 @@ TEST(BucketPlanTest, DescriptionNamesSizesAndForecastTheWait) {
   EXPECT_EQ(plan.forecast(), "expected wait for gradients after the backward pass: 11 us a step");
   plan.buckets = {{0, 1234567, 0, 0}};
   EXPECT_EQ(plan.describe(), "1 bucket: 1,234,567 parameters");
+  EXPECT_EQ(BucketPlan().describe(), "0 buckets: 0 parameters");
 }
 
 TEST(LatencyTest, CurveIsLinearBetweenItsPointsAndBeyondThem) {
@@ -160,6 +179,35 @@ TEST(LatencyTest, CurveIsLinearBetweenItsPointsAndBeyondThem) {
   EXPECT_DOUBLE_EQ(latency_seconds(points, 6000), 5e-6);
   EXPECT_EQ(latency_seconds({}, 6000), 0);
   EXPECT_EQ(latency_seconds(std::span(points).first(1), 6000), 1e-6);
+  EXPECT_EQ(latency_seconds(std::vector<LatencyPoint>{{1000, 3e-6}, {2000, 1e-6}}, 6000), 0)
+      << "not negative";
+}
+
+TEST(LatencyTest, SizesGrowFourfoldUpToTheLargest) {
+  EXPECT_EQ(latency_sizes(5000), (Sizes{1024, 4096, 5000}));
+  EXPECT_EQ(latency_sizes(4096), (Sizes{1024, 4096}));
+  EXPECT_EQ(latency_sizes(1024), Sizes{1024});
+  EXPECT_EQ(latency_sizes(5), Sizes{1024});
+}
+
+/// A round is a broadcast and a sum of each size; two broadcasts more end them.
+TEST(LatencyTest, IsMeasuredInThreeToTwentyRounds) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const auto waits = [&](std::chrono::duration<double> budget) {
+      const std::uint64_t before = comm.activity().status().collective;
+      Sizes bytes;
+      for (const LatencyPoint& point : measure_latency(comm, 5000, budget)) {
+        bytes.push_back(point.bytes);
+        EXPECT_GT(point.seconds, 0);
+        EXPECT_LT(point.seconds, 100);
+      }
+      EXPECT_EQ(bytes, latency_sizes(5000));
+      return comm.activity().status().collective - before;
+    };
+    EXPECT_EQ(waits(std::chrono::seconds(0)), 3U * 4 + 2);
+    EXPECT_EQ(waits(std::chrono::hours(1)), 20U * 4 + 2);
+  });
+  EXPECT_TRUE(measure_latency(*make_lone_rank(), 5000).empty());
 }
 
 // Units follow gradients of any size, settle, and are asked at the same steps before and after a resume.
@@ -196,6 +244,30 @@ TEST(GradientUnitsTest, TensorsAreFoundByElement) {
   for (std::size_t i = 0; i < 14; ++i) EXPECT_EQ(units.tensor_at(i), expected[i]) << i;
   EXPECT_EQ(units.begin(2), 4U);
   EXPECT_EQ(units.end(2), 14U);
+  EXPECT_EQ(units.begin(0), 0U);
+  EXPECT_THROW(static_cast<void>(units.tensor_at(14)), InternalError);
+  EXPECT_THROW(GradientUnits(Sizes{}, 2), InternalError);
+}
+
+TEST(GradientUnitsTest, ListsOfAnotherLengthAreABug) {
+  GradientUnits units(Sizes{3, 1}, 2);
+  EXPECT_THROW(units.restore(std::vector<std::int16_t>(1), 0), InternalError);
+  EXPECT_THROW(units.raise(std::vector<TensorRefusals>(3), 0), InternalError);
+  EXPECT_THROW(units.refine(std::vector<double>(1), 0), InternalError);
+}
+
+TEST(GradientUnitsTest, SumsOfFewerBitsThanAFloatAreRefined) {
+  GradientUnits units = one_tensor();
+  EXPECT_FALSE(units.refine(std::vector<double>{0x1p24}, 7));
+  EXPECT_EQ(units.changed_at(), 0);
+  EXPECT_TRUE(units.refine(std::vector<double>{0x1p24 - 1}, 8));
+  EXPECT_EQ(units.exponents()[0], -57) << "2^23 becomes 2^40";
+  units = one_tensor();
+  EXPECT_TRUE(units.refine(std::vector<double>{0}, 9));
+  EXPECT_EQ(units.exponents()[0], -104);
+  EXPECT_EQ(units.changed_at(), 9);
+  EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 3}), 5);
+  EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 7, 6}), 7);
 }
 
 TEST(GradientUnitsTest, GradientsOfUsualSizeChangeNothing) {
@@ -287,6 +359,18 @@ TEST(StepCountersTest, FloatSumsOverTheMostRanksAreExact) {
   for (std::size_t i = 0; i < one.values.size(); ++i) {
     EXPECT_EQ(all.values[i], one.values[i] * static_cast<std::int64_t>(kMostRanksInFp32));
   }
+}
+
+TEST(StepCountersTest, LossThatIsNotFiniteIsRefusedAndNotAdded) {
+  StepCounters expected;
+  expected.values[kSamples] = 7;
+  expected.values[kCorrect] = 3;
+  expected.values[kRefused] = 2;
+  expected.values[kLoss] = std::int64_t{5} << 31;
+  EXPECT_EQ(loss_counters({2.5, 3, 2}, 7, 10).values, expected.values);
+  expected.values[kRefused] = 3;
+  expected.values[kLoss] = 0;
+  EXPECT_EQ(loss_counters({std::numeric_limits<double>::infinity(), 3, 2}, 7, 10).values, expected.values);
 }
 
 TEST(StepCountersTest, LossIsScaledBack) {

@@ -3,6 +3,7 @@
 #include "tests/comm/conformance.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
@@ -235,7 +236,9 @@ void refuses_a_message_of_another_length(Communicator& comm) {
     const std::vector<std::byte> sent(5);
     std::vector<std::byte> received(bytes);
     const auto sending = comm.point_to_point().start_send(sent, comm.rank(), 1);
-    EXPECT_THROW(comm.receive(received, comm.rank(), 1), InternalError) << bytes;
+    const auto text = message_of<InternalError>([&] { comm.receive(received, comm.rank(), 1); });
+    EXPECT_TRUE(contains(text, {fmt::format("a message from rank {} ", comm.rank()), "(tag 1)",
+                                fmt::format(" {} bytes ", bytes)}));
   }
 }
 
@@ -247,6 +250,10 @@ void splits_by_colour(Communicator& comm) {
   EXPECT_EQ(part->host(), comm.host());
   EXPECT_EQ(part->rank_in_whole(), comm.rank());
   EXPECT_EQ(part->size_of_whole(), comm.size());
+  EXPECT_EQ(part->backend(), comm.backend());
+  EXPECT_EQ(part->local_rank(), comm.local_rank());
+  EXPECT_EQ(part->local_size(), comm.local_size());
+  EXPECT_EQ(part->timeout(), comm.timeout());
   EXPECT_EQ(&part->activity(), &comm.activity()) << "a watcher of the whole sees what it does in a part";
   std::int64_t of_part = comm.rank(), of_all = comm.rank();
   const auto pending = comm.host_all_reduce().start(std::span(&of_all, 1));  // under way at the same time

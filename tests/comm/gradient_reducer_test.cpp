@@ -3,8 +3,10 @@
 /// The reducer: the same bits for any ranks, plan, split and threads; totals and flags on every rank.
 #include "comm/reduce/gradient_reducer.hpp"
 
+#include "comm/reduce/kept_terms.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/prelude.hpp"
@@ -70,6 +72,29 @@ TEST_P(ReducerRanksTest, AllKnowWhichTensorRefusedWhat) {
   EXPECT_EQ(result.refusals[1], (TensorRefusals{.too_large = 0, .not_finite = 1}));
   EXPECT_EQ(result.refusals[0], TensorRefusals{});
   EXPECT_EQ(result.refusals[3], TensorRefusals{});
+}
+
+TEST(GradientReducerTest, RefusalsAreCountedForEachTensorOfAPiece) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kLarge = 1e30F;
+  const float gradients[] = {kNan, kLarge, 1, -kInfinity, -kLarge, kNan};
+  for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
+    const bool exact = determinism == Determinism::kWorld;
+    run_thread_ranks(1, [&](Communicator& comm) {
+      const GradientUnits units(std::vector<std::size_t>{1, 2, 3}, 1);
+      GradientReducer reducer(comm, even_plan(6, 1), units, determinism);
+      reducer.begin_step(1, false);
+      reducer.add(0, 6, gradients);
+      reducer.add_sums({1.0, 1}, 4);
+      EXPECT_EQ(reducer.wait(), 0) << "for itself";
+      const auto refusals = reducer.sums().refusals();
+      EXPECT_EQ(std::vector(refusals.begin(), refusals.end()),
+                (std::vector<TensorRefusals>{{.too_large = 0, .not_finite = 1},
+                                             {.too_large = exact ? 1 : 0, .not_finite = 0},
+                                             {.too_large = exact ? 1 : 0, .not_finite = 2}}));
+      EXPECT_EQ(reducer.sums().totals().refused, exact ? 5 : 3);
+      EXPECT_EQ(reducer.sums().totals().samples, 4);
+    });
+  }
 }
 
 /// The mean gradient scaled by a power of two is the same digits, if the units are scaled as well.
@@ -201,11 +226,144 @@ TEST_P(ReducerRanksTest, SumsOfSmallTensorsAreMadeAgainInOtherUnits) {
     EXPECT_EQ(again.mean(), anew.mean());
     EXPECT_NE(again.mean(), coarse);
     EXPECT_EQ(again.reducer.sums().own_fingerprints(), anew.reducer.sums().own_fingerprints());
+    const auto left = again.reducer.sums().fingerprint_that_left();
+    EXPECT_EQ(left.has_value(), comm.size() > 1);
+    if (left) {
+      EXPECT_EQ(*left, whole(again.reducer.sums().own_fingerprints()));
+    }
     EXPECT_TRUE(again.reducer.sums().make_again()) << "nothing has changed";
     EXPECT_EQ(again.mean(), anew.mean());
     again.units.restore(std::vector<std::int16_t>{-60, -60}, 0);
     EXPECT_FALSE(again.reducer.sums().make_again()) << "the second tensor is not remembered";
   });
+}
+
+using Seen = std::vector<std::array<std::size_t, 3>>;  ///< tensor, first, how many
+
+TEST(GradientReducerTest, AllSumsAreShownOnceAndMayBeChangedBeforeTheyAreDivided) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const GradientUnits units(std::vector<std::size_t>{3, 9}, 1);
+    GradientReducer reducer(comm, even_plan(12, 5), units, Determinism::kWorld);
+    std::vector<float> gradients(12, 0.125F), mean(12);
+    gradients[1] = -0.25F;
+    gradients[11] = 0.5F;
+    reducer.begin_step(1, false);
+    reducer.add(0, 12, gradients.data());
+    reducer.add_sums({1.0, 1}, 2);
+    reducer.wait();
+    EXPECT_EQ(reducer.sums().largest(), (std::vector<double>{0x1p38, 0x1p39}));
+    const Seen pieces = {{1, 9, 3}, {1, 7, 2}, {1, 4, 3}, {0, 2, 1}, {1, 3, 1}, {0, 0, 2}};
+    Seen shown, seen;
+    reducer.sums().show([&](std::size_t tensor, std::size_t first, std::span<std::int64_t> sums) {
+      shown.push_back({tensor, first, sums.size()});
+    });
+    EXPECT_EQ(shown, pieces);
+    reducer.sums().mean(mean.data(),
+                        [&](std::size_t tensor, std::size_t first, std::span<std::int64_t> sums) {
+                          seen.push_back({tensor, first, sums.size()});
+                          if (tensor == 0) std::ranges::fill(sums, std::int64_t{1} << 41);
+                        });
+    EXPECT_EQ(seen, pieces);
+    std::vector<float> expected(12, 0.0625F);
+    std::fill_n(expected.begin(), 3, 1.0F);
+    expected[11] = 0.25F;
+    EXPECT_EQ(mean, expected);
+  });
+}
+
+TEST(GradientReducerTest, FloatSumsAreNotShown) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const GradientUnits units = one_tensor(2, 1);
+    GradientReducer reducer(comm, even_plan(2, 1), units, Determinism::kOff);
+    float gradients[] = {1, 2};
+    EXPECT_THROW(reducer.sums().mean(gradients), InternalError) << "before any step";
+    reducer.begin_step(1, false);
+    reducer.add(0, 2, gradients);
+    reducer.add_sums({1.0, 1}, 1);
+    reducer.wait();
+    const auto see = [](std::size_t, std::size_t, std::span<std::int64_t>) {};
+    EXPECT_THROW(reducer.sums().mean(gradients, see), InternalError);
+    EXPECT_THROW(reducer.sums().show(see), InternalError);
+    EXPECT_THROW(reducer.sums().largest(), InternalError);
+    EXPECT_THROW(reducer.sums().make_again(), InternalError);
+    EXPECT_THROW(reducer.sums().foreseen_refusals(), InternalError);
+  });
+}
+
+/// Rank 1 has no grain, and lets its buckets leave where those of rank 0 do.
+TEST(GradientReducerTest, ARankThatPassesOverAddsNothingAndTimesAreKept) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const auto begun = Clock::now();
+    const GradientUnits units = one_tensor(4, 1);
+    GradientReducer reducer(comm, even_plan(4, 2), units, Determinism::kWorld);
+    const float gradients[] = {1, 2, 3, 4};
+    reducer.begin_step(1, false);
+    for (const std::size_t first : {std::size_t{2}, std::size_t{0}})
+      comm.rank() == 0 ? reducer.add(first, 2, gradients + first) : reducer.pass_over(first, 2);
+    reducer.add_sums({}, comm.rank() == 0 ? 1 : 0);
+    EXPECT_GT(reducer.wait(), 0);
+    std::vector<float> mean(4);
+    reducer.sums().mean(mean.data());
+    EXPECT_EQ(mean, std::vector<float>(gradients, gradients + 4));
+    const ReducerTimes& times = reducer.times();
+    ASSERT_EQ(times.until_left.size(), 2U);
+    EXPECT_GT(times.until_left[0], 0);
+    EXPECT_GE(times.until_left[1], times.until_left[0]);
+    EXPECT_GT(times.under_way, 0);
+    EXPECT_GT(times.comparing, 0);
+    EXPECT_LE(times.until_left[1] + times.comparing, seconds_since(begun));
+    EXPECT_LE(times.under_way + times.comparing, seconds_since(begun));
+  });
+}
+
+TEST(GradientReducerTest, SumsOfARefusedStepAreNotMadeAgain) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const GradientUnits units = one_tensor(2, 1);
+    GradientReducer reducer(comm, even_plan(2, 1), units, Determinism::kWorld);
+    const float gradients[] = {1, kNan};
+    reducer.begin_step(1, false, true);
+    reducer.add(0, 2, gradients);
+    reducer.add_sums({1.0, 1}, 1);
+    reducer.wait();
+    EXPECT_FALSE(reducer.sums().make_again());
+  });
+}
+
+TEST(KeptTermsTest, TheSmallestTensorsAreKeptAsFarAsThereIsRoom) {
+  const auto kept = [](const std::vector<std::size_t>& sizes) {
+    const GradientUnits units(sizes, std::int64_t{1} << 18);  // room for four terms of each grain
+    const KeptTerms terms(units);
+    std::string all;
+    for (std::size_t i = 0; i < sizes.size(); ++i) all += terms.keeps(i) ? '+' : '-';
+    return all;
+  };
+  EXPECT_EQ(kept({4, 5}), "+-");
+  EXPECT_EQ(kept({3, 1, 5}), "++-");
+  EXPECT_EQ(kept({4, 1, 5}), "-+-");
+  EXPECT_EQ(kept({2, 2, 1}), "+-+");
+}
+
+TEST(KeptTermsTest, APieceIsNotedInEachTensorThatItTouches) {
+  const GradientUnits units(std::vector<std::size_t>{2, 2}, 1);
+  KeptTerms terms(units);
+  terms.begin_step(true);
+  EXPECT_TRUE(terms.notes());
+  const float piece[] = {-3, 2}, more[] = {1};
+  terms.note(1, piece);
+  terms.note(3, more);
+  EXPECT_EQ(terms.largest(0), 3);
+  EXPECT_EQ(terms.largest(1), 2);
+  ASSERT_EQ(terms.pieces(0).size(), 1U);
+  EXPECT_EQ(terms.pieces(0)[0].first, 1U);
+  EXPECT_EQ(terms.pieces(0)[0].terms, std::vector<float>{-3});
+  ASSERT_EQ(terms.pieces(1).size(), 2U);
+  EXPECT_EQ(terms.pieces(1)[0].first, 2U);
+  EXPECT_EQ(terms.pieces(1)[0].terms, std::vector<float>{2});
+  EXPECT_EQ(terms.pieces(1)[1].first, 3U);
+  terms.begin_step(false);
+  EXPECT_FALSE(terms.notes());
+  EXPECT_EQ(terms.largest(0), 0);
+  EXPECT_TRUE(terms.pieces(1).empty());
 }
 
 /// One rank's reducer of ten parameters, of which a step has one grain.
@@ -226,10 +384,27 @@ TEST(GradientReducerTest, AGrainThatIsMissingOrOneTooManyIsABug) {
     reducer.add(0, 10, gradients);
     reducer.add(0, 10, gradients);
   });
+  expect_bug(10, [&](GradientReducer& reducer) { reducer.add(5, 6, gradients); });
+}
+
+TEST(GradientReducerTest, AStepBeginsWhenTheOneBeforeHasEnded) {
+  expect_bug(10, [](GradientReducer& reducer) { reducer.begin_step(1, false); });
+  run_thread_ranks(1, [](Communicator& comm) {
+    const GradientUnits units = one_tensor(10, 1);
+    GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
+    EXPECT_THROW(reducer.begin_step(-1, false), InternalError);
+    EXPECT_THROW(reducer.wait(), InternalError);
+  });
 }
 
 TEST(GradientReducerTest, PlanMustCoverTheArena) {
   expect_bug(9, [](GradientReducer&) {});
+  run_thread_ranks(1, [](Communicator& comm) {
+    const GradientUnits units = one_tensor(10, 1);
+    for (const BucketPlan& plan :
+         std::vector<BucketPlan>{{}, {.buckets = {{5, 5, 0, 0}}}, {.buckets = {{4, 5, 0, 0}}}})
+      EXPECT_THROW(GradientReducer(comm, plan, units, Determinism::kWorld), InternalError);
+  });
 }
 
 TEST(GradientReducerTest, ABucketLeavesBeforeTheLastGradientIsThere) {

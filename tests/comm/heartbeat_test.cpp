@@ -7,7 +7,10 @@
 #include "comm/watch/message.hpp"
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
+#include "common/error.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -39,7 +42,7 @@ class HeartbeatTest : public ::testing::Test {
     for (auto& rank : ranks) {
       for (int other = 0; other < 2; ++other) {
         Peer peer;
-        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
+        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"no address", "127.0.0.1"}};
         peer.who.port = acceptors[static_cast<std::size_t>(other)].local_endpoint().port();
         rank.peers.push_back(peer);
       }
@@ -132,11 +135,30 @@ TEST_F(HeartbeatTest, RankThatSaysGoodbyeIsNoLongerWatched) {
   EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
 }
 
+TEST_F(HeartbeatTest, TheFirstReasonStaysUntilItIsSpokenForAll) {
+  Leaving& farewell = ranks[0].peers[1].farewell;
+  ranks[1].heartbeat->send_to_all(Leaving{71, 0, false});
+  until([this] { return ranks[0].peers[1].leaving; });
+  EXPECT_EQ(farewell.code, 71);
+  EXPECT_EQ(farewell.because, 0);
+  EXPECT_FALSE(farewell.spoken);
+  ranks[1].heartbeat->send_to_all(Leaving{72, 0, true});
+  until([&] { return farewell.spoken; });
+  ranks[1].heartbeat->send_to_all(Leaving{74, -1, false});
+  ranks[1].heartbeat->send_last(Goodbye{});
+  until([this] { return ranks[0].peers[1].ended; });
+  EXPECT_EQ(farewell.code, 72);
+  EXPECT_EQ(farewell.because, 0);
+  EXPECT_TRUE(farewell.spoken);
+  EXPECT_EQ(disturbances, 2) << "the others were no news";
+}
+
 /// A rank whose run ends before the two have met: the other one must not take it for dead.
 TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
   tcp::acceptor low(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   std::vector<Peer> peers = ranks[1].peers;
   peers[0].who.port = low.local_endpoint().port();
+  peers[0].who.addresses = {"127.0.0.1"};
   Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
                  token, peers, {.make_beat = [] { return Beat{}; }, .changed = {}});
   high.start();
@@ -191,6 +213,45 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   EXPECT_GE(held, 1) << "or no rank was there to take a place";
 }
 
+/// Its times become those of rank 0's clock; nothing lies in the future. The real rank 1 is cut off meanwhile.
+TEST_F(HeartbeatTest, ABeatTellsWhereItsRankIs) {
+  ranks[1].heartbeat->drop_network([](int) { return true; });
+  const auto hears = [this](const Beat& beat) {
+    tcp::socket socket = stranger();
+    Bytes said = encode(Hello{token, 1, 2});
+    const Bytes more = encode(beat);
+    said.insert(said.end(), more.begin(), more.end());
+    asio::write(socket, asio::buffer(said));
+    until([&] { return ranks[0].peers[1].where.step == beat.where.step; });
+    return ranks[0].peers[1];
+  };
+  Beat beat{.sent_ns = 1000, .where = {.step = 7, .phase = Phase::kSaving, .since_ns = 400}};
+  beat.witnessed_rank = 1;
+  beat.witnessed_state = 'T';
+  put_text("cuda:3", beat.device);
+  Peer peer = hears(beat);
+  EXPECT_EQ(peer.heard_ns - peer.where.since_ns, 600);
+  EXPECT_EQ(peer.where.phase, Phase::kSaving);
+  EXPECT_EQ(peer.device, "cuda:3");
+  EXPECT_EQ(peer.state, 'T');
+  EXPECT_FALSE(peer.traced);
+  beat.where.step = 8;
+  beat.where.since_ns = 1001;
+  beat.witnessed_rank = 2;
+  beat.traced = true;
+  peer = hears(beat);
+  EXPECT_EQ(peer.where.since_ns, peer.heard_ns) << "not later than it was sent";
+  EXPECT_TRUE(peer.traced);
+  beat.where.step = 9;
+  beat.where.since_ns = -1;
+  beat.witnessed_rank = 0;
+  beat.traced = false;
+  peer = hears(beat);
+  EXPECT_EQ(peer.where.since_ns, peer.heard_ns);
+  EXPECT_EQ(peer.state, '?') << "it goes on";
+  EXPECT_EQ(ranks[0].peers[0].state, '?') << "each knows best of itself";
+}
+
 class ImpatientHeartbeatTest : public HeartbeatTest {
  protected:
   ImpatientHeartbeatTest() : HeartbeatTest(200'000'000) {}
@@ -209,7 +270,18 @@ TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
   for (auto& of_job : tokens) {
     run_thread_ranks(3, [&](Communicator& comm) {
       const auto roll = call_roll(comm);
-      if (roll) of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+      ASSERT_TRUE(roll);
+      of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+      ASSERT_EQ(roll->peers.size(), 3U);
+      for (int rank = 0; rank < 3; ++rank) {
+        const Identity& who = roll->peers[static_cast<std::size_t>(rank)].who;
+        EXPECT_EQ(who.rank, rank);
+        EXPECT_EQ(who.host, comm.host());
+        EXPECT_EQ(who.pid, ::getpid());
+        EXPECT_EQ(who.addresses, std::vector<std::string>{"127.0.0.1"}) << "ranks of one machine";
+        EXPECT_EQ(who.port == roll->acceptor.local_endpoint().port(), rank == comm.rank());
+      }
+      EXPECT_EQ(roll->acceptor.local_endpoint().address(), asio::ip::address_v4::loopback());
     });
     EXPECT_EQ(of_job[0], of_job[1]);
     EXPECT_EQ(of_job[0], of_job[2]);
@@ -235,6 +307,31 @@ TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
   };
   run_thread_ranks(2, away, kTimeout);
   EXPECT_EQ(left, (std::array<bool, 2>{}));
+}
+
+/// Rank 0 of two cannot go on, though rank 1 lives: it says so, and does not leave by itself.
+[[noreturn]] void blame_rank_1(const std::string& verdict_file) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    comm.activity().verdict_file.set(verdict_file);
+    comm.activity().restart_advice.set("go home");
+    auto roll = call_roll(comm);
+    WatchdogThread watchdog(comm, std::move(*roll));
+    if (comm.rank() == 0)
+      std::fputs(watchdog.accounts_for_loss() ? "it is said\n" : "nothing is said\n", stderr);
+    while (comm.rank() == 0 || !watchdog.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::_Exit(0);
+}
+
+TEST(WatchdogThreadDeathTest, ARankThatCannotGoOnSaysWhyAndIsEndedWhereItDoesNotLeave) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path("verdict");
+  EXPECT_EXIT(blame_rank_1(path), ::testing::ExitedWithCode(71),
+              "^lockstep: verdict: .*; go home\nit is said\n$");
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(text.starts_with("verdict: ")) << text;
+  EXPECT_TRUE(text.ends_with("; go home\n")) << text;
 }
 
 /// A stopped process that runs only when no other wants its core.
@@ -268,6 +365,8 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   }
   ::sched_setaffinity(0, sizeof(before), &before);
   EXPECT_FALSE(runs_this_program(::getppid()));
+  EXPECT_EQ(state_of_process(std::numeric_limits<int>::max()), '?') << "no process has that number";
+  EXPECT_TRUE(is_ending(std::numeric_limits<int>::max()));
 }
 
 // Packets between watchdogs arrive as they were sent; nothing else arrives at all.
@@ -299,6 +398,27 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   EXPECT_EQ(std::get<Relay>(*parse(encode(relay))).list[0].age_ns, 99);
   EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
   EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
+}
+
+TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
+  std::vector<Relayed> list;
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) list.push_back({rank, 5, Goodbye{}});
+  Parser parser;
+  parser.feed(encode_relays(list));
+  std::vector<std::uint32_t> ranks;
+  int messages = 0;
+  for (; const auto message = parser.next(); ++messages)
+    for (const Relayed& relayed : std::get<Relay>(*message).list) ranks.push_back(relayed.rank);
+  ASSERT_EQ(ranks.size(), list.size());
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) EXPECT_EQ(ranks[rank], rank);
+  EXPECT_GT(messages, 1);
+  EXPECT_TRUE(encode_relays({}).empty());
+  list.resize(kMostRelayed);
+  EXPECT_TRUE(parse(encode(Relay{list})));
+  list.push_back(list.front());
+  EXPECT_THROW(encode(Relay{list}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Hello{}}}}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Relay{}}}}), InternalError);
 }
 
 TEST(WatchdogMessageTest, PiecesOfAnySizeAreWaitedFor) {
@@ -337,8 +457,33 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   bytes[7] = 1;
   expect_bad(bytes, "a size of 16 MiB");
   bytes = good;
-  bytes[kHeadBytes + 16] = 200;
+  bytes[kHeadBytes + 16] = kPhases;
   expect_bad(bytes, "an unknown phase");
+  bytes[kHeadBytes + 16] = kPhases - 1;
+  EXPECT_TRUE(parse(bytes));
+  bytes[kHeadBytes + 17] = kWaitings;
+  expect_bad(bytes, "an unknown wait");
+  bytes[kHeadBytes + 17] = kWaitings - 1;
+  EXPECT_TRUE(parse(bytes));
+  bytes[kHeadBytes + 139] = 2;
+  expect_bad(bytes, "a truth that is neither");
+  bytes = good;
+  --bytes[4];
+  bytes.pop_back();
+  expect_bad(bytes, "less than belongs to it");
+  for (const auto index : {Message(Hello{}).index(), Message(Relay{}).index()}) {
+    bytes = encode(Relay{{{3, 99, Goodbye{}}}});
+    bytes[kHeadBytes + 16] = static_cast<std::uint8_t>(index);
+    expect_bad(bytes, "a kind that is not relayed");
+  }
+  for (const std::uint32_t size : {65'536U, 65'537U}) {
+    bytes = encode(Relay{});
+    std::memcpy(bytes.data() + 4, &size, 4);
+    Parser parser;
+    parser.feed(bytes);
+    EXPECT_FALSE(parser.next());
+    EXPECT_EQ(parser.is_bad(), size > 65'536U) << "what is too long is not waited for";
+  }
   bytes = encode(Goodbye{});
   bytes[4] = 1;
   bytes.push_back(0);
@@ -348,8 +493,12 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   std::memcpy(bytes.data() + kHeadBytes, &many, 4);
   expect_bad(bytes, "a list longer than the message");
   bytes = good;
-  std::fill(bytes.begin() + kHeadBytes + 38, bytes.end(), std::uint8_t{'x'});
+  std::fill(bytes.begin() + kHeadBytes + 38, bytes.begin() + kHeadBytes + 38 + kPlaceBytes,
+            std::uint8_t{'x'});
   expect_bad(bytes, "a text without an end");
+  bytes = good;
+  std::fill(bytes.end() - 64, bytes.end(), std::uint8_t{'x'});
+  expect_bad(bytes, "a device without an end");
 }
 
 TEST(WatchdogMessageTest, TokensDifferAndAreCompared) {
@@ -374,6 +523,26 @@ TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
   EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
   EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
   EXPECT_EQ(names("nonsense/99").size(), 3U);
+  EXPECT_EQ(names("ib0,eth0"), (std::vector<std::string>{"eth0", "ib0"}));
+}
+
+TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
+  EXPECT_TRUE(std::ranges::any_of(interfaces_here(), [](const Interface& interface) {
+    return interface.loopback && interface.address == 0x7f000001 && !interface.name.empty();
+  }));
+}
+
+TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
+  using test::SetVariable;
+  const SetVariable none("OMPI_MCA_btl_tcp_if_include", nullptr),
+      of_oob("OMPI_MCA_oob_tcp_if_include", nullptr);
+  EXPECT_EQ(included_interfaces(), "");
+  const SetVariable of_launcher("OMPI_MCA_oob_tcp_if_include", "ib0");
+  EXPECT_EQ(included_interfaces(), "ib0");
+  const SetVariable empty("OMPI_MCA_btl_tcp_if_include", "");
+  EXPECT_EQ(included_interfaces(), "ib0");
+  const SetVariable of_messages("OMPI_MCA_btl_tcp_if_include", "eth0");
+  EXPECT_EQ(included_interfaces(), "eth0");
 }
 
 }  // namespace

@@ -3,10 +3,14 @@
 /// Facts about the launcher from the environment.
 #include "comm/launcher.hpp"
 
+#include "comm/backend.hpp"
+#include "comm/backends/device_reducers.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 
 #include <unistd.h>
 
@@ -90,6 +94,47 @@ TEST(LauncherTest, AloneIsOneWithoutALauncherAmongNoOthers) {
   EXPECT_FALSE(launch_in({{"SLURM_STEP_NUM_TASKS", "2"}}).is_alone());
 }
 
+TEST(LauncherTest, ThoseThatMpiDoesNotKnowAreRefusedWithTheCure) {
+  std::deque<test::SetVariable> none;
+  for (const char* name :
+       {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "SLURM_STEP_NUM_TASKS", "RANK"})
+    none.emplace_back(name, nullptr);
+  const auto start = [] { const MpiRuntime runtime(nullptr, nullptr); };
+  const test::SetVariable nodes("SLURM_NODELIST", "n1"), step("SLURM_STEPID", "0");
+  expect_error<DeviceError>(start, {"srun started this process without PMIx", "--mpi=pmix"});
+  const test::SetVariable rank("RANK", "3"), ranks("WORLD_SIZE", "4");
+  expect_error<DeviceError>(start, {"RANK and WORLD_SIZE=4 say that torchrun", "mpirun -np 4 lockstep"});
+}
+
+TEST(BackendTest, NamesSayWhoCarriesMessagesAndGradients) {
+  EXPECT_EQ(backend_names(), (std::vector<std::string_view>{"auto", "mpi", "nccl", "thread"}));
+  std::string facts;
+  for (const Backend& backend : kBackends)
+    facts +=
+        fmt::format("{} {}{}{}{}; ", backend_named(backend.name).name, backend.needs_gpus ? "gpus " : "",
+                    backend.chooses_itself() ? "chooses " : "", backend.runs_threads(0) ? "threads " : "",
+                    backend.runs_threads(1) ? "threads where ranks are given" : "processes");
+  EXPECT_EQ(facts,
+            "auto chooses processes; mpi processes; nccl gpus threads where ranks are given; thread threads "
+            "threads where ranks are given; ");
+  expect_error<ConfigError>([] { backend_named("smoke"); }, {"'smoke' is not a backend"});
+}
+
+TEST(BackendTest, DeviceReducersSayWhatTheyNeed) {
+  const DeviceReducer &nccl = device_reducer(GradientPath::kNccl),
+                      &staged = device_reducer(GradientPath::kStaged);
+  EXPECT_EQ(&device_reducers().front(), &nccl) << "the best";
+  EXPECT_EQ(&device_reducers().back(), &staged) << "which always works";
+  EXPECT_EQ(nccl.name, "nccl");
+  EXPECT_EQ(nccl.device_kind, "cuda");
+  EXPECT_TRUE(nccl.whole_gpus && nccl.threads && nccl.load && nccl.may_share_gpus && nccl.make_link);
+  EXPECT_EQ(staged.name, "");
+  EXPECT_EQ(staged.device_kind, "");
+  EXPECT_FALSE(staged.whole_gpus || staged.threads || staged.load || staged.may_share_gpus ||
+               staged.make_link);
+  EXPECT_THROW(device_reducer(GradientPath::kNone), InternalError);
+}
+
 // Missing ranks are named as well as the processes of the host tell.
 
 Absence four_ranks(std::vector<LaunchedProcess> processes) {
@@ -114,14 +159,24 @@ TEST(AbsenceReportTest, NamesWhoIsMissingAndWhatIsKnownOfIt) {
   const auto with = [](const LaunchedProcess& second) {
     return report_of({waiting(0), second, waiting(2), waiting(3)});
   };
-  const std::string stopped = with({1, 101, 'T', "/bin/lockstep", true});  // though it had come
-  EXPECT_TRUE(contains(stopped, {"rank 0 of 4 on node1 waited 30 s for the other ranks in MPI_Init",
-                                 "rank 1 (pid 101) is stopped: kill -CONT 101"}));
-  EXPECT_FALSE(contains(stopped, {"rank 2"}));
+  for (const char state : {'T', 't'})
+    EXPECT_EQ(
+        with({1, 101, state, "/bin/lockstep", true}),  // though it had come
+        "rank 0 of 4 on node1 waited 30 s for the other ranks in MPI_Init: rank 1 (pid 101) is stopped: "
+        "kill -CONT 101 lets it go on. Start the job again (if a rank is only slow, raise the timeout)");
   EXPECT_TRUE(contains(with({1, 101, 'S', "/usr/bin/sleep", false}),
                        {"rank 1 (pid 101) is another program: /usr/bin/sleep"}));
   EXPECT_TRUE(contains(with({1, 101, 'D', "/bin/lockstep", false}),
                        {"rank 1 (pid 101) has not come there (it is in state D)"}));
+  EXPECT_TRUE(
+      contains(with({1, 101, 'S', "", false}), {": rank 1 (pid 101) has not come there (it is in state S)."}))
+      << "its program may not be seen";
+  EXPECT_TRUE(contains(with({1, 101, 'S', "/opt/lockstep", true}), {"open TCP between the hosts"}))
+      << "it has come, whatever its program is called";
+  EXPECT_TRUE(
+      contains(report_of({{0, 100, 'S', "/bin/lockstep", false}, waiting(1), {2, 102, 'D', "", false}}),
+               {"MPI_Init: rank 2 (pid 102) has not come there (it is in state D); no process here of rank "
+                "3: on another host"}));
   EXPECT_TRUE(contains(report_of({waiting(0)}), {"of ranks 1-3: on another host"}));
   EXPECT_TRUE(contains(report_of({waiting(0), waiting(2), waiting(3)}), {"of rank 1: on another host"}));
   EXPECT_TRUE(contains(with(waiting(1)), {"open TCP between the hosts"})) << "all are there: the network";
@@ -135,6 +190,8 @@ TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {
   EXPECT_TRUE(speaks_for_host(absence));
   absence.rank = 2;
   EXPECT_FALSE(speaks_for_host(absence));
+  absence.processes = {stopped, {1, 101, 'S', "/bin/lockstep", false}};
+  EXPECT_TRUE(speaks_for_host(absence)) << "where none has come all speak";
 }
 
 TEST(LaunchedProcessesTest, NobodyIsSeenOutsideAJob) {

@@ -43,6 +43,8 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->local_rank(), rank);  // tests run on one host
   EXPECT_EQ(comm->local_size(), size);
   EXPECT_EQ(comm->backend(), "mpi");
+  EXPECT_EQ(comm->library(), mpi_library());
+  EXPECT_FALSE(mpi_library().empty());
 }
 
 /// As on hosts of any size, the last of which may not be full. Its ranks have several messages under way at once.
@@ -94,8 +96,9 @@ TEST(MpiCommunicatorTest, FailedCallNamesItselfAndItsPlace) {
     FAIL() << "no error";
   } catch (const MpiError& error) {
     EXPECT_EQ(error.code(), ExitCode::kPeerLost);
-    EXPECT_TRUE(
-        contains(error.what(), {"MPI_Send(nullptr, 0, MPI_INT, 12345", "mpi_communicator_test.cpp:"}));
+    EXPECT_TRUE(contains(error.what(), {"MPI failed at ", "mpi_communicator_test.cpp:",
+                                        " in MPI_Send(nullptr, 0, MPI_INT, 12345, 0, ",
+                                        "; see what the other ranks said and start the job again"}));
   }
 }
 

@@ -48,6 +48,61 @@ TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
   EXPECT_EQ(activity.status().collective, 1U);
 }
 
+TEST(RankActivityTest, EachChangeIsSeenWithItsMoment) {
+  RankActivity activity;
+  const auto expect_since = [&](const std::function<void()>& change) {
+    const std::int64_t before = clock_ns();
+    change();
+    EXPECT_GE(activity.status().since_ns, before);
+  };
+  EXPECT_EQ(activity.status().phase, Phase::kStarting);
+  expect_since([&] { activity.bucket_leaves(3); });
+  EXPECT_EQ(activity.status().bucket, 3);
+  expect_since([&] { activity.begin_step(7); });
+  EXPECT_EQ(activity.status().step, 7);
+  EXPECT_EQ(activity.status().bucket, -1) << "that was another step's";
+  EXPECT_EQ(activity.status().phase, Phase::kComputing);
+  {
+    const InPhase saving(activity, Phase::kSaving);
+    EXPECT_EQ(activity.status().phase, Phase::kSaving);
+  }
+  EXPECT_EQ(activity.status().phase, Phase::kComputing);
+  expect_since([&] { activity.enter(Phase::kEnding); });
+  expect_since([&] { activity.begin_wait("the device", Waiting::kForSome); });
+  EXPECT_EQ(activity.status().waiting, Waiting::kForSome);
+  expect_since([&] { activity.end_wait(); });
+  EXPECT_FALSE(activity.status().waits());
+}
+
+TEST(RankActivityTest, WaitsAreTracedWhileTheTimelineIsOpen) {
+  RankActivity activity;
+  activity.trace_with(std::make_unique<Timeline>());
+  const auto wait_once = [&](const char* what) {
+    activity.begin_wait(what, Waiting::kForAll);
+    activity.end_wait();
+  };
+  wait_once("too early");
+  activity.timeline()->open();
+  wait_once("a barrier");
+  activity.end_wait();  // that has ended
+  activity.timeline()->close();
+  ASSERT_EQ(activity.timeline()->slices().size(), 1U);
+  const TimeSlice& slice = activity.timeline()->slices().front();
+  EXPECT_EQ(describe(slice), "waiting: a barrier");
+  EXPECT_GT(slice.begin_ns, 0);
+  EXPECT_GE(slice.end_ns, slice.begin_ns);
+}
+
+TEST(RankActivityTest, PhasesHaveNames) {
+  std::string names;
+  for (int phase = 0; phase < kPhases; ++phase)
+    names += std::string(phase_name(static_cast<Phase>(phase))) + ", ";
+  EXPECT_EQ(
+      names,
+      "starting, computing, reducing gradients, updating weights, evaluating, checking replicas, saving, "
+      "ending, ");
+}
+
 }  // namespace
 
 }  // namespace lockstep

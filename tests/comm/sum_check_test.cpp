@@ -5,6 +5,7 @@
 
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -109,6 +110,31 @@ TEST(SumCheckTest, WhatArrivesAsInTheStepBeforeIsNoticed) {
       });
   EXPECT_EQ(fault.where, SumFault::Where::kLink);
   EXPECT_EQ(fault.ranks, std::vector{2});
+}
+
+/// Each rank's fingerprints of three tensors and the counters, some of which differ from what left.
+TEST(SumCheckTest, AllRanksWithAFaultAreNamedAndItsFirstTensor) {
+  const auto find = [](std::vector<SumFingerprints> kept, std::vector<SumFingerprints> arrived) {
+    SumFault fault;
+    run_thread_ranks(3, [&](Communicator& comm) {
+      const auto rank = static_cast<std::size_t>(comm.rank());
+      const SumFault found = find_sum_fault(comm, {{1, 2, 3, 4}, kept[rank], arrived[rank]});
+      if (rank == 0) fault = found;
+    });
+    return std::tuple(fault.where, fault.ranks, fault.tensor);
+  };
+  const SumFingerprints left{1, 2, 3, 4}, sum{3, 6, 9, 12};
+  const std::vector<SumFingerprints> well(3, sum);
+  using Where = SumFault::Where;
+  EXPECT_EQ(find({left, {1, 2, 0, 4}, {1, 0, 0, 4}}, well),
+            std::tuple(Where::kMemory, std::vector{1, 2}, 1U));
+  EXPECT_EQ(find({{1, 0, 3, 4}, left, {1, 2, 0, 4}}, well),
+            std::tuple(Where::kMemory, std::vector{0, 2}, 1U));
+  EXPECT_EQ(find({left, left, left}, {{3, 6, 9, 0}, sum, sum}), std::tuple(Where::kLink, std::vector{0}, 3U));
+  EXPECT_EQ(find({left, left, left}, well), std::tuple(Where::kLink, std::vector<int>(), 3U));
+  run_thread_ranks(1, [&](Communicator& comm) {
+    EXPECT_THROW(find_sum_fault(comm, {left, left, {3, 6}}), InternalError);
+  });
 }
 
 /// A fault is one step's.

@@ -3,13 +3,17 @@
 /// The thread backend: the common checks, errors and deadlines.
 #include "comm/thread/thread_ranks.hpp"
 
+#include "comm/collectives.hpp"
 #include "comm/device/device_all_reduce.hpp"
+#include "comm/thread/thread_group.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +50,24 @@ TEST(ThreadRanksTest, EveryRankRunsOnce) {
   std::vector<int> runs(5);
   run_thread_ranks(5, [&](Communicator& comm) { ++runs[static_cast<std::size_t>(comm.rank())]; });
   EXPECT_EQ(runs, std::vector<int>(5, 1));
+  EXPECT_THROW(run_thread_ranks(0, [](Communicator&) {}), InternalError);
+}
+
+TEST(ThreadRanksTest, BackendAndCoresAreKnown) {
+  EXPECT_EQ(make_lone_rank()->backend(), "none");
+  EXPECT_FALSE(make_lone_rank()->oversubscribed());
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ::sched_setaffinity(0, sizeof(one), &one);  // new threads inherit it
+  run_thread_ranks(2, [](Communicator& comm) {
+    EXPECT_EQ(comm.backend(), "thread");
+    EXPECT_TRUE(comm.oversubscribed());
+    EXPECT_TRUE(comm.split(comm.rank())->oversubscribed()) << "the other rank has the core, too";
+  });
+  EXPECT_FALSE(make_lone_rank()->oversubscribed());
+  ::sched_setaffinity(0, sizeof(before), &before);
 }
 
 TEST(ThreadRanksTest, WhereTheSystemGivesNoMoreThreadsThoseThatRunAreReleasedAndTheReasonIsSaid) {
@@ -81,28 +103,124 @@ TEST(ThreadRanksTest, MissingRankIsAPeerLostAndTheReasonIsSaid) {
 }
 
 TEST(ThreadRanksTest, AnotherCollectiveSaysWhoStartedWhich) {
-  const auto text = message_of<InternalError>([] {
-    run_thread_ranks(2, [](Communicator& comm) {
+  std::latch has_started(1);
+  const auto text = message_of<InternalError>([&] {
+    run_thread_ranks(2, [&](Communicator& comm) {
       std::int64_t number = 1;
-      comm.rank() == 0 ? comm.barrier() : comm.all_reduce(std::span(&number, 1));
+      if (comm.rank() == 1) {
+        has_started.wait();
+        comm.broadcast(std::as_writable_bytes(std::span(&number, 1)).first(3), 1);
+      }
+      const auto pending = comm.host_all_reduce().start(std::span(&number, 1));
+      has_started.count_down();
     });
   });
-  EXPECT_TRUE(contains(text, {"rank 0 starts a barrier", "another rank started an int64 all-reduce"}) ||
-              contains(text, {"rank 1 starts an int64 all-reduce", "another rank started a barrier"}))
-      << text;
+  EXPECT_EQ(
+      text,
+      "rank 1 starts a broadcast of 3 bytes (root 1) where another rank started an int64 all-reduce of 8 "
+      "bytes (root 0): ranks must call the same collectives in the same order; please report this");
 }
 
-TEST(ThreadRanksTest, AMessageThatIsNeverSentNamesItsSender) {
-  const auto text = message_of<Error>([] {
-    run_thread_ranks(
-        3,
-        [](Communicator& comm) {
-          std::byte byte{};
-          if (comm.rank() == 2) comm.receive({&byte, 1}, 1, 4);
-        },
-        milliseconds(50));
+TEST(ThreadRanksTest, PiecesThatAreNotTheWholeAreABug) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const std::vector<float> whole(3), mine(2);
+    for (const auto& counts : std::vector<std::vector<std::size_t>>{{2}, {3, 0}}) {
+      EXPECT_THROW(scatter(comm, std::span(whole), counts, 0), InternalError);
+      const std::vector<std::size_t> bytes = bytes_of<float>(counts);
+      std::vector<std::byte> into(12);
+      EXPECT_THROW(gather_to(comm, std::as_bytes(std::span(mine)), bytes, into, 0), InternalError);
+    }
   });
-  EXPECT_TRUE(contains(text, {"waited 0.05 s for the other ranks in a message from rank 1"}));
+}
+
+TEST(ThreadRanksTest, LengthsAtBothEndsOfAMessageAreTold) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const std::vector<std::byte> sent(5);
+    std::vector<std::byte> received(2);
+    const auto sending = comm.point_to_point().start_send(sent, 0, 1);
+    const std::string begin = "a message from rank 0 to rank 0 (tag 1) has ", end = "; please report this";
+    EXPECT_EQ(message_of<InternalError>([&] { comm.receive(received, 0, 1); }),
+              begin + "2 bytes at one end and 5 at the other" + end);
+    EXPECT_EQ(message_of<InternalError>([&] { sending->test(); }),
+              begin + "5 bytes at one end and 2 at the other" + end);
+  });
+}
+
+TEST(ThreadGroupTest, TheFirstReasonStaysAndAPartFailsWithTheWhole) {
+  ThreadGroup whole(2), part(1, &whole), other(1, &whole);
+  part.fail("of the part");
+  EXPECT_TRUE(part.failed());
+  EXPECT_FALSE(whole.failed());
+  EXPECT_FALSE(other.failed());
+  whole.fail("first");
+  whole.fail("second");
+  EXPECT_TRUE(other.failed());
+  EXPECT_EQ(whole.reason(), "first");
+  EXPECT_EQ(other.reason(), "first");
+  EXPECT_EQ(part.reason(), "of the part");
+}
+
+TEST(ThreadRanksTest, AMessageThatIsNeverSentOrReceivedNamesTheOtherEnd) {
+  for (const bool sends : {false, true}) {
+    const auto text = message_of<PeerLostError>([sends] {
+      run_thread_ranks(
+          3,
+          [sends](Communicator& comm) {
+            std::byte byte{};
+            if (comm.rank() == 2) sends ? comm.send({&byte, 1}, 1, 4) : comm.receive({&byte, 1}, 1, 4);
+          },
+          milliseconds(50));
+    });
+    EXPECT_TRUE(contains(text, {"waited 0.05 s for the other ranks in a message ",
+                                sends ? " to rank 1: " : " from rank 1: "}));
+  }
+}
+
+/// Says that a rank is lost, or that a debugger holds one, as told.
+class WatchThat final : public PeerWatch {
+ public:
+  bool over = false, patient = false;
+  bool is_over() const noexcept override { return over; }
+  bool has_patience() const noexcept override { return patient; }
+  void drop_network() noexcept override {}
+};
+
+TEST(PeerWatchTest, ALostRankEndsWaitsOfPartsTooAndADebuggerMakesThemLonger) {
+  run_thread_ranks(
+      1,
+      [](Communicator& comm) {
+        const auto part = comm.split(0);
+        WatchThat watch;
+        comm.be_watched(&watch);
+        EXPECT_EQ(part->watch(), &watch);
+        const auto begun = Clock::now();
+        PendingWork late([&] { return seconds_since(begun) > 0.02; });  // the limit is a millisecond
+        watch.patient = true;
+        EXPECT_NO_THROW(comm.wait(late, "a rank in a debugger"));
+        watch.over = true;
+        PendingWork never([] { return false; });
+        EXPECT_THROW(part->wait(never, "a lost rank"), PeerLostError);
+        watch.over = watch.patient = false;
+        EXPECT_THROW(comm.wait(never, "a late rank"), PeerLostError);
+        comm.be_watched(nullptr);
+        EXPECT_THROW(comm.wait(never, "a late rank"), PeerLostError);
+      },
+      milliseconds(1));
+}
+
+TEST(PeerWatchTest, WaitsOfAPartAreForSomeAndSaySo) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const auto part = comm.split(0);
+    RankStatus seen;
+    PendingWork looks([&] { return seen = comm.activity().status(), true; });
+    comm.wait(looks, "a barrier", Waiting::kForAll);
+    EXPECT_EQ(seen.place_text(), "a barrier");
+    EXPECT_EQ(seen.waiting, Waiting::kForAll);
+    part->wait(looks, "a barrier", Waiting::kForAll);
+    EXPECT_EQ(seen.place_text(), "its group: a barrier");
+    EXPECT_EQ(seen.waiting, Waiting::kForSome);
+    EXPECT_FALSE(comm.activity().status().waits());
+  });
 }
 
 TEST(ThreadRanksTest, AnAbandonedMessageIsNeverWritten) {
@@ -135,8 +253,35 @@ TEST(ThreadRanksTest, ErrorOfOneRankReleasesTheOthersAndIsRethrown) {
   const std::string message = message_of<Error>([&] { run_thread_ranks(3, body, std::chrono::hours(1)); });
   EXPECT_EQ(message, "disk full");
   for (const int rank : {0, 1}) {
-    EXPECT_TRUE(contains(released[static_cast<std::size_t>(rank)], {"rank 2 failed: disk full"}));
+    EXPECT_EQ(released[static_cast<std::size_t>(rank)],
+              fmt::format("rank {} of 3 on {} stops because rank 2 failed: disk full", rank,
+                          make_lone_rank()->host()));
   }
+}
+
+TEST(ThreadRanksTest, ARankThatWaitsInAPartIsReleasedWithTheWhole) {
+  const auto body = [](Communicator& comm) {
+    const auto part = comm.split(comm.rank() / 2);
+    if (comm.rank() == 2) throw IoError("disk full");
+    std::byte never{};
+    part->receive({&never, 1}, 0);
+  };
+  EXPECT_EQ(message_of<IoError>([&] { run_thread_ranks(3, body); }), "disk full");
+}
+
+TEST(ThreadRanksTest, WhatIsNoExceptionOfTheLibraryIsRethrown) {
+  std::string released;
+  const auto body = [&](Communicator& comm) {
+    if (comm.rank() == 1) throw 7;
+    try {
+      comm.barrier();
+    } catch (const PeerLostError& error) {
+      released = error.what();
+      throw;
+    }
+  };
+  EXPECT_THROW(run_thread_ranks(2, body), int);
+  EXPECT_TRUE(contains(released, {" stops because rank 1 failed: an unknown error"}));
 }
 
 TEST(ThreadRanksTest, LowestRankSpeaksWhenSeveralFail) {
@@ -149,14 +294,20 @@ TEST(ThreadRanksTest, LowestRankSpeaksWhenSeveralFail) {
   EXPECT_EQ(message, "rank 1");
 }
 
-TEST(ThreadRanksTest, AbortReleasesTheOthers) {
-  const auto text = message_of<Error>([] {
-    run_thread_ranks(2, [](Communicator& comm) {
-      if (comm.rank() == 1) return comm.abort(70);
-      comm.barrier();
+TEST(ThreadRanksTest, AbortReleasesTheOthersAlsoOutsideOfAPart) {
+  for (const bool in_part : {false, true}) {
+    const auto text = message_of<PeerLostError>([in_part] {
+      run_thread_ranks(
+          4,
+          [in_part](Communicator& comm) {
+            const auto part = comm.split(comm.rank() / 2);
+            if (comm.rank() == 3) return (in_part ? *part : comm).abort(70);
+            comm.barrier();
+          },
+          std::chrono::seconds(20));
     });
-  });
-  EXPECT_TRUE(contains(text, {"rank 1 aborted the job with exit code 70"}));
+    EXPECT_TRUE(contains(text, {"rank 3 aborted the job with exit code 70"}));
+  }
 }
 
 TEST(ThreadRanksTest, CollectivesThatDoNotMatchAreNamed) {

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: MIT
 /// Advice is in words until a program says how its users spell what they can set.
 #include "common/buffers.hpp"
-#include "common/digest.hpp"
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/installed.hpp"
 #include "common/machine.hpp"
 #include "tests/common/sample_plugin.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "tests/support/set_variable.hpp"
+#include "tests/support/small_disk.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,6 +19,8 @@
 namespace lockstep {
 
 namespace {
+
+using testing::TemporaryDirectory;
 
 class AdviceTest : public ::testing::Test {
  protected:
@@ -42,6 +44,34 @@ TEST(ExplanationTest, APathThatCannotBeExaminedIsAnErrorOfFiles) {
   const Explanation told = explain(std::filesystem::filesystem_error("status", "/disk/a", cause));
   EXPECT_EQ(told.code, ExitCode::kIo);
   EXPECT_TRUE(told.text.starts_with("/disk/a: cannot be examined: Input/output error")) << told.text;
+}
+
+TEST(ExplanationTest, WhatRanOutIsToldFromABug) {
+  const auto expect_memory = [](const std::exception& error) {
+    EXPECT_EQ(explain(error).code, ExitCode::kDeviceUnavailable);
+    EXPECT_TRUE(explain(error).text.starts_with("not enough memory; start fewer ranks"));
+  };
+  expect_memory(std::bad_alloc());
+  expect_memory(std::length_error("a"));
+  const Explanation threads = explain(std::system_error(EAGAIN, std::generic_category()));
+  EXPECT_EQ(threads.code, ExitCode::kDeviceUnavailable);
+  EXPECT_TRUE(threads.text.starts_with("a thread cannot be started: this process has "));
+  const Explanation other = explain(std::system_error(EINVAL, std::generic_category(), "f"));
+  EXPECT_EQ(other.code, ExitCode::kInternal);
+  EXPECT_EQ(other.text, "internal error: f: Invalid argument; please report this");
+  EXPECT_EQ(explain(IoError("disk full")).code, ExitCode::kIo);
+  EXPECT_EQ(explain(IoError("disk full")).text, "disk full");
+  EXPECT_THROW(throw_missing_thread(std::system_error(EINVAL, std::generic_category())), std::system_error);
+  EXPECT_THROW(throw_missing_thread(std::system_error(EAGAIN, std::generic_category())), DeviceError);
+}
+
+TEST(ExplanationTest, AConditionThatDoesNotHoldIsToldWithItsPlace) {
+  const auto fails = [] { LOCKSTEP_CHECK(1 + 1 == 3); };
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(
+      message_of<InternalError>(fails),
+      fmt::format("internal error at {}:{}: '1 + 1 == 3' does not hold; please report this", __FILE__, line));
+  EXPECT_NO_THROW([] { LOCKSTEP_CHECK(1 + 1 == 2); }());
 }
 
 TEST_F(AdviceTest, EveryNameHasAPlace) {
@@ -78,6 +108,40 @@ TEST(CheckedSizeTest, WhatDoesNotFitIsBeyondEveryLimit) {
   EXPECT_EQ(checked_sum(5, -3), kTooLarge);
 }
 
+TEST(AlignedBufferTest, IsZeroAndAlignedOrAPartOfWhatOthersOwn) {
+  AlignedBuffer<float> mine(3);
+  EXPECT_EQ(mine.size(), 3U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mine.data()) % 64, 0U);
+  EXPECT_TRUE(std::ranges::all_of(mine.span(), [](float value) { return value == 0; }));
+  EXPECT_EQ(AlignedBuffer<float>(0).data(), nullptr);
+  const auto owner = std::make_shared<AlignedBuffer<float>>(2);
+  {
+    AlignedBuffer<float> part(owner->data(), 2, owner);
+    part[1] = 5;
+    EXPECT_EQ(owner.use_count(), 2);
+  }
+  EXPECT_EQ(owner.use_count(), 1);
+  EXPECT_EQ((*owner)[1], 5) << "the memory stays its owner's";
+}
+
+constexpr rlim_t kGiB = rlim_t{1} << 30;
+
+TEST(MissingThreadTest, AllLimitsThatHoldAreTold) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs more address space";
+#else
+  const SoftLimit tasks(RLIMIT_NPROC, 12345), space(RLIMIT_AS, 64 * kGiB);
+  if (!tasks.is_set() || !space.is_set()) GTEST_SKIP() << "a hard limit is lower";
+  const std::string text = explain_missing_thread();
+  EXPECT_TRUE(text.starts_with(fmt::format(
+      "a thread cannot be started: this process has {} threads, ulimit -u allows this user 12345, ulimit "
+      "-v allows this process 64 GiB for its data and its threads' stacks",
+      value_after("/proc/self/status", "Threads:"))))
+      << text;
+  EXPECT_FALSE(contains(text, {"the system allows"}));
+#endif
+}
+
 TEST(OpenFilesTest, LimitIsRaisedAsFarAsItMay) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
@@ -107,9 +171,8 @@ class MachineTest : public ::testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  FreeMemory free() const { return free_memory(1, root_); }
+  FreeMemory free(int processes = 1) const { return free_memory(processes, root_); }
 
- private:
   std::filesystem::path root_;
 };
 
@@ -121,6 +184,8 @@ TEST_F(MachineTest, LeavesWhatIsAvailableAndSwap) {
 TEST_F(MachineTest, ACgroupLeavesItsLimitLessWhatIsUsedAndCannotBeGivenBack) {
   write("proc/self/cgroup", "0::/slurm/job_3\n");
   write("sys/fs/cgroup/slurm/job_3/memory.max", "max\n");
+  write("sys/fs/cgroup/slurm/job_3/memory.current", "700000\n");
+  write("sys/fs/cgroup/memory.max", "10\n");  // its use is not known
   write("sys/fs/cgroup/slurm/memory.max", "1000000\n");
   write("sys/fs/cgroup/slurm/memory.current", "700000\n");
   write("sys/fs/cgroup/slurm/memory.stat", "anon 5\ninactive_file 90000\nactive_file 10000\n");
@@ -133,6 +198,60 @@ TEST_F(MachineTest, ACgroupOfVersionOneCountsToo) {
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "300000\n");
   write("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
   EXPECT_EQ(free().bytes, 200000U);
+  write("sys/fs/cgroup/memory/memory.stat",
+        "inactive_file 5\ntotal_inactive_file 30000\ntotal_active_file 1\n");
+  EXPECT_EQ(free().bytes, 230001U);
+  write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 150000\n");
+  EXPECT_EQ(free().bytes, 300000U) << "no more can be given back than is used";
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "5222400\n");
+  EXPECT_EQ(free().limited_by, "this machine") << "which has as much";
+}
+
+TEST_F(MachineTest, LinesOfCgroupsAreRead) {
+  write("proc/self/cgroup", "nonsense\n9:memory\n12:pids:/a\n9:cpu,memory:/docker/b\n0::/x:y\n");
+  const auto found = memory_cgroups(root_);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].mount, root_ / "sys/fs/cgroup/memory");
+  EXPECT_EQ(found[0].path, "/docker/b");
+  EXPECT_FALSE(found[0].is_version_2);
+  EXPECT_EQ(found[1].mount, root_ / "sys/fs/cgroup");
+  EXPECT_EQ(found[1].path, "/x:y");
+  EXPECT_TRUE(found[1].is_version_2);
+}
+
+TEST_F(MachineTest, LimitsOfTheShellAreThoseOfEachProcess) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs more address space";
+#else
+  write("proc/meminfo", "MemAvailable: 1000000000 kB\n");
+  write("proc/self/status", "VmSize: 1048576 kB\nVmData:\t2097152 kB\n");
+  const SoftLimit space(RLIMIT_AS, 64 * kGiB), much(RLIMIT_DATA, 900 * kGiB);
+  if (!space.is_set() || !much.is_set()) GTEST_SKIP() << "a hard limit is lower";
+  EXPECT_EQ(free(2).bytes, 126 * kGiB);
+  EXPECT_EQ(free(2).limited_by, "ulimit -v");
+  const SoftLimit data(RLIMIT_DATA, 32 * kGiB);
+  EXPECT_EQ(free(2).bytes, 60 * kGiB);
+  EXPECT_EQ(free(2).limited_by, "ulimit -d");
+  write("proc/self/status", "VmSize: 999999999 kB\n");
+  EXPECT_EQ(free(2).bytes, 0U);
+  EXPECT_EQ(free(2).limited_by, "ulimit -v");
+#endif
+}
+
+TEST_F(MachineTest, LinesOfProcAreFoundByTheirBeginning) {
+  write("lines", "a:  \tx y\nb:\na: second\n  c\n");
+  EXPECT_EQ(value_after(root_ / "lines", "a:"), "x y");
+  EXPECT_EQ(value_after(root_ / "lines", "b:"), "");
+  EXPECT_EQ(value_after(root_ / "lines", "c"), "");
+  EXPECT_EQ(value_after(root_ / "none", "a:"), "");
+  write("7/stat", "7 (a) b) S 1 2");
+  EXPECT_EQ(process_stat(root_ / "7"), "S 1 2");
+  write("7/stat", "7 (a)");
+  EXPECT_EQ(process_stat(root_ / "7"), "");
+  write("7/stat", "7 (a) R");
+  EXPECT_EQ(process_stat(root_ / "7"), "R");
+  write("7/stat", "nothing");
+  EXPECT_EQ(process_stat(root_ / "7"), "");
 }
 
 TEST_F(MachineTest, AFullCgroupLeavesNothing) {
@@ -182,10 +301,24 @@ TEST(MemoryTest, WhatAnotherProcessHasTooIsShared) {
   EXPECT_LE(now, peak_resident_bytes() + (4 << 20));  // Linux counts the peak less exactly
 }
 
+TEST(MachineFactsTest, NameBootAndClocksAreThoseOfTheSystem) {
+  std::array<char, 256> name{};
+  ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+  EXPECT_EQ(host_name(), name.data());
+  EXPECT_EQ(host_boot_id(), value_after("/proc/sys/kernel/random/boot_id", ""));
+  EXPECT_NEAR(now_seconds(), static_cast<double>(std::time(nullptr)), 100);
+  EXPECT_GE(seconds_since(Clock::now() - std::chrono::seconds(2)), 2);
+  EXPECT_LT(seconds_since(Clock::now() - std::chrono::seconds(2)), 100);
+}
+
 TEST(MemoryTest, BytesAreWrittenForPeople) {
   EXPECT_EQ(format_memory(0), "0 B");
   EXPECT_EQ(format_memory(1023), "1023 B");
+  EXPECT_EQ(format_memory(1024), "1.0 KiB");
   EXPECT_EQ(format_memory(1536), "1.5 KiB");
+  EXPECT_EQ(format_memory(10 << 10), "10 KiB");
+  EXPECT_EQ(format_memory(999 << 10), "999 KiB");
+  EXPECT_EQ(format_memory(1000 << 10), "1.0 MiB");
   EXPECT_EQ(format_memory(55 << 20), "55 MiB");
   EXPECT_EQ(format_memory(1023 << 20), "1.0 GiB");
   EXPECT_EQ(format_memory(std::uint64_t{73} << 27), "9.1 GiB");
@@ -216,8 +349,42 @@ TEST(PluginTest, AFileThatIsNotThereIsNamedWithThePlacesAndTheFix) {
   const auto text = message_of<DeviceError>([] {
     plugin_symbol({"lockstep_nothing", "NCCL", "use another one"}, "f");
   });
-  EXPECT_TRUE(contains(text, {"built without lockstep_nothing.so", plugin_folders()[0].string(),
-                              plugin_folders()[1].string(), "NCCL and build again", "use another one"}));
+  EXPECT_TRUE(contains(text, {"built without lockstep_nothing.so (looked in " + plugin_folders()[0].string() +
+                                  " and " + plugin_folders()[1].string(),
+                              "NCCL and build again", "use another one"}));
+}
+
+TEST(PluginTest, LoadedOnesAndAddedFoldersAreKnownOnce) {
+  for (int i = 0; i < 2; ++i) {
+    plugin_symbol(kSample, "sample_plugin_throw");
+    look_for_plugins_in("/nowhere/plugins");
+  }
+  const auto folders = plugin_folders();
+  EXPECT_EQ(folders[1], (folders[0] / "../lib/lockstep").lexically_normal());
+  EXPECT_EQ(folders.back(), "/nowhere/plugins");
+  EXPECT_EQ(std::ranges::count(folders, folders.back()), 1);
+  EXPECT_EQ(std::ranges::count(loaded_plugins(), std::filesystem::path("lockstep_sample_plugin.so"),
+                               &std::filesystem::path::filename),
+            1);
+}
+
+TEST(InstalledTest, FilesBesideTheProgramComeFirstAndThoseOfTheSourcesLast) {
+  const auto folders = shared_directories("launch/jobs");
+  ASSERT_EQ(folders.size(), 2U);
+  EXPECT_EQ(folders[0], plugin_folders()[0].parent_path() / "share/lockstep/jobs");
+  EXPECT_TRUE(folders[1].string().ends_with("/launch/jobs")) << folders[1];
+}
+
+TEST(InstalledTest, AScriptHasItsInstalledNameWhereItIsFound) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path("lockstep-conjure")) << "";
+  {
+    const test::SetVariable path("PATH", ("/nowhere:" + directory.path()).c_str());
+    EXPECT_EQ(script_command("conjure"), "lockstep-conjure");
+    EXPECT_EQ(script_command("juggle"), "launch/juggle");
+  }
+  const test::SetVariable none("PATH", nullptr);
+  EXPECT_EQ(script_command("conjure"), "launch/conjure");
 }
 
 TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {
@@ -232,87 +399,6 @@ TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {
 TEST(PluginTest, AFunctionThatIsNotThereMeansAnotherVersion) {
   expect_error<DeviceError>([] { plugin_symbol(kSample, "sample_plugin_of_next_year"); },
                             {"'sample_plugin_of_next_year'", "another version", "use something else"});
-}
-
-// The real file system behind the seam, and SHA-256, on which all else stands.
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-TEST(PosixEnvTest, WhatIsWrittenIsRead) {
-  const TemporaryDirectory directory;
-  Env& env = Env::posix();
-  write_synced(env, directory.path() + "/a", bytes_of("hello"));
-  EXPECT_EQ(env.read(directory.path() + "/a").size(), 5U);
-  env.rename(directory.path() + "/a", directory.path() + "/b");
-  env.sync_directory(directory.path());
-  EXPECT_EQ(env.list(directory.path()), std::vector<std::string>{"b"});
-  EXPECT_FALSE(env.exists(directory.path() + "/a"));
-}
-
-TEST(PosixEnvTest, FileThatExistsIsNotCreatedAgain) {
-  const TemporaryDirectory directory;
-  write_synced(Env::posix(), directory.path() + "/a", bytes_of("1"));
-  EXPECT_THROW(Env::posix().create(directory.path() + "/a"), IoError);
-}
-
-TEST(PosixEnvTest, ReplaceFileLeavesOnlyTheNewOne) {
-  const TemporaryDirectory directory;
-  replace_file(Env::posix(), directory.path() + "/a", bytes_of("old"));
-  replace_file(Env::posix(), directory.path() + "/a", bytes_of("newer"));
-  EXPECT_EQ(Env::posix().read(directory.path() + "/a").size(), 5U);
-  EXPECT_EQ(Env::posix().list(directory.path()).size(), 1U);
-}
-
-TEST(PosixEnvTest, MissingFileAndDirectoryAreMissingData) {
-  EXPECT_THROW(Env::posix().read("/nowhere/a"), MissingDataError);
-  EXPECT_THROW(Env::posix().list("/nowhere"), MissingDataError);
-}
-
-TEST(PosixEnvTest, WhatIsNoRegularFileIsNotRead) {
-  const TemporaryDirectory directory;
-  EXPECT_THROW(Env::posix().read(directory.path()), DataError);
-  EXPECT_THROW(Env::posix().read("/dev/zero"), DataError);
-}
-
-TEST(PosixEnvTest, FileThatCannotBeCreatedIsNamed) {
-  const auto message = message_of<IoError>([] { Env::posix().create("/proc/lockstep"); });
-  EXPECT_TRUE(message.starts_with("/proc/lockstep: cannot create")) << message;
-}
-
-TEST(PosixEnvTest, RemovingWhatIsNotThereIsFine) {
-  EXPECT_NO_THROW(Env::posix().remove_file("/nowhere/a"));
-  EXPECT_NO_THROW(Env::posix().remove_directory("/nowhere/b", {}));
-}
-
-TEST(PosixEnvTest, ClaimExcludesUntilItEnds) {
-  const TemporaryDirectory directory;
-  auto first = Env::posix().claim(directory.path() + "/lock");
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(Env::posix().claim(directory.path() + "/lock"), nullptr);
-  first.reset();
-  EXPECT_NE(Env::posix().claim(directory.path() + "/lock"), nullptr);
-}
-
-TEST(PathTest, ParentDirectory) {
-  EXPECT_EQ(parent_directory("a/b/c"), "a/b");
-  EXPECT_EQ(parent_directory("a/b/"), "a");
-  EXPECT_EQ(parent_directory("a"), ".");
-  EXPECT_EQ(parent_directory("/a"), "/");
-}
-
-TEST(Sha256Test, KnownDigests) {
-  EXPECT_EQ(hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex(sha256(bytes_of("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-TEST(Sha256Test, PiecesGiveTheDigestOfTheWhole) {
-  Sha256 hash;
-  hash.update(bytes_of("a"));
-  hash.update({});
-  hash.update(bytes_of("bc"));
-  EXPECT_EQ(hash.finish(), sha256(bytes_of("abc")));
 }
 
 }  // namespace

@@ -40,6 +40,13 @@ TEST(MemoryFileTest, PartsBeginAlignedAndCannotBeChanged) {
   EXPECT_DEATH(other->bytes()[0] = std::byte{1}, "");
 }
 
+TEST(MemoryFileTest, MoreThanAFileCanHaveIsNotToBeHad) {
+  EXPECT_EQ(MemoryFile::of_zeros(std::numeric_limits<std::size_t>::max()), nullptr);
+  EXPECT_EQ(MemoryFile::next_part(0), 0U);
+  EXPECT_EQ(MemoryFile::next_part(1), 64U);
+  EXPECT_EQ(MemoryFile::next_part(64), 64U);
+}
+
 TEST(MemoryFileTest, AnotherProcessFindsItAndItEndsWithTheLast) {
   auto mine = MemoryFile::of_zeros(64);
   ASSERT_NE(mine, nullptr);

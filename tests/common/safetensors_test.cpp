@@ -93,10 +93,37 @@ TEST(SafetensorsTest, RequireNamesTensorAndBothShapes) {
 }
 
 TEST(SafetensorsTest, HeaderLengthBeyondTheFileIsRefused) {
-  EXPECT_TRUE(contains(refusal(std::vector<std::byte>(7)), {"too short"}));
+  EXPECT_EQ(refusal(std::vector<std::byte>(7)),
+            "f.safetensors: is 7 bytes long, too short for a safetensors file");
+  EXPECT_TRUE(contains(refusal(std::vector<std::byte>(8)), {"does not start with '{'"}));
   std::vector<std::byte> file = file_of("{}", 0);
   file[7] = std::byte{0xFF};
-  EXPECT_TRUE(contains(refusal(file), {"says its header takes"}));
+  EXPECT_EQ(refusal(file),
+            "f.safetensors: says its header takes 18374686479671623682 bytes, but the file has 2: damaged, "
+            "truncated, "
+            "or not a safetensors file");
+}
+
+TEST(SafetensorsTest, WhatDoesNotFitTogetherIsABugOfTheWriter) {
+  const std::vector<float> w = {1, 2};
+  const auto expect_bug = [](const std::vector<TensorView>& tensors) {
+    EXPECT_THROW(write_safetensors(tensors), InternalError);
+  };
+  expect_bug({{"a", "F32", {3}, bytes_of(w)}});
+  expect_bug({{"a", "F33", {2}, bytes_of(w)}});
+  expect_bug({{"a", "F32", {2}, bytes_of(w)}, {"a", "F32", {2}, bytes_of(w)}});
+  expect_bug({{"__metadata__", "F32", {2}, bytes_of(w)}});
+}
+
+TEST(SafetensorsTest, DtypesHaveTheirBytes) {
+  const auto bytes = [](const char* dtype) { return safetensors_tensor_bytes(dtype, {3, 5}).value_or(0); };
+  for (const char* dtype : {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"})
+    EXPECT_EQ(bytes(dtype), 15U) << dtype;
+  for (const char* dtype : {"I16", "U16", "F16", "BF16"}) EXPECT_EQ(bytes(dtype), 30U) << dtype;
+  for (const char* dtype : {"I32", "U32", "F32"}) EXPECT_EQ(bytes(dtype), 60U) << dtype;
+  for (const char* dtype : {"F64", "I64", "U64", "C64"}) EXPECT_EQ(bytes(dtype), 120U) << dtype;
+  EXPECT_EQ(bytes("f32"), 0U);
+  EXPECT_EQ(safetensors_tensor_bytes("F32", {}), 4U);
 }
 
 TEST(SafetensorsTest, HeaderThatIsNotAnObjectIsRefused) {
@@ -120,13 +147,45 @@ TEST(SafetensorsTest, StructureOfAnotherKindIsRefused) {
   expect_refused(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", 1, "an array");
   expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", 1, "not two numbers");
   expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}})", 1, "a number");
-  expect_refused(R"({"__metadata__":{"a":1}})", 0, "a number");
+  expect_refused(R"({"a":true})", 0, "holds a boolean at tensor 'a', which has no place");
+  expect_refused(R"({"a":{"dtype":1}})", 0, "holds a number at tensor 'a'");
+  expect_refused(R"({"a":{"shape":"U8"}})", 0, "holds a string at tensor 'a'");
+  expect_refused(R"({"a":{"shape":{}}})", 0, "holds an object at tensor 'a'");
+  const std::string whole = R"({"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]},)";
+  expect_refused(whole + R"("b":1})", 1, "holds a number at tensor 'b'");
+  expect_refused(whole + R"("__metadata__":{"c":1}})", 1, "holds a number at tensor 'c'");
+  expect_refused(R"({"__metadata__":{"a":1}})", 0, "holds a number at tensor 'a'");
   expect_refused(R"({"__metadata__":{"a":"x","a":"y"}})", 0, "a second value");
   expect_refused(R"({"__metadata__":{},"__metadata__":{}})", 0, "a second __metadata__");
 }
 
 TEST(SafetensorsTest, UnknownDtypeIsRefused) {
   expect_refused(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4, "unknown dtype 'F33'");
+  expect_refused(R"({"a":{"dtype":"0123456789abcdefgh","shape":[1],"data_offsets":[0,4]}})", 4,
+                 "unknown dtype '0123456789abcdef'");
+}
+
+TEST(SafetensorsTest, ThirtyTwoDimensionsAreReadAndOneMoreIsNot) {
+  const auto header = [](int dimensions) {
+    std::string ones = "1";
+    for (int i = 1; i < dimensions; ++i) ones += ",1";
+    return R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})";
+  };
+  EXPECT_EQ(SafetensorsFile::parse(file_of(header(32), 1), "f").tensors()[0].shape.size(), 32U);
+  expect_refused(header(33), 1, "more dimensions than any tensor has");
+}
+
+TEST(SafetensorsTest, TensorsAreInTheOrderOfTheirData) {
+  const auto file = SafetensorsFile::parse(
+      file_of(
+          R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},"c":{"dtype":"U8","shape":[0],"data_offsets":[1,1]},)"
+          R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+          3),
+      "f");
+  std::string names;
+  for (const TensorView& tensor : file.tensors()) names += tensor.name + std::to_string(tensor.bytes.size());
+  EXPECT_EQ(names, "a1c0b2");
+  EXPECT_EQ(file.find("b"), &file.tensors()[2]);
 }
 
 TEST(SafetensorsTest, SizesThatDoNotAgreeAreRefused) {

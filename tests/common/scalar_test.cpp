@@ -71,6 +71,17 @@ TEST(ScalarTest, TextComesBackUnchangedFromYaml) {
 TEST(ScalarTest, WordsThatOtherReadersTakeForBooleansAreQuoted) {
   EXPECT_EQ(format_yaml_text("off"), "\"off\"");
   EXPECT_EQ(format_yaml_text("world"), "world");
+  EXPECT_EQ(format_yaml_text("/aAzZ09_.-"), "/aAzZ09_.-");
+  for (const std::string text : {"9a", "_a", ".a", "-a", "a:", "a b", "YES", "n", "~", "null", "\xc3\xa9"})
+    EXPECT_EQ(format_yaml_text(text), '"' + text + '"');
+  EXPECT_EQ(format_yaml_text("a\"\\"), R"("a\"\\")");
+}
+
+TEST(ScalarTest, ANumberThatFp32DoesNotHaveIsExplained) {
+  EXPECT_EQ(fp32_hint("1e-46"), ", which is 0 as fp32, whose smallest number is 1.4e-45");
+  EXPECT_EQ(fp32_hint("0.999999999"), ", which is 1 as fp32, whose largest number below 1 is 0.99999994");
+  for (const char* text : {"0", "1", "1.000000001", "0.5", "2", "1e-45", "x"})
+    EXPECT_EQ(fp32_hint(text), "") << text;
 }
 
 // Guesses at misspelt words, and words of strangers in messages.
@@ -86,6 +97,10 @@ TEST(DidYouMeanTest, NearestNameIsSuggested) {
   EXPECT_EQ(guess("optimiser"), " (did you mean 'optimizer'?)");
   EXPECT_EQ(guess("opitmizre"), " (did you mean 'optimizer'?)");
   EXPECT_EQ(guess("lrr"), " (did you mean 'lr'?)");
+  EXPECT_EQ(guess("lxx"), "");
+  EXPECT_EQ(guess("optimxxxr"), " (did you mean 'optimizer'?)") << "a third of the letters";
+  EXPECT_EQ(guess("optixxxxr"), "");
+  EXPECT_EQ(guess("opitmziexx"), "") << "four changes, two of them swaps";
 }
 
 TEST(DidYouMeanTest, CaseAndDashesDoNotCount) {
@@ -95,6 +110,10 @@ TEST(DidYouMeanTest, CaseAndDashesDoNotCount) {
 
 TEST(DidYouMeanTest, PartOfANameIsEnough) {
   EXPECT_EQ(guess("batch"), " (did you mean 'global_batch'?)");
+  EXPECT_EQ(guess("glob"), " (did you mean 'global_batch'?)");
+  EXPECT_EQ(guess("glo"), "");
+  EXPECT_EQ(guess("my_seed_value"), " (did you mean 'seed'?)");
+  EXPECT_EQ(guess("my_lr_value"), "") << "so short a name is in many words";
 }
 
 TEST(DidYouMeanTest, DistantWordsGetNoSuggestion) {
@@ -114,6 +133,49 @@ TEST(QuotedTest, ControlCharactersAreEscaped) {
   EXPECT_EQ(quoted_text("\xc3\xa9"), "'\xc3\xa9'");
   // NOLINTNEXTLINE(misc-misleading-bidirectional): that is what is tested
   EXPECT_EQ(quoted_text("\xff\xe2\x80\xae"), "'\\xff\\u202e'");
+}
+
+std::string utf8(char32_t code) {
+  const auto byte = [](char32_t value) { return static_cast<char>(static_cast<unsigned char>(value)); };
+  const auto rest = [&](int shift) {
+    return byte(0x80U | ((static_cast<std::uint32_t>(code) >> shift) & 0x3FU));
+  };
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xC0U | code >> 6U), rest(0)};
+  if (code < 0x10000) return {byte(0xE0U | code >> 12U), rest(6), rest(0)};
+  return {byte(0xF0U | code >> 18U), rest(12), rest(6), rest(0)};
+}
+
+TEST(PrintableTest, CharactersAreReadAtTheEdgesOfTheirLengths) {
+  for (const char32_t code : {0x00, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF}) {
+    const std::string text = "a" + utf8(code);
+    EXPECT_EQ(decode_utf8(text, 1).value, code);
+    EXPECT_EQ(decode_utf8(text, 1).bytes, text.size() - 1);
+    EXPECT_EQ(decode_utf8(text + "b", 1).bytes, text.size() - 1);
+  }
+  for (const std::string bad :
+       {"\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf9\x80\x80\x80", "\xe2\x82"})
+    EXPECT_EQ(decode_utf8(bad, 0).bytes, 0U) << quoted_text(bad);
+}
+
+TEST(PrintableTest, WhatDeceivesIsEscapedAndItsNeighboursAreNot) {
+  for (const std::uint32_t code : {0x61CU, 0x180EU, 0x200BU, 0x200EU, 0x200FU, 0x2028U, 0x202EU, 0x2060U,
+                                   0x206FU, 0xFEFFU, 0xFFF9U, 0xFFFBU, 0xE0000U, 0xE0FFFU})
+    EXPECT_EQ(printable(utf8(code)), fmt::format("\\u{:04x}", code));
+  for (const std::uint32_t code : {0x01U, 0x08U, 0x0BU, 0x1FU, 0x7FU, 0x80U, 0x9FU})
+    EXPECT_EQ(printable(utf8(code)), fmt::format("\\x{:02x}", code));
+  for (const std::uint32_t code :
+       {0x20U,   0x7EU,   0xA0U,   0x61BU,  0x61DU,  0x180DU, 0x180FU, 0x200AU, 0x200CU,  0x200DU, 0x2010U,
+        0x2027U, 0x202FU, 0x205FU, 0x2070U, 0xFEFEU, 0xFF00U, 0xFFF8U, 0xFFFCU, 0xDFFFFU, 0xE1000U})
+    EXPECT_EQ(printable(utf8(code)), utf8(code)) << code;
+}
+
+TEST(PrintableTest, SpacesAroundATextGo) {
+  EXPECT_EQ(trimmed(" \ta b\t\r"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(" \t\r"), "");
+  EXPECT_EQ(in_small_letters("@AZ[`az{\xc3\x84"), "@az[`az{\xc3\x84");
 }
 
 TEST(PrintableTest, SpreadsheetComputesNoText) {
@@ -138,6 +200,7 @@ TEST(QuotedTest, LongTextIsClippedBetweenCharacters) {
   EXPECT_EQ(quoted_text(std::string(60, 'a')), "'" + std::string(60, 'a') + "'");
   EXPECT_EQ(quoted_text(std::string(1000, 'a')), "'" + std::string(60, 'a') + "...'");
   EXPECT_EQ(quoted_text(std::string(59, 'a') + "\xc3\xa9z"), "'" + std::string(59, 'a') + "...'");
+  EXPECT_EQ(quoted_text(std::string(100, '\x80')), "'...'");
 }
 
 }  // namespace

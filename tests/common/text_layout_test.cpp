@@ -13,14 +13,24 @@ TEST(TextLayoutTest, DurationsReadLikeAClock) {
   EXPECT_EQ(format_duration(0.4), "0:00");
   EXPECT_EQ(format_duration(65), "1:05");
   EXPECT_EQ(format_duration(7384), "2:03:04");
+  EXPECT_EQ(format_duration(3599.4), "59:59");
+  EXPECT_EQ(format_duration(3599.6), "1:00:00");
 }
 
 TEST(TextLayoutTest, SecondsAreNotRoundedToNothing) {
   EXPECT_EQ(format_seconds(0.0144), "0.014 s");
   EXPECT_EQ(format_seconds(0.0999), "0.10 s");
+  EXPECT_EQ(format_seconds(0.15), "0.15 s");
   EXPECT_EQ(format_seconds(0.4812), "0.48 s");
   EXPECT_EQ(format_seconds(0.996), "1.0 s");
   EXPECT_EQ(format_seconds(7384), "7384.0 s");
+}
+
+TEST(TextLayoutTest, LossesFromAMillionOnHaveAnExponent) {
+  EXPECT_EQ(format_loss(0.03125), "0.0312");
+  EXPECT_EQ(format_loss(999999), "999999.0000");
+  EXPECT_EQ(format_loss(1e6), "1.0000e+06");
+  EXPECT_EQ(format_loss(-1.5e6), "-1.5000e+06");
 }
 
 TEST(TextLayoutTest, LargeNumbersAreGroupedByThousands) {
@@ -46,9 +56,11 @@ TEST(TextLayoutTest, WidthCountsColumnsNotBytes) {
   EXPECT_EQ(display_width(""), 0);
   EXPECT_EQ(display_width("loss 0.1"), 8);
   EXPECT_EQ(display_width("━╌é"), 3);
-  EXPECT_EQ(display_width("お数字"), 6);     // two columns each
-  EXPECT_EQ(display_width("e\xCC\x81"), 1);  // a combining accent takes none
-  EXPECT_EQ(display_width("\xE2\x94"), 2);   // cut in the middle: bytes
+  EXPECT_EQ(display_width("お数字"), 6);                    // two columns each
+  EXPECT_EQ(display_width("e\xCC\x81"), 1);                 // a combining accent takes none
+  EXPECT_EQ(display_width("\xCC\x80\xCD\xAF"), 0);          // the first and the last one
+  EXPECT_EQ(display_width("\xE1\x84\x80\xE1\x85\x9F"), 4);  // wide letters
+  EXPECT_EQ(display_width("\xE2\x94"), 2);                  // cut in the middle: bytes
   EXPECT_EQ(display_width("\xFF\x80z"), 3);
 }
 
@@ -61,13 +73,8 @@ TEST(TextLayoutTest, ABarIsAsWideAsAskedInAnyAlphabet) {
   }
   EXPECT_EQ(bar(0.5, 4, false), "##..");
   EXPECT_EQ(bar(0.5, 4, true), "━━╌╌");
-}
-
-int widest_line(const std::string& text) {
-  int widest = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
-  return widest;
+  EXPECT_EQ(bar(std::nan(""), 4, false), "....");
+  EXPECT_EQ(bar(7, 4, false), "####");
 }
 
 std::string without_spaces(std::string text) {
@@ -103,17 +110,40 @@ TEST(TextLayoutTest, ALongPathGetsALineOfItsOwnAndBreaksBehindASlash) {
             "run directory\n  /scratch/users/me/runs/mnist");
   EXPECT_EQ(fold("run directory /scratch/users/me/runs/mnist", 22),
             "run directory\n  /scratch/users/me/\n  runs/mnist");
+  EXPECT_EQ(fold("/abcdefghij", 8), "/abcde\n  fghij") << "not behind its first character";
+  EXPECT_EQ(fold("abcdefghi", 8), "abcde\n  fghi") << "in pieces of one length";
+  EXPECT_EQ(fold("    abcdefg hijkl", 14), "    abcdefg\n      hijkl");
 }
 
 TEST(TextLayoutTest, TextInAColumnStaysInItsColumn) {
   EXPECT_EQ(fold("--set NAME      the set of pictures that it is evaluated on", 50),
             "--set NAME      the set of pictures that it is\n                evaluated on");
+  EXPECT_EQ(fold("--set NAME      the set of pictures that it is evaluated on", 44),
+            "--set NAME      the set of pictures that it\n                is evaluated on");
+  EXPECT_EQ(fold("--set NAME      the set of pictures that it is evaluated on", 43),
+            "--set NAME      the set of pictures that it\n  is evaluated on")
+      << "no room for a column";
+}
+
+TEST(TextLayoutTest, ColumnsAreAsWideAsTheirWidestTextAndTheMiddleGivesWay) {
+  EXPECT_EQ(align_columns({{"a"}, {"bcd", "e"}}, {}, 2), "  a\n  bcd  e\n");
+  EXPECT_EQ(align_columns({{"お", "1"}, {"abc", "20"}}, {1}), "お    1\nabc  20\n");
+  EXPECT_EQ(widest_line("a\nbcd\nef"), 3);
+  EXPECT_EQ(without_spaces_behind("a b  "), "a b");
+  EXPECT_EQ(without_spaces_behind("  "), "");
+  EXPECT_EQ(clip_middle("abcdef", 6), "abcdef");
+  EXPECT_EQ(clip_middle("abcdef", 5), "a...f");
+  EXPECT_EQ(clip_middle("abcdef", 4), "...f");
+  EXPECT_EQ(clip_middle("abcdef", 1), "...");
+  EXPECT_EQ(clip_middle("お数字お数字", 9), "お...数字");
 }
 
 TEST(TextLayoutTest, AFilledParagraphIsIndentedAlikeAndKeepsNumbersWithWhatTheyCount) {
   EXPECT_EQ(fill("one two  three\nfour", 11, 2), "  one two\n  three\n  four");
   EXPECT_EQ(fill("no class has 90 %, and", 16), "no class has\n90 %, and");
   EXPECT_EQ(fill("averylongword a", 5, 1), " averylongword\n a");
+  EXPECT_EQ(fill("one two", 9, 2), "  one two");
+  EXPECT_EQ(fill("one two", 8, 2), "  one\n  two");
   EXPECT_EQ(fill("all of it", kAnyWidth, 4), "    all of it");
   EXPECT_EQ(fill("", 10), "");
 }

@@ -8,6 +8,8 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 
+#include <unistd.h>
+
 namespace lockstep::strict_yaml_test {
 
 namespace {
@@ -198,8 +200,25 @@ TEST(StrictYamlLimitsTest, EndlessFileIsReadOnlyUpToTheLimit) {
 
 TEST(StrictYamlLimitsTest, MissingFileAndDirectoryAreToldApart) {
   const testing::TemporaryDirectory directory;
-  EXPECT_THROW(read_yaml_file(directory.path("none.yaml")), MissingDataError);
-  EXPECT_THROW(read_yaml_file(directory.path()), IoError);
+  const std::string none = directory.path("none.yaml");
+  EXPECT_EQ(message_of<MissingDataError>([&] { read_yaml_file(none); }),
+            none + ": no such file; check the path");
+  EXPECT_EQ(message_of<IoError>([&] { read_yaml_file(directory.path()); }),
+            directory.path() + ": cannot be read: Is a directory");
+  std::ofstream(none) << "a: 1";
+  EXPECT_EQ(read_yaml_file(none), "a: 1");
+  EXPECT_EQ(message_of<IoError>([&] { read_yaml_file(none + "/a"); }),
+            none + "/a: cannot be opened: Not a directory");
+}
+
+TEST(StrictYamlLimitsTest, APipeIsReadToItsEnd) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+  ASSERT_EQ(::write(ends[1], "a: 1", 4), 4);
+  ::close(ends[1]);
+  EXPECT_EQ(read_yaml_file(path), "a: 1");
+  ::close(ends[0]);
 }
 
 }  // namespace

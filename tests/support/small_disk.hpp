@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk that is full, and a system that gives no more threads, for tests that use the real ones.
+/// A full disk, low limits, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
 #include "tests/support/prelude.hpp"
@@ -29,6 +29,27 @@ class SmallDisk {
 
  private:
   rlimit before_{};
+};
+
+/// While it lives, a limit of this process is lower.
+class SoftLimit {
+ public:
+  SoftLimit(decltype(RLIMIT_AS) resource, rlim_t value) : resource_(resource) {
+    getrlimit(resource_, &before_);
+    const rlimit lower{value, before_.rlim_max};
+    is_set_ = setrlimit(resource_, &lower) == 0;
+  }
+  ~SoftLimit() { setrlimit(resource_, &before_); }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+
+  /// False: the hard limit is lower still.
+  bool is_set() const { return is_set_; }
+
+ private:
+  decltype(RLIMIT_AS) resource_;
+  rlimit before_{};
+  bool is_set_ = false;
 };
 
 /// While it lives, this process gets no further thread, or only two or three. There is no memory for more

@@ -1,0 +1,335 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The real file system behind its seam, what is made of its calls, digests, and JSON as text.
+#include "common/env.hpp"
+
+#include "common/digest.hpp"
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "tests/common/memory_env.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/support/small_disk.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <sys/stat.h>
+
+namespace lockstep {
+
+namespace {
+
+using testing::TemporaryDirectory;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(PosixEnvTest, WhatIsWrittenIsRead) {
+  const TemporaryDirectory directory;
+  Env& env = Env::posix();
+  write_synced(env, directory.path() + "/a", bytes_of("hello"));
+  EXPECT_EQ(env.read(directory.path() + "/a").size(), 5U);
+  env.rename(directory.path() + "/a", directory.path() + "/b");
+  env.sync_directory(directory.path());
+  EXPECT_EQ(env.list(directory.path()), std::vector<std::string>{"b"});
+  EXPECT_FALSE(env.exists(directory.path() + "/a"));
+  EXPECT_TRUE(env.exists(directory.path() + "/b"));
+  EXPECT_EQ(env.size(directory.path() + "/b"), 5U);
+  EXPECT_EQ(as_text(env.read(directory.path() + "/b")), "hello");
+  EXPECT_EQ(as_text(env.read_first(directory.path() + "/b", 4)), "hell");
+  for (const char* name : {"/c", "/a"}) write_synced(env, directory.path() + name, {});
+  EXPECT_EQ(env.list(directory.path()), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST(PosixEnvTest, EachKindOfThingIsToldFromTheOthers) {
+  const TemporaryDirectory directory;
+  Env& env = Env::posix();
+  const std::string file = directory.path("file"), link = directory.path("link"),
+                    fifo = directory.path("fifo");
+  write_synced(env, file, bytes_of("1"));
+  std::filesystem::create_symlink(directory.path("gone"), link);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(env.entry(file).kind, EntryKind::kFile);
+  EXPECT_EQ(env.entry(file).names, 1U);
+  EXPECT_EQ(env.entry(directory.path()).kind, EntryKind::kDirectory);
+  EXPECT_EQ(env.entry(link).kind, EntryKind::kLink);
+  EXPECT_EQ(env.entry(fifo).kind, EntryKind::kOther);
+  for (const std::string& none : {directory.path("none"), file + "/none"}) {
+    EXPECT_EQ(env.entry(none).kind, EntryKind::kNothing);
+    EXPECT_FALSE(env.exists(none));
+    EXPECT_THROW(env.read(none), MissingDataError);
+    EXPECT_THROW(env.size(none), MissingDataError);
+  }
+  EXPECT_FALSE(env.exists(link)) << "it leads nowhere";
+  EXPECT_THROW(env.size(fifo), DataError);
+  EXPECT_THROW(env.list(file), MissingDataError);
+  EXPECT_THROW(env.remove_file(directory.path()), IoError);
+  EXPECT_THROW(env.rename(directory.path("none"), file), IoError);
+  EXPECT_NO_THROW(env.make_directory(directory.path()));
+  EXPECT_THROW(env.make_directory(file), IoError);
+  EXPECT_THROW(env.make_directory(directory.path("none") + "/a"), IoError);
+}
+
+TEST(PosixEnvTest, ADirectoryGoesWithItsFilesUnlessThereIsMore) {
+  const TemporaryDirectory directory;
+  Env& env = Env::posix();
+  const std::string path = directory.path("d"), link = directory.path("link");
+  env.make_directory(path);
+  for (const char* name : {"/a", "/b"}) write_synced(env, path + name, {});
+  env.make_directory(path + "/folder");
+  std::filesystem::create_directory_symlink(path, link);
+  const std::vector<std::string> names = {"a", "folder", "gone"};
+  EXPECT_TRUE(env.remove_directory(link, names));
+  EXPECT_EQ(env.entry(link).kind, EntryKind::kNothing);
+  EXPECT_EQ(env.list(path).size(), 3U) << "no link is followed";
+  EXPECT_FALSE(env.remove_directory(path, names));
+  EXPECT_EQ(env.list(path), (std::vector<std::string>{"b", "folder"}));
+  EXPECT_FALSE(env.remove_directory(path + "/b", names)) << "that is a file";
+  std::filesystem::remove(path + "/folder");
+  EXPECT_TRUE(env.remove_directory(path, std::vector<std::string>{"b"}));
+  EXPECT_FALSE(env.exists(path));
+}
+
+TEST(PosixEnvTest, NewFilesAndDirectoriesAreForAllThatTheMaskAllows) {
+  const TemporaryDirectory directory;
+  const mode_t before = ::umask(0);
+  write_synced(Env::posix(), directory.path("file"), {});
+  Env::posix().make_directory(directory.path("directory"));
+  AppendFile(directory.path("appended")).sync();
+  ::umask(before);
+  const auto mode = [&](const char* name) {
+    return static_cast<unsigned>(std::filesystem::status(directory.path(name)).permissions());
+  };
+  EXPECT_EQ(mode("file"), 0666U);
+  EXPECT_EQ(mode("directory"), 0777U);
+  EXPECT_EQ(mode("appended"), 0666U);
+}
+
+TEST(PosixEnvTest, ErrorsNameTheLimitThatHelps) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("a");
+  const auto file = Env::posix().create(path);
+  {
+    const SmallDisk disk(3);
+    EXPECT_EQ(message_of<IoError>([&] { file->write(bytes_of("hello")); }),
+              path + ": cannot write: File too large; raise the limit on the size of files (ulimit -f)");
+  }
+  const SoftLimit files(RLIMIT_NOFILE, 0);
+  EXPECT_EQ(message_of<IoError>([&] { Env::posix().read(path); }),
+            path + ": cannot open: Too many open files; raise the limit on open files (ulimit -n)");
+  EXPECT_EQ(
+      message_of<IoError>([&] { Env::posix().create(path + "2"); }),
+      path + "2: cannot create the file: Too many open files; raise the limit on open files (ulimit -n)");
+}
+
+TEST(OwnFileTest, WhatIsInTheWayIsNamed) {
+  const TemporaryDirectory directory;
+  Env& env = Env::posix();
+  const std::string file = directory.path("file"), folder = directory.path("folder"),
+                    link = directory.path("link");
+  write_synced(env, file, {});
+  env.make_directory(folder);
+  env.make_directory(folder + "/inner");  // by which the folder has another name
+  std::filesystem::create_symlink(file, link);
+  const auto refusal = [&](const std::string& path, EntryKind kind) {
+    return test::error_of<IoError>([&] { require_own(env, path, kind); });
+  };
+  const std::string fix =
+      "; a run writes only into its own directory: move this away, or choose another run directory";
+  EXPECT_EQ(refusal(file, EntryKind::kFile), "");
+  EXPECT_EQ(refusal(folder, EntryKind::kDirectory), "");
+  EXPECT_EQ(refusal(directory.path("none"), EntryKind::kFile), "");
+  EXPECT_EQ(refusal(link, EntryKind::kFile), link + ": is a symbolic link" + fix);
+  EXPECT_EQ(refusal(folder, EntryKind::kFile), folder + ": is not a regular file" + fix);
+  EXPECT_EQ(refusal(file, EntryKind::kDirectory), file + ": is not a directory" + fix);
+  std::filesystem::create_hard_link(file, directory.path("twin"));
+  EXPECT_EQ(refusal(file, EntryKind::kFile),
+            file + ": is a file that has another name elsewhere (a hard link)" + fix);
+}
+
+TEST(EnvTest, AReplacementThatFailsLeavesNothingAndLeftoversDoNotHinder) {
+  MemoryEnv env;
+  env.fail_at(2, false);  // the write
+  EXPECT_THROW(replace_file(env, "a", bytes_of("new")), IoError);
+  EXPECT_FALSE(env.exists("a") || env.exists("a.tmp"));
+  write_synced(env, "a.tmp", bytes_of("of a crash"));
+  replace_file(env, "a", bytes_of("new"));
+  EXPECT_EQ(as_text(env.read("a")), "new");
+  EXPECT_FALSE(env.exists("a.tmp"));
+}
+
+TEST(EnvTest, TheFirstNameThatNothingHasIsFree) {
+  MemoryEnv env;
+  EXPECT_EQ(free_name(env, "p"), "p");
+  for (const char* name : {"p", "p.2"}) write_synced(env, name, {});
+  EXPECT_EQ(free_name(env, "p"), "p.3");
+  EXPECT_EQ(free_name(env, "p", "-"), "p-2");
+}
+
+TEST(EnvTest, WhatMayPassIsTriedAgainThreeTimes) {
+  class NotedPauses final : public MemoryEnv {
+   public:
+    std::vector<std::int64_t> pauses;
+    void pause(std::chrono::milliseconds duration) override { pauses.push_back(duration.count()); }
+  } env;
+  int tries = 0;
+  const auto succeed_at = [&](int try_number) {
+    return [&tries, try_number] { return ++tries < try_number ? throw IoError("away") : tries; };
+  };
+  EXPECT_EQ(read_patiently(env, succeed_at(4)), 4);
+  EXPECT_EQ(env.pauses, (std::vector<std::int64_t>{20, 100, 400}));
+  tries = 0;
+  EXPECT_THROW(read_patiently(env, succeed_at(5)), IoError);
+  EXPECT_EQ(tries, 4);
+  EXPECT_THROW(read_patiently(env, [&]() -> int { throw MissingDataError("gone"); }), MissingDataError);
+  EXPECT_EQ(env.pauses.size(), 6U) << "nothing to wait for";
+}
+
+TEST(AppendFileTest, IsCutBackAndWritesLaterWhatAFullDiskRefused) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("a");
+  const auto text = [&] { return std::string(as_text(Env::posix().read(path))); };
+  {
+    AppendFile file(path);
+    file.append(std::string("12345"));
+    file.sync();
+    {
+      const SmallDisk disk(7);
+      static_cast<void>(test::error_of<IoError>([&] { file.append(std::string("6789")); }));
+      EXPECT_EQ(
+          message_of<IoError>([&] { file.sync(); }),
+          path + ": cannot be written: File too large; raise the limit on the size of files (ulimit -f)");
+      EXPECT_EQ(text(), "12345");
+    }
+    file.append(std::string("0"));
+    file.sync();
+  }
+  EXPECT_EQ(text(), "1234567890");
+  AppendFile(path, 3).append(std::string("x"));
+  EXPECT_EQ(text(), "123x");
+  expect_error<IoError>([&] { AppendFile(directory.path("none") + "/a"); },
+                        {"/none/a: cannot be opened for writing: No such file or directory"});
+}
+
+TEST(PosixEnvTest, FileThatExistsIsNotCreatedAgain) {
+  const TemporaryDirectory directory;
+  write_synced(Env::posix(), directory.path() + "/a", bytes_of("1"));
+  EXPECT_THROW(Env::posix().create(directory.path() + "/a"), IoError);
+}
+
+TEST(PosixEnvTest, ReplaceFileLeavesOnlyTheNewOne) {
+  const TemporaryDirectory directory;
+  replace_file(Env::posix(), directory.path() + "/a", bytes_of("old"));
+  replace_file(Env::posix(), directory.path() + "/a", bytes_of("newer"));
+  EXPECT_EQ(Env::posix().read(directory.path() + "/a").size(), 5U);
+  EXPECT_EQ(Env::posix().list(directory.path()).size(), 1U);
+}
+
+TEST(PosixEnvTest, MissingFileAndDirectoryAreMissingData) {
+  EXPECT_THROW(Env::posix().read("/nowhere/a"), MissingDataError);
+  EXPECT_THROW(Env::posix().list("/nowhere"), MissingDataError);
+}
+
+TEST(PosixEnvTest, WhatIsNoRegularFileIsNotRead) {
+  const TemporaryDirectory directory;
+  EXPECT_THROW(Env::posix().read(directory.path()), DataError);
+  EXPECT_THROW(Env::posix().read("/dev/zero"), DataError);
+}
+
+TEST(PosixEnvTest, FileThatCannotBeCreatedIsNamed) {
+  const auto message = message_of<IoError>([] { Env::posix().create("/proc/lockstep"); });
+  EXPECT_TRUE(message.starts_with("/proc/lockstep: cannot create")) << message;
+}
+
+TEST(PosixEnvTest, RemovingWhatIsNotThereIsFine) {
+  EXPECT_NO_THROW(Env::posix().remove_file("/nowhere/a"));
+  EXPECT_TRUE(Env::posix().remove_directory("/nowhere/b", {}));
+}
+
+TEST(PosixEnvTest, ClaimExcludesUntilItEnds) {
+  const TemporaryDirectory directory;
+  auto first = Env::posix().claim(directory.path() + "/lock");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(Env::posix().claim(directory.path() + "/lock"), nullptr);
+  first->write("a long text");
+  first->write("short");
+  EXPECT_EQ(as_text(Env::posix().read(directory.path() + "/lock")), "short");
+  EXPECT_TRUE(first->has_its_name());
+  first.reset();
+  EXPECT_NE(Env::posix().claim(directory.path() + "/lock"), nullptr);
+}
+
+TEST(PosixEnvTest, AClaimKnowsWhenItsFileHasLostItsName) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.path("folder"), lock = folder + "/lock";
+  Env& env = Env::posix();
+  env.make_directory(folder);
+  const auto claim = env.claim(lock);
+  env.rename(lock, folder + "/other");
+  EXPECT_FALSE(claim->has_its_name());
+  write_synced(env, lock, {});
+  EXPECT_FALSE(claim->has_its_name()) << "that is another file";
+  env.remove_file(lock);
+  env.rename(folder + "/other", lock);
+  EXPECT_TRUE(claim->has_its_name());
+  env.rename(folder, directory.path("elsewhere"));
+  EXPECT_FALSE(claim->has_its_name());
+}
+
+TEST(PathTest, ParentDirectory) {
+  EXPECT_EQ(parent_directory("a/b/c"), "a/b");
+  EXPECT_EQ(parent_directory("a/b/"), "a");
+  EXPECT_EQ(parent_directory("a"), ".");
+  EXPECT_EQ(parent_directory("/a"), "/");
+}
+
+TEST(Sha256Test, KnownDigests) {
+  EXPECT_EQ(hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(hex(sha256(bytes_of("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Sha256Test, PiecesGiveTheDigestOfTheWhole) {
+  Sha256 hash;
+  hash.update(bytes_of("a"));
+  hash.update({});
+  hash.update(bytes_of("bc"));
+  EXPECT_EQ(hash.so_far(), sha256(bytes_of("abc")));
+  EXPECT_EQ(hash.finish(), sha256(bytes_of("abc")));
+}
+
+TEST(Sha256Test, DigitsComeBackAsBytesOrAsZeros) {
+  const Sha256Digest digest = sha256(bytes_of("abc"));
+  const std::string digits = hex(digest);
+  EXPECT_EQ(digest_of_hex(digits), digest);
+  for (const std::string& wrong :
+       {digits + "0", digits.substr(1), "g" + digits.substr(1), "B" + digits.substr(1)})
+    EXPECT_EQ(digest_of_hex(wrong), Sha256Digest{}) << wrong;
+}
+
+TEST(QuickDigestTest, IsThatOfItsDefinition) {
+  const auto digest = [](std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7);
+    return quick_digest(bytes);
+  };
+  EXPECT_EQ(digest(0), "36be529c85cfa370904501f19319df7fd60b959252aa3d85736ab18b293d2049");
+  EXPECT_EQ(digest(63), "ccf7ec83fb79a4e680e55100e709b0759c903fe8cf3f6f7eac405399d3db8a47");
+  EXPECT_EQ(digest(64), "a6aa8d6d5d864aae0b4c419a54d453d7df23433b669682b99db2356ef767c301");
+  EXPECT_EQ(digest(200), "3ae1dcb268e23b96f81c0b000fa2ae904329da9db0e30ae1fe627545d2dfd08e");
+}
+
+TEST(JsonTextTest, HasTheLayoutAndCharactersThatAreAskedFor) {
+  const auto ordered = nlohmann::ordered_json::parse(R"({"b":1,"a":"\u00e9"})");
+  EXPECT_EQ(json_text(ordered), "{\"b\":1,\"a\":\"\xc3\xa9\"}");
+  EXPECT_EQ(json_text(ordered, 2), "{\n  \"b\": 1,\n  \"a\": \"\xc3\xa9\"\n}");
+  EXPECT_EQ(json_text_in_ascii(ordered), R"({"b":1,"a":"\u00e9"})");
+  EXPECT_EQ(json_text(nlohmann::json("\xff")), "\"\xEF\xBF\xBD\"");
+  EXPECT_EQ(json_text(parse_json("[1, 2]")), "[1,2]");
+  EXPECT_EQ(json_text(parse_json_or_discard("[1, 2]"), 1), "[\n 1,\n 2\n]");
+  EXPECT_TRUE(parse_json_or_discard("[1,").is_discarded());
+  EXPECT_THROW(parse_json("[1,"), nlohmann::json::parse_error);
+}
+
+}  // namespace
+
+}  // namespace lockstep

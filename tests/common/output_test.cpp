@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Bars, errors and standard streams that fail, byte by byte; the words of a timeline.
+#include "common/output.hpp"
+
+#include "common/error.hpp"
+#include "common/timeline.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+using test::SetVariable;
+
+/// Returns the text that an action writes to standard output, a file meanwhile.
+std::string captured(const std::function<void()>& action) {
+  const SetVariable alone("OMPI_COMM_WORLD_RANK", nullptr);
+  ::testing::internal::CaptureStdout();
+  action();
+  return ::testing::internal::GetCapturedStdout();
+}
+
+std::string error_of(const std::string& message) {
+  ::testing::internal::CaptureStderr();
+  print_error(message);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(OutputTest, ErrorsAreOneLineThatATerminalDoesNotObey) {
+  EXPECT_EQ(error_of("a\nb\x1b[0m"), "lockstep: a\\x0ab\\x1b[0m\n");
+  EXPECT_EQ(captured([] { print("{}: {}\n", "a", "\x1b"); }), "a: \\x1b\n");
+}
+
+TEST(OutputTest, AStreamThatRefusesTextIsAnError) {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);
+  EXPECT_THROW(write_printable(full, "x"), std::system_error);
+  std::fclose(full);
+}
+
+TEST(OutputTest, AFileTakesAnyWidthAndAPageIsAsWideAsColumnsSays) {
+  std::vector<int> widths;
+  int any = 0, last = 0;
+  captured([&] {
+    for (const char* columns : {"", "100", "5", "-3", "20000", "many"}) {
+      const SetVariable variable("COLUMNS", columns);
+      widths.push_back(page_columns());
+    }
+    any = output_columns();
+    last = last_output_columns();
+  });
+  EXPECT_EQ(widths, (std::vector{80, 100, 20, 80, 10000, 80}));
+  EXPECT_EQ(any, kAnyWidth);
+  EXPECT_EQ(last, kAnyWidth);
+}
+
+TEST(OutputTest, TheFirstVariableOfTheLocaleThatIsSetCounts) {
+  struct Case {
+    const char *all, *type, *lang, *term;
+    bool unicode;
+  };
+  for (const Case& each : {Case{"C.UTF-8", nullptr, nullptr, "xterm", true},
+                           {nullptr, "", "de_DE.utf8", nullptr, true},
+                           {nullptr, "en_US.UTF-8", "C", "xterm", true},
+                           {"C", nullptr, "C.UTF-8", "xterm", false},
+                           {"", "C", "C.UTF-8", "xterm", false},
+                           {nullptr, nullptr, nullptr, "xterm", false},
+                           {"C.UTF-8", nullptr, nullptr, "dumb", false}}) {
+    const SetVariable all("LC_ALL", each.all), type("LC_CTYPE", each.type), lang("LANG", each.lang),
+        term("TERM", each.term);
+    OutputTerminal output;
+    captured([&] { output = output_terminal(); });
+    EXPECT_EQ(output.unicode, each.unicode);
+    EXPECT_FALSE(output.is_terminal || output.redraws || output.escapes) << "it is a file";
+  }
+}
+
+TEST(ProgressBarTest, IsDrawnOverWhatIsThereAndWipedBeforeAnErrorAndAtItsEnd) {
+  for (const bool escapes : {false, true}) {
+    const std::string wide = "epoch 1  ############............  loss 2",
+                      narrow = "epoch 1  " + std::string(24, '#');
+    const std::string rest = escapes ? "\033[J" : "",
+                      wiped = escapes ? "\r\033[J" : "\r" + std::string(33, ' ') + "\r";
+    const std::string drawn = captured([&] {
+      ProgressBar progress(ProgressBar::Style::kSilent,
+                           {.is_terminal = true, .redraws = true, .escapes = escapes, .unicode = false});
+      EXPECT_EQ(progress.style(), ProgressBar::Style::kBar);
+      EXPECT_TRUE(progress.is_due());
+      progress.draw({{"epoch 1"}, {"loss 2"}}, 0.5);
+      progress.draw({{"epoch 1"}}, 1);
+      EXPECT_EQ(error_of("oh"), "lockstep: oh\n");
+      progress.draw({{"epoch 1"}}, 1);
+    });
+    EXPECT_EQ(drawn, "\r" + wide + rest + "\r\r" + narrow + (escapes ? rest : std::string(8, ' ')) + "\r" +
+                         wiped + "\r" + narrow + rest + "\r" + wiped);
+  }
+}
+
+TEST(ProgressBarTest, PlainLinesAreWholeAndSilenceIsSilent) {
+  EXPECT_EQ(captured([] {
+              ProgressBar plain(ProgressBar::Style::kPlain, OutputTerminal{});
+              EXPECT_EQ(plain.style(), ProgressBar::Style::kPlain);
+              EXPECT_FALSE(plain.is_due()) << "in five seconds";
+              plain.draw({{"epoch 1"}, {"loss 2"}}, 0.5);
+              ProgressBar silent(ProgressBar::Style::kPlain, false);
+              EXPECT_EQ(silent.style(), ProgressBar::Style::kSilent);
+              EXPECT_FALSE(silent.is_due());
+            }),
+            "epoch 1  loss 2\n");
+}
+
+// In a process of their own, since standard output cannot be written afterwards.
+
+void fill_standard_output() {
+  if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(3);
+}
+
+void cut_standard_output() {
+  std::array<int, 2> ends{};
+  std::signal(SIGPIPE, SIG_IGN);
+  if (::pipe(ends.data()) != 0 || ::dup2(ends[1], STDOUT_FILENO) < 0) std::_Exit(3);
+  ::close(ends[0]);
+}
+
+[[noreturn]] void write_twice(void (*spoil)()) {
+  spoil();
+  write_out("x");
+  write_out("y");
+  std::_Exit(0);
+}
+
+[[noreturn]] void finish(void (*spoil)(), bool is_flushed) {
+  spoil();
+  std::fputs("x", stdout);
+  if (is_flushed) std::fflush(stdout);
+  try {
+    finish_standard_output();
+  } catch (const IoError& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(5);
+  }
+  std::_Exit(0);
+}
+
+TEST(StandardOutputDeathTest, WhatCannotBeWrittenIsSaidOnceUnlessItsReaderHasGone) {
+  using ::testing::ExitedWithCode;
+  EXPECT_EXIT(write_twice(fill_standard_output), ExitedWithCode(0),
+              "^lockstep: warning: standard output cannot be written, going on without it: No space left on "
+              "device\n$");
+  EXPECT_EXIT(write_twice(cut_standard_output), ExitedWithCode(0), "^$");
+  EXPECT_EXIT(finish(fill_standard_output, false), ExitedWithCode(5),
+              "^standard output could not be written: No space left on device$");
+  EXPECT_EXIT(finish(fill_standard_output, true), ExitedWithCode(5),
+              "^standard output could not be written$");
+  EXPECT_EXIT(finish(cut_standard_output, false), ExitedWithCode(0), "^$");
+}
+
+dev_t device_behind(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 ? status.st_rdev : 0;
+}
+
+[[noreturn]] void close_and_open_streams() {
+  struct stat null {
+  }, before{}, after{};
+  ::stat("/dev/null", &null);
+  ::fstat(STDERR_FILENO, &before);
+  ::close(STDIN_FILENO);
+  ::close(STDOUT_FILENO);
+  open_standard_streams();
+  ::fstat(STDERR_FILENO, &after);
+  const bool are_null =
+      device_behind(STDIN_FILENO) == null.st_rdev && device_behind(STDOUT_FILENO) == null.st_rdev;
+  std::_Exit(are_null && before.st_ino == after.st_ino ? 0 : 1);
+}
+
+TEST(StandardOutputDeathTest, StreamsThatAreClosedAreOpenedAndTheOthersStay) {
+  EXPECT_EXIT(close_and_open_streams(), ::testing::ExitedWithCode(0), "^$");
+}
+
+// Slices of time in words, and the tracks that they lie on.
+
+TEST(TimelineTest, SlicesAreToldInWords) {
+  std::string names;
+  for (int work = 0; work < kWorks; ++work) names += std::string(work_name(static_cast<Work>(work))) + ", ";
+  EXPECT_EQ(names,
+            "step, attempt, input, forward, loss, backward, sums, all-reduce, waiting, deciding, update, "
+            "micro-batch, "
+            "evaluation, checkpoint, ");
+  EXPECT_EQ(describe({.number = 3, .work = Work::kAllReduce}), "all-reduce of bucket 3");
+  EXPECT_EQ(describe({.of = "ring", .work = Work::kAllReduce}), "ring all-reduce");
+  EXPECT_EQ(describe({.of = "a barrier", .work = Work::kWaiting}), "waiting: a barrier");
+  EXPECT_EQ(describe({.of = "forward", .number = 2, .work = Work::kMicroBatch}), "forward of micro-batch 2");
+  EXPECT_EQ(describe({.number = 100, .work = Work::kStep}), "step 100");
+  EXPECT_EQ(describe({.of = "conv1", .work = Work::kForward}), "conv1 forward");
+  EXPECT_EQ(describe({.work = Work::kEvaluation}), "evaluation");
+}
+
+TEST(TimelineTest, ThreadsAreNumberedAmongThreadsAndTextsAreKept) {
+  Timeline timeline;
+  EXPECT_EQ(timeline.track("bucket 0"), 0U);
+  EXPECT_EQ(timeline.thread_track(), 1U);
+  std::thread([&] { EXPECT_EQ(timeline.thread_track(), 2U); }).join();
+  EXPECT_EQ(timeline.track("bucket 1"), 3U);
+  EXPECT_EQ(timeline.track("bucket 0"), 0U);
+  std::string names;
+  for (const TimeTrack& track : timeline.tracks()) names += track.name + (track.is_thread() ? "+ " : " ");
+  EXPECT_EQ(names, "bucket 0 main thread+ thread 1+ bucket 1 ");
+  const std::string text = "a barrier";
+  const std::string_view kept = timeline.keep(text);
+  EXPECT_NE(kept.data(), text.data());
+  EXPECT_EQ(kept, text);
+  EXPECT_EQ(timeline.keep(text).data(), kept.data());
+}
+
+TEST(TimelineTest, ASpanIsASliceOfItsThread) {
+  Timeline timeline;
+  timeline.track("bucket 0");
+  timeline.open();
+  const std::int64_t before = clock_ns();
+  { const TimeSpan span(&timeline, Work::kAttempt, "", 2); }
+  ASSERT_EQ(timeline.slices().size(), 1U);
+  const TimeSlice& slice = timeline.slices().front();
+  EXPECT_EQ(describe(slice), "attempt 2");
+  EXPECT_EQ(slice.track, 1U);
+  EXPECT_GE(slice.begin_ns, before);
+  EXPECT_GE(slice.nanoseconds(), 0);
+  EXPECT_LE(slice.end_ns, clock_ns());
+  timeline.close();
+  timeline.add(slice);
+  EXPECT_EQ(timeline.slices().size(), 1U) << "it is closed";
+}
+
+}  // namespace
+}  // namespace lockstep
