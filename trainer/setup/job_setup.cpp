@@ -138,21 +138,12 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& in_adva
 
 // The plan of a CPU follows measured latencies, unless the job gives a size.
 
-namespace {
-
-/// Bucket size that the job gives. Where auto has nothing to measure: that of the GPU; on CPUs one bucket.
-std::size_t least_bucket_bytes(const Job& job, const DeviceChoice& device) {
-  if (job.parallel.bucket_bytes > 0) return job.parallel.bucket_bytes;
-  return device.gpu != nullptr ? bucket_bytes_of(*device.gpu) : SIZE_MAX;
-}
-
-}  // namespace
-
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm) {
-  const bool is_measured = job.parallel.bucket_bytes == 0 && device.gpu == nullptr;
-  if (is_measured) return plan_buckets_by_latency(network, job.parallel, comm);
-  return plan_buckets_of_size(network, job.parallel, least_bucket_bytes(job, device));
+  std::size_t bytes = job.parallel.bucket_bytes;
+  if (bytes == 0 && device.gpu == nullptr) return plan_buckets_by_latency(network, job.parallel, comm);
+  if (bytes == 0) bytes = bucket_bytes_of(*device.gpu);
+  return plan_buckets_of_size(network, job.parallel, bytes);
 }
 
 // The arithmetic of a device and its kernels, and what people are told of each.
