@@ -407,7 +407,7 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
 
 
 class Files(unittest.TestCase):
-    """What arrays may be; nothing is written."""
+    """Arrays at the limits of their files; nothing is written."""
 
     def test_images_are_within_the_limits(self):
         self.assertEqual(files.as_images(np.zeros((1, 16384, 1), np.uint8), "x").shape, (1, 16384, 1))
@@ -515,6 +515,48 @@ class Overrides(unittest.TestCase):
         for given in ({"train__optimizer__lr": 0.1}, {"train.optimizer.lr": 0.1}, {"train": {"optimizer": {"lr": 0.1}}},
                       {"train": {"optimizer.lr": 0.1}}):
             self.assertEqual(training.flat_keys(given), wanted)
+
+    def test_what_is_no_key_or_no_value_is_told(self):
+        self.assertRaisesRegex(lockstep.UsageError, r"^a\.1 is not a key: keys of a job are text$", training.flat_keys, {"a": {1: 2}})
+        self.assertRaisesRegex(lockstep.UsageError, r"^a\.-b is not a key, and options", training.flat_keys, {"a": {"-b": 2}})
+        self.assertRaisesRegex(lockstep.UsageError, "is not a value of a job: give a number", training.override_text, {1})
+
+    def test_dicts_become_job_files_and_names_those_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = training._job_file({"model": Path("a/b"), "train.optimizer.lr": 0.5, "train": {"epochs": 3}}, Path(folder))
+            self.assertEqual(json.loads(path.read_text()), {"model": "a/b", "train": {"optimizer": {"lr": 0.5}, "epochs": 3}})
+            for name in ("nosuch.yaml", "no/such"):
+                self.assertEqual(training._job_file(name, Path(folder)), Path(name))
+            with unittest.mock.patch.object(training, "shared_folder", lambda name: Path(folder)):
+                (Path(folder) / "mine.yaml").write_text("model: net")
+                self.assertEqual(training._job_file("mine", Path(folder)), Path(folder) / "mine.yaml")
+                self.assertRaisesRegex(lockstep.UsageError, "there is no job 'other': give the path of a job file, a dict, or one of job, mine$",
+                                       training._job_file, "other", Path(folder))
+
+    def test_events_are_handed_on_once_they_are_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run_file, metrics, events = Path(folder, "run"), Path(folder, "metrics.jsonl"), []
+            reader = training._Events(run_file, events.append)
+            reader.hand_on()
+            run_file.write_text(folder + "\n")
+            reader.hand_on()
+            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]), ('damaged\n[3]\n{"c": 4}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
+                with open(metrics, "a", encoding="utf-8") as file:
+                    file.write(text)
+                reader.hand_on()
+                self.assertEqual(events, wanted)
+            reader.close()
+
+    def test_a_rank_of_mpirun_trains_once(self):
+        with unittest.mock.patch.object(training, "_has_been_a_rank", False):
+            with unittest.mock.patch.object(training, "launched_size", lambda: 1):
+                training._refuse_second_launch()
+                training._refuse_second_launch()
+            with unittest.mock.patch.object(training, "launched_size", lambda: 2):
+                self.assertRaisesRegex(lockstep.UsageError, "can train once", training._refuse_second_launch)
+        with unittest.mock.patch.object(training, "_has_been_a_rank", False), unittest.mock.patch.object(training, "launched_size", lambda: 2):
+            training._refuse_second_launch()
+            self.assertRaises(lockstep.UsageError, training._refuse_second_launch)
 
     def test_values_as_the_command_line_has_them(self):
         for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),

@@ -147,7 +147,7 @@ TEST(OnnxTest, LayersBringTheirConstants) {
     return std::pair(std::vector{static_cast<std::int64_t>(numbers.size())}, numbers);
   };
   const auto one = [](float number) { return std::pair(std::vector<std::int64_t>{}, std::vector{number}); };
-  std::vector<float> rows(5 * 15), columns(11 * 5);  // of 15 x 11 pixels become 5 x 5
+  std::vector<float> rows(5 * 15), columns(11 * 5);  // 15 x 11 pixels become 5 x 5
   for (std::size_t i = 0; i < 5; ++i)
     for (std::size_t k = 0; k < 3; ++k) rows[i * 15 + 3 * i + k] = columns[(2 * i + k) * 5 + i] = 1.F / 3;
   const std::vector<float> ones(400, 1), zeros(12), twelve(12, 1);

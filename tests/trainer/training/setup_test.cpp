@@ -468,7 +468,7 @@ class Stranger final : public test::ForwardingCommunicator {
   std::string host_ = "elsewhere";
 };
 
-/// Rank 0 has a set that is marked; ranks 1 and 2 have none, and rank 2 may be on another host.
+/// Rank 0 has a set that is marked, and the others have none. Rank 2 may be on another host.
 void expect_marked(bool offers, bool last_is_elsewhere, const std::array<bool, 3>& marked) {
   const Job job = job_of("data");
   run_thread_ranks(3, [&](Communicator& ranks) {
