@@ -64,6 +64,7 @@ Slurm_drains_by_the_exit_codes_that_it_is_told() {
 }
 
 # The program is a stand-in, which ends with $CODE.
+# shellcheck disable=SC2016  # it expands its own variables
 Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   local code
   make_world
@@ -94,6 +95,7 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   expect_contains "$output" "LOCKSTEP_BURN_DRAIN  exit codes that drain"
 }
 
+# shellcheck disable=SC2016  # the stand-in expands its own variables
 Nhc_lets_a_slow_node_pass_where_that_is_told() {
   make_world
   # shellcheck disable=SC2317  # called by the check

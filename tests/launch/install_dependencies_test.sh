@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: MIT
 # launch/install-dependencies in a copy of its folder, with stand-ins for dpkg-query, apt-get, sudo and id. And the scripts
 # that make packages: wrong command lines, missing parts, and their work with stand-ins for the tools.
-# shellcheck disable=SC1090,SC2016,SC2034  # the stand-ins expand their own variables; functions come from the scripts
+# shellcheck disable=SC1090,SC2016,SC2030,SC2031,SC2034,SC2317  # the stand-ins expand their own variables; functions come from the scripts
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # launch/quickstart with this build's program, a made-up set, and stand-ins for what installs, builds and fetches.
-# shellcheck disable=SC2016,SC2031,SC2317  # no word is carried out, repo is set by harness.sh, functions are called by name
+# shellcheck disable=SC2016,SC2030,SC2031,SC2317  # no word is carried out, repo is set by harness.sh, functions are called by name
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}

@@ -271,6 +271,15 @@ TEST(TensorPlanTest, GrainOf64SamplesOfNetTouchesThreeMegabytes) {
   EXPECT_GE(plan.bytes, 64U * 4 * (784 + 5760 + 1440));  // input, conv1 and its pool are needed together
 }
 
+/// The input, and outputs of 10 and 20 numbers. In the second one a gradient of 20, and signs, which have 64 bytes.
+TEST(TensorPlanTest, TwoLayersTakeWhatBackwardReads) {
+  const auto bytes = [](const std::string& layers) {
+    return plan_tensors(Network::parse("layers: [" + layers + "]", "t.yaml", {1, 28, 28}, 10), 16).bytes;
+  };
+  EXPECT_EQ(bytes("linear: classes"), 64U * (784 + 10));
+  EXPECT_EQ(bytes("linear: 20, relu, linear: classes"), 64U * (784 + 20 + 20 + 10 + 1));
+}
+
 TEST(TensorPlanTest, ReluAndDropoutWorkInPlace) {
   const TensorPlan plan = plan_tensors(Network::load("net", {1, 28, 28}, 10), 64);
   for (const std::size_t in_place : {2, 4, 6, 8, 9}) {
