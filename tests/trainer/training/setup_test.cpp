@@ -65,15 +65,15 @@ TrainTestData samples_of(const Network& network, std::int64_t samples) {
   return data;
 }
 
-struct Check {
+struct Verdict {
   bool streams = false;
   std::string refusal;
 };
 
 /// The strategy's check, as rank 0 of so many gets it.
-Check check_of(const Job& job, const Network& network, int ranks, const DeviceChoice& device = {},
+Verdict check_of(const Job& job, const Network& network, int ranks, const DeviceChoice& device = {},
                std::int64_t samples = 128) {
-  Check check;
+  Verdict check;
   run_thread_ranks(ranks, [&](Communicator& comm) {
     if (comm.rank() != 0) return;
     try {
