@@ -6,6 +6,7 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -128,6 +129,32 @@ TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
   EXPECT_EQ(fact("inject.what", "example"), "inject.what=die");
   EXPECT_EQ(fact("data.augment", "example"),
             "'data.augment=[{crop: {padding: 4}}, {flip: {horizontal: 0.5}}]'");
+}
+
+std::string words_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string joined;
+  for (std::string word; words >> word;) joined += word + " ";
+  return joined;
+}
+
+TEST(JobParseTest, TheReferencePageHasTheFactsOfEveryKey) {
+  std::ifstream file(test::source_path("docs/reference/keys.md"));
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  for (const JobKey& key : job_schema()) {
+    const std::string head = "\n### " + key.path + "\n\n<!-- output -->\n```\n", help = key_help(key, 120);
+    const std::size_t found = page.find(head), begin = found + head.size();
+    ASSERT_NE(found, page.npos) << key.path;
+    EXPECT_EQ(words_of(page.substr(begin, page.find("\n```", begin) - begin)),
+              words_of(help.substr(key.path.size())));
+  }
+}
+
+TEST(TracedStepsTest, HaveBothEnds) {
+  const TracedSteps steps{3, 5};
+  EXPECT_EQ(steps.count(), 3);
+  for (std::int64_t step = 1; step < 8; ++step) EXPECT_EQ(steps.holds(step), step >= 3 && step <= 5) << step;
+  EXPECT_FALSE(TracedSteps().is_given() || TracedSteps().holds(0));
 }
 
 TEST(JobParseTest, FactsOfAKeySayThatItMustStayWhereAResumeComparesIt) {
