@@ -63,6 +63,59 @@ Slurm_drains_by_the_exit_codes_that_it_is_told() {
   expect_no_file calls
 }
 
+# The program is a stand-in, which ends with $CODE.
+# shellcheck disable=SC2016  # it expands its own variables
+Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
+  local code
+  make_world
+  stand_in lockstep 'echo "burn: first"; echo "burn: $* ${SLURM_PROCID:-none} $COLUMNS ${LAUNCHED:-}"; echo after; exit "${CODE:-0}"'
+  export LOCKSTEP=lockstep
+  unset LOCKSTEP_BURN
+  SLURM_PROCID=3 LOCKSTEP_BURN_LAUNCH="env LAUNCHED=yes" expect_exit 0 "$hooks/slurm-burn"
+  expect_equal "$output" "node7: burn: burn --time 20s none 1000 yes"
+  for code in 3 72; do CODE=$code expect_exit 0 "$hooks/slurm-burn"; done
+  CODE=2 expect_exit 2 "$hooks/slurm-burn"
+  expect_no_file calls
+  for code in 1 69 70 71 124 137; do
+    CODE=$code expect_exit 1 "$hooks/slurm-burn"
+    expect_contains "$(cat calls)" $'update\nnodename=node7\nstate=drain\nreason=lockstep burn: '
+    rm calls
+  done
+  expect_equal "$output" "node7: burn: NOT TESTED: it was killed, or did not end within 55 seconds"
+  for code in 126 127; do
+    CODE=$code expect_exit 1 "$hooks/slurm-burn"
+    expect_equal "$output" "node7: burn: NOT TESTED: lockstep cannot be started"
+  done
+  rm calls && CODE=3 LOCKSTEP_BURN_DRAIN="1 3" expect_exit 1 "$hooks/slurm-burn"
+  expect_contains "$(cat calls)" state=drain
+  stand_in lockstep 'printf "%0300d\n" 7; exit 1'
+  rm calls && expect_exit 1 "$hooks/slurm-burn"
+  expect_equal "$(tail -n 1 calls)" "reason=lockstep $(printf %0200d 0)"
+  expect_exit 0 "$hooks/slurm-burn" --help
+  expect_contains "$output" "LOCKSTEP_BURN_DRAIN  exit codes that drain"
+}
+
+# shellcheck disable=SC2016  # the stand-in expands its own variables
+Nhc_lets_a_slow_node_pass_where_that_is_told() {
+  make_world
+  # shellcheck disable=SC2317  # called by the check
+  die() { echo "die $*"; }
+  # shellcheck source=/dev/null
+  source "$hooks/lockstep.nhc"
+  stand_in lockstep 'echo "burn: first"; echo "burn: SLOW $* $COLUMNS"; echo after; exit "$CODE"'
+  export LOCKSTEP=lockstep
+  CODE=3 expect_exit 1 check_lockstep_burn
+  expect_equal "$output" "die 1 check_lockstep_burn: burn: SLOW burn --time 20s 1000"
+  CODE=3 LOCKSTEP_BURN_SLOW=ok expect_exit 0 check_lockstep_burn --time 5s
+  CODE=4 LOCKSTEP_BURN_SLOW=ok expect_exit 1 check_lockstep_burn --time 5s
+  expect_equal "$output" "die 1 check_lockstep_burn: burn: SLOW burn --time 5s 1000"
+  CODE=126 expect_exit 1 check_lockstep_burn
+  expect_equal "$output" "die 1 check_lockstep_burn: burn: NOT TESTED: lockstep cannot be started"
+  stand_in lockstep 'echo "no verdict"; exit 1'
+  expect_exit 1 check_lockstep_burn
+  expect_equal "$output" "die 1 check_lockstep_burn: no verdict"
+}
+
 Nhc_offlines_a_bad_node_and_no_other() {
   make_world
   # shellcheck disable=SC2317  # called by the check

@@ -138,7 +138,27 @@ Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   rm "bad/tiny/${names[2]}.gz"
   gzip -c sets.txt >"bad/tiny/${names[3]}.gz"
   expect_exit 0 "$get_data" tiny
+  expect_contains "$output" "${names[1]}.gz is no whole gzip file"
+  expect_contains "$output" "${names[3]} has $(stat -c %s sets.txt) bytes instead of $(stat -c %s "truth/${names[3]}")"
   expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_asks_a_mirror_that_cannot_be_reached_for_one_file_alone() {
+  make_world
+  LOCKSTEP_MIRRORS=http://127.0.0.1:1 expect_exit 66 "$get_data" tiny
+  expect_equal "$(grep -c '^    http://127.0.0.1:1/tiny: ' <<<"$output")" 1
+}
+
+Get_data_takes_the_folder_of_a_package_where_it_is_installed() {
+  make_world && mirrors nowhere
+  cp sets.txt without.txt && echo "package tiny some-package $PWD/good/tiny" >>sets.txt
+  LOCKSTEP_MIRRORS_ONLY=1 expect_exit 66 "$get_data" tiny
+  expect_exit 0 "$get_data" tiny
+  expect_contains "$output" "fetching from file://$PWD/good/tiny"
+  expect_complete_in .cache/lockstep/tiny
+  cp without.txt sets.txt && echo "package tiny some-package $PWD/nosuch" >>sets.txt
+  expect_exit 66 "$get_data" tiny --root other
+  expect_contains "$output" "Debian's package some-package: not installed"
 }
 
 # serve_drops: a mirror at $port that sends ten bytes a second of every file.
@@ -255,7 +275,9 @@ Get_data_names_every_place_when_nobody_has_the_set() {
   LOCKSTEP_DATA=$PWD/mine expect_exit 66 "$get_data" tiny
   local place
   for place in mine/tiny .cache/lockstep/tiny nowhere/tiny elsewhere/tiny public; do expect_contains "$output" "$PWD/$place"; done
-  expect_contains "$output" "LOCKSTEP_MIRRORS"
+  expect_contains "$output" "    $PWD/mine/tiny: no ${names[0]}"
+  expect_lacks "$output" elsewhere/tiny/tiny
+  expect_contains "$output" "Fix: put ${names[*]} (or *.gz of them) into $PWD/.cache/lockstep/tiny, or name a mirror that has them in LOCKSTEP_MIRRORS."
 }
 
 Get_data_asks_only_the_given_mirrors_when_told_so() {
@@ -277,6 +299,8 @@ Get_data_verifies_compressed_checksums_too() {
   cp -r good/tiny good/old && mirrors bad good
   expect_exit 0 "$get_data" old
   expect_complete_in .cache/lockstep/old
+  mkdir plain && cp -r truth plain/old && mirrors plain
+  expect_exit 66 "$get_data" old --root other # uncompressed, of which no checksum is known
 }
 
 Get_data_refuses_a_file_that_unpacks_to_more_than_it_should() {
@@ -293,7 +317,17 @@ Get_data_tells_usage_errors_from_missing_data() {
   expect_exit 2 "$get_data" nosuchset
   expect_contains "$output" "give one of: tiny"
   expect_exit 2 "$get_data" tiny --frobnicate
+  expect_contains "$output" "unknown option --frobnicate"
+  expect_exit 2 "$get_data" tiny --root
+  expect_contains "$output" "--root needs a folder"
+  expect_exit 2 "$get_data" tiny other
+  expect_contains "$output" "one set at a time: tiny or other"
+  LOCKSTEP_DATA_SETS=nowhere expect_exit 66 "$get_data" tiny
+  expect_contains "$output" "nowhere is not there"
+  expect_exit 0 "$get_data" tiny --root="$PWD/own"
+  expect_complete_in own/tiny
   expect_exit 0 "$get_data" --help
+  expect_contains "$output" "LOCKSTEP_DATA_SETS=FILE takes the sets from another table"
 }
 
 Get_data_names_a_folder_it_cannot_write() {

@@ -406,12 +406,157 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
             self.assertRaisesRegex(lockstep.UsageError, "format 2, this package reads 1", lockstep.runs)
 
 
+class Files(unittest.TestCase):
+    """Arrays at the limits of their files; nothing is written."""
+
+    def test_images_are_within_the_limits(self):
+        self.assertEqual(files.as_images(np.zeros((1, 16384, 1), np.uint8), "x").shape, (1, 16384, 1))
+        self.assertEqual(files.as_images(np.zeros((2, 1, 3, 4), np.uint8), "x").shape, (2, 3, 4))
+        for shape, sentence in (((1, 16385, 1), "of 1 to 16384 pixels a side"), ((1, 1, 16385), "of 1 to 16384 pixels a side"),
+                                ((2, 0, 3), "there must be an image"), ((200_000, 110, 100), "x: 2200000000 bytes; a file of images holds 2147483647"),
+                                ((1, 2, 3, 4, 5), "x: 5 dimensions; images are N x H x W")):
+            with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
+                files.as_images(np.broadcast_to(np.uint8(0), shape), "x")
+
+    def test_features_are_within_the_limits(self):
+        self.assertEqual(files.as_features(np.ones((2, 3), np.float32), "x").shape, (2, 3, 1, 1))
+        self.assertEqual(files.as_features(np.ones((2, 3, 4, 5), np.float32), "x").shape, (2, 3, 4, 5))
+        for shape in ((2,), (0, 3), (1, 2**24 + 1), (1, 2, 2**12, 2**12)):
+            with self.subTest(shape), self.assertRaisesRegex(lockstep.UsageError, "x: shape .*, at most 16777216 in a row"):
+                files.as_features(np.broadcast_to(np.float32(0), shape), "x")
+
+    def test_labels_are_within_the_limits(self):
+        self.assertEqual(files.as_labels([0, 255], 2, "y").tolist(), [0, 255])
+        self.assertEqual(files.as_classes([999_999], 1, "y").tolist(), [999_999])
+        for labels, take, most in (([256], files.as_labels, 255), ([1_000_000], files.as_classes, 999_999)):
+            self.assertRaisesRegex(lockstep.UsageError, f"classes are numbered from 0 to {most} at most", take, labels, 1, "y")
+
+    def test_header_of_idx_has_the_sizes(self):
+        self.assertEqual(files.idx_head(np.zeros((2, 3, 260), np.uint8)), bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 1, 4]))
+
+    def test_index_of_shards_has_sums_and_checksums(self):
+        x = np.arange(2 * 6, dtype=np.uint8).reshape(2, 2, 3)
+        made = files._label_set_files((x, np.array([[1, 1], [0, 1]]), x[:1], np.array([[0, 0]])), ["a", "b"])
+        line, digest, _ = made["shards.index"][0].split(b"\n")
+        self.assertEqual(hashlib.sha256(line).hexdigest().encode(), digest)
+        head = json.loads(line)
+        self.assertEqual([head[name] for name in ("lockstep_shards", "several_labels", "channels", "height", "width", "classes", "class_names",
+                                                  "block_bytes", "shard_bytes")], [3, True, 1, 2, 3, 2, ["a", "b"], 262144, 2**30])
+        blocks = hashlib.sha256(x.tobytes()).digest()
+        self.assertEqual(made["train-blocks.sha256"], (blocks,))
+        self.assertEqual(made["train-00000.shard"][0].tobytes(), x.tobytes())
+        labels = np.array([2, 0, 1, 1, 1], "<u4").tobytes()
+        self.assertEqual(head["train"], {"samples": 2, "labels_sha256": hashlib.sha256(labels).hexdigest(), "label_count": 3, "values": [66],
+                                         "blocks_sha256": hashlib.sha256(blocks).hexdigest(), "squares": [sum(n * n for n in range(12))]})
+
+
+class Program(unittest.TestCase):
+    """Exit codes, words and places of the program."""
+
+    def test_every_exit_code_has_its_error(self):
+        for code, kind in ((2, lockstep.UsageError), (65, lockstep.DataError), (66, lockstep.MissingDataError), (69, lockstep.DeviceError),
+                           (70, lockstep.InternalError), (71, lockstep.PeerLostError), (72, lockstep.WrongRankError), (74, lockstep.IoError),
+                           (75, lockstep.Stopped), (5, lockstep.Error)):
+            error = program.error_of(code, "")
+            self.assertEqual((type(error), error.code, str(error)), (kind, code, f"the program ended with exit code {code}"))
+        self.assertEqual(program.error_of(-9, "").code, 137)
+        self.assertEqual(lockstep.Refuted("x").code, 1)
+
+    def test_the_last_sentence_of_the_program_counts(self):
+        self.assertEqual(str(program.error_of(2, "lockstep: a\nlockstep: b\nnoise\n")), "b")
+        self.assertEqual(str(program.error_of(2, "1\n\n2\n3\n4\n")), "2\n3\n4")
+
+    def test_rank_and_size_are_those_of_the_launcher(self):
+        for env, rank, size in (({}, 0, 1), ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, 3, 4), ({"PMI_RANK": "2", "PMI_SIZE": "5"}, 2, 5),
+                                ({"SLURM_PROCID": "6", "SLURM_STEP_NUM_TASKS": "7"}, 0, 1),
+                                ({"SLURM_PROCID": "6", "SLURM_STEP_NUM_TASKS": "7", "SLURM_STEPID": "0"}, 6, 7), ({"PMI_RANK": "x"}, 0, 1)):
+            with self.subTest(env), unittest.mock.patch.dict(os.environ, env, clear=True):
+                self.assertEqual((program.launched_rank(), program.launched_size()), (rank, size))
+
+    def test_questions_are_asked_without_the_variables_of_a_launcher(self):
+        with unittest.mock.patch.dict(os.environ, OMPI_X="1", PMIX_X="1", PMI_X="1", SLURM_X="1", PMIX_PREFIX="kept", MINE="kept"):
+            env = program._alone()
+        self.assertEqual([name for name in env if name.endswith("_X")], [])
+        self.assertEqual((env["PMIX_PREFIX"], env["MINE"]), ("kept", "kept"))
+
+    def answer(self, text, code=0):
+        with tempfile.TemporaryDirectory() as folder:
+            fake = Path(folder, "fake")
+            fake.write_text(f"#!/bin/sh\necho 'lockstep: why' >&2\necho '{text}'\nexit {code}\n")
+            fake.chmod(0o755)
+            with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake)):
+                return program.answer_and_code(["ask"], (0, 1))
+
+    def test_answers_are_objects_of_the_known_format(self):
+        self.assertEqual(self.answer('{"format": 1, "a": 2}', 1), ({"format": 1, "a": 2}, 1))
+        for text in ("[]", "{", "word"):
+            self.assertRaisesRegex(lockstep.InternalError, "lockstep ask --json did not answer with an object", self.answer, text)
+        self.assertRaisesRegex(lockstep.UsageError, "lockstep ask answers in format 3, this package reads 1", self.answer, '{"format": 3}')
+        self.assertRaisesRegex(lockstep.DeviceError, "^why$", self.answer, '{"format": 1}', 69)
+
+    def test_a_program_that_is_not_there_is_told(self):
+        with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/nowhere/lockstep"):
+            self.assertRaisesRegex(lockstep.DeviceError, "no program /nowhere/lockstep: install the wheel", program.program)
+
+    def test_a_run_is_named_with_its_checkpoint(self):
+        run = lockstep.Run("runs/a")
+        self.assertEqual([(str(one.path), one.checkpoint) for one in (run, run.best, run.at(epoch=3), run.at(step=500), run.at("last"))],
+                         [("runs/a", "last"), ("runs/a", "best"), ("runs/a", "epoch:3"), ("runs/a", "step:500"), ("runs/a", "last")])
+        self.assertEqual((repr(run.best), run.best.name, lockstep.Run("@x").checkpoint), ("Run('runs/a@best')", "runs/a@best", "last"))
+        self.assertEqual(run, lockstep.Run("runs/../runs/a"))
+        self.assertEqual(hash(run), hash(lockstep.Run("runs/../runs/a")))
+        self.assertNotEqual(run, run.best)
+        self.assertNotEqual(run, "runs/a")
+
+
 class Overrides(unittest.TestCase):
     def test_spellings_of_a_key(self):
         wanted = {"train.optimizer.lr": 0.1}
         for given in ({"train__optimizer__lr": 0.1}, {"train.optimizer.lr": 0.1}, {"train": {"optimizer": {"lr": 0.1}}},
                       {"train": {"optimizer.lr": 0.1}}):
             self.assertEqual(training.flat_keys(given), wanted)
+
+    def test_what_is_no_key_or_no_value_is_told(self):
+        self.assertRaisesRegex(lockstep.UsageError, r"^a\.1 is not a key: keys of a job are text$", training.flat_keys, {"a": {1: 2}})
+        self.assertRaisesRegex(lockstep.UsageError, r"^a\.-b is not a key, and options", training.flat_keys, {"a": {"-b": 2}})
+        self.assertRaisesRegex(lockstep.UsageError, "is not a value of a job: give a number", training.override_text, {1})
+
+    def test_dicts_become_job_files_and_names_those_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = training._job_file({"model": Path("a/b"), "train.optimizer.lr": 0.5, "train": {"epochs": 3}}, Path(folder))
+            self.assertEqual(json.loads(path.read_text()), {"model": "a/b", "train": {"optimizer": {"lr": 0.5}, "epochs": 3}})
+            for name in ("nosuch.yaml", "no/such"):
+                self.assertEqual(training._job_file(name, Path(folder)), Path(name))
+            with unittest.mock.patch.object(training, "shared_folder", lambda name: Path(folder)):
+                (Path(folder) / "mine.yaml").write_text("model: net")
+                self.assertEqual(training._job_file("mine", Path(folder)), Path(folder) / "mine.yaml")
+                self.assertRaisesRegex(lockstep.UsageError, "there is no job 'other': give the path of a job file, a dict, or one of job, mine$",
+                                       training._job_file, "other", Path(folder))
+
+    def test_events_are_handed_on_once_they_are_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run_file, metrics, events = Path(folder, "run"), Path(folder, "metrics.jsonl"), []
+            reader = training._Events(run_file, events.append)
+            reader.hand_on()
+            run_file.write_text(folder + "\n")
+            reader.hand_on()
+            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]), ('damaged\n[3]\n{"c": 4}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
+                with open(metrics, "a", encoding="utf-8") as file:
+                    file.write(text)
+                reader.hand_on()
+                self.assertEqual(events, wanted)
+            reader.close()
+
+    def test_a_rank_of_mpirun_trains_once(self):
+        with unittest.mock.patch.object(training, "_has_been_a_rank", False):
+            with unittest.mock.patch.object(training, "launched_size", lambda: 1):
+                training._refuse_second_launch()
+                training._refuse_second_launch()
+            with unittest.mock.patch.object(training, "launched_size", lambda: 2):
+                self.assertRaisesRegex(lockstep.UsageError, "can train once", training._refuse_second_launch)
+        with unittest.mock.patch.object(training, "_has_been_a_rank", False), unittest.mock.patch.object(training, "launched_size", lambda: 2):
+            training._refuse_second_launch()
+            self.assertRaises(lockstep.UsageError, training._refuse_second_launch)
 
     def test_values_as_the_command_line_has_them(self):
         for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # launch/quickstart with this build's program, a made-up set, and stand-ins for what installs, builds and fetches.
-# shellcheck disable=SC2016,SC2031,SC2317  # no word is carried out, repo is set by harness.sh, functions are called by name
+# shellcheck disable=SC2016,SC2030,SC2031,SC2317  # no word is carried out, repo is set by harness.sh, functions are called by name
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
@@ -52,10 +52,33 @@ Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
   expect_exit 0 launch/build release lockstep_product
   expect_contains "$output" "building release, with CUDA 13.0, without NCCL"
   expect_equal "$(head -n 1 calls)" "cmake --preset release -U NCCL_LIBRARY -U NCCL_INCLUDE_DIR"
+  expect_contains "$(tail -n 1 calls)" "cmake --build build/release --parallel "
+  expect_contains "$(tail -n 1 calls)" " --target lockstep_product"
   rm calls
   make_build "$with" NCCL_LIBRARY:FILEPATH=OFF NCCL_INCLUDE_DIR:PATH="$PWD" "${found[@]}"
   expect_exit 0 launch/build release lockstep_product
   expect_lacks "$(cat calls)" --preset
+  rm calls
+  JOBS=3 expect_exit 0 launch/build
+  expect_equal "$(cat calls)" "cmake --build build/release --parallel 3"
+}
+
+Build_configures_afresh_for_another_toolkit_or_folder() {
+  make_build "LOCKSTEP_CUDA_SUMMARY:INTERNAL=CPU-only: no nvcc"
+  sed -i 's|bin/nvcc|bin/other|' build/release/CMakeCache.txt
+  expect_exit 0 launch/build
+  expect_equal "$(head -n 1 calls)" "cmake --fresh --preset release"
+  echo "LOCKSTEP_WITH_CUDA:BOOL=OFF" >>build/release/CMakeCache.txt && rm calls
+  expect_exit 0 launch/build
+  expect_lacks "$(cat calls)" --preset
+  sed -i 's|^CMAKE_HOME.*|CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere|' build/release/CMakeCache.txt && rm calls
+  expect_exit 0 launch/build
+  expect_equal "$(head -n 1 calls)" "cmake --fresh --preset release"
+  stand_in bin/cmake 'exit 3'
+  expect_exit 1 launch/build
+  expect_contains "$output" "configure-release: failed with exit code 3"
+  expect_exit 2 launch/build nosuch
+  expect_contains "$output" "no preset 'nosuch' in CMakePresets.json; presets: release"
 }
 
 Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
@@ -70,6 +93,28 @@ Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   expect_equal "$(cat 'a place/environment')" 'OMPI_MCA_oob_tcp_if_include=lo touch executed'
   expect_no_file executed
   expect_no_file "a place/executed"
+}
+
+Quickstart_takes_other_images_where_mnist_cannot_be_had() {
+  make_repository
+  stand_in 'a place/launch/get-data' "[ \"\$1\" != mnist ] || exit 66; echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
+  stand_in mpirun 'exit 71'
+  export PATH=$PWD/bin:$PATH
+  expect_exit 71 'a place/launch/quickstart' model=net
+  expect_contains "$output" "taking Fashion-MNIST instead"
+  expect_contains "$output" "build/release/lockstep train launch/jobs/fashion-mnist.yaml train.epochs=5 run.dir=runs/quickstart-1 model=net"
+  expect_contains "$output" "quickstart: training ended with exit code 71; what it left is in runs/quickstart-1"
+  RANKS=3 expect_exit 71 'a place/launch/quickstart'
+  expect_contains "$output" "training: mpirun -np 3 "
+  expect_contains "$output" " run.dir=runs/quickstart-2"
+  expect_exit 71 'a place/launch/quickstart' run.dir=mine
+  expect_contains "$output" "what it left is in mine"
+  stand_in 'a place/launch/get-data' 'echo "broken: $1" >&2; exit 74'
+  expect_exit 74 'a place/launch/quickstart'
+  expect_contains "$output" "broken: mnist"
+  expect_lacks "$output" training
+  stand_in 'a place/launch/build' 'exit 5'
+  expect_exit 5 'a place/launch/quickstart'
 }
 
 Quickstart_sets_what_root_needs_and_only_for_root() {
@@ -90,6 +135,70 @@ Quickstart_says_whether_the_weights_are_the_published_ones() {
   expect_contains "$(report_of ',"published_hash":true')" 'published hash  yes'
   expect_contains "$(report_of ',"published_hash":false')" 'published hash  NO'
   expect_lacks "$(report_of '')" 'published hash'
+  expect_contains "$(report_of '')" $'==> done: mnist, test accuracy 90.00 % of 10 images\n    run directory   run\n    weights sha256  ab\n'
+}
+
+# lib WORDS: a call of a function of launch/lib.sh.
+lib() { bash -c 'set -euo pipefail; source "$1/launch/lib.sh"; shift; "$@"' script "$repo" "$@"; }
+
+Whole_numbers_are_in_their_range() {
+  local word
+  for word in 2 7 10; do lib is_whole "$word" 2 10 || fail "$word is one"; done
+  lib is_whole 0 0 5 || fail "0 is one"
+  lib is_whole 999999999 0 999999999 || fail "nine digits are one"
+  for word in 1 11 '' x 07 -3 1e1 '3 ' 3x 1000000000; do ! lib is_whole "$word" 2 10 || fail "'$word' is none"; done
+  ! lib is_whole 1000000000 0 1000000000 || fail "ten digits are too many"
+  expect_exit 2 lib require_whole -np 3x 1 9
+  expect_equal "$output" "script: -np '3x' is not a whole number from 1 to 9"
+  expect_exit 2 lib require_whole -np 0 1
+  expect_equal "$output" "script: -np '0' is not a whole number from 1 to 999999999"
+  expect_exit 0 lib require_whole -np 9 1 9
+}
+
+Messages_are_lines_of_plain_text() {
+  expect_exit 74 lib die 74 $'one\ntwo\e'
+  expect_equal "$output" "script: one?two?"
+  expect_equal "$(lib say a b)$(lib note c)" "==> a b    c"
+  printf '#!x\n# a\n# b\n# text\n#   more\n\n# not\n' >opening
+  expect_equal "$(lib help_if_asked opening -h)" $'text\n  more'
+  expect_equal "$(lib help_if_asked opening --help)" $'text\n  more'
+  expect_equal "$(lib help_if_asked opening other)" ""
+  printf 'first\r[2/3] Building CUDA object k/CMakeFiles/y.dir/z.cu.o\n\n' >log
+  expect_equal "$(lib latest_line log)" "[2/3] k/z.cu"
+}
+
+A_cache_has_what_was_found() {
+  printf 'A:PATH=/x\nAA:PATH=/y\nB:FILEPATH=B-NOTFOUND\n' >CMakeCache.txt
+  expect_equal "$(lib cached A .)|$(lib cached AA .)|$(lib cached B .)|$(lib cached C .)" "/x|/y||"
+}
+
+Compilers_are_as_many_as_cores_and_memory_allow() {
+  stand_in nproc 'echo 3'
+  export PATH=$PWD/bin:$PATH
+  local told
+  for told in "2 2" "0 1" "3 3" "9 3" " 3"; do
+    stand_in awk "echo ${told% *}"
+    expect_equal "$(lib build_jobs)" "${told#* }"
+  done
+}
+
+Root_is_asked_for_through_sudo_where_it_can_be() {
+  export PATH=$PWD/bin:$PATH
+  stand_in id 'echo 1000'
+  stand_in sudo '[ "$1" = -n ] || echo "sudo $*"'
+  expect_equal "$(lib as_root ls -l)" "sudo ls -l"
+  stand_in sudo 'exit 1'
+  expect_exit 69 lib as_root ls -l
+  stand_in id 'echo 0'
+  expect_equal "$(lib as_root echo mine)" mine
+}
+
+A_command_that_fails_shows_the_end_of_its_log() {
+  printf '%s\n' "source '$repo/launch/lib.sh'" "repo='$PWD'" 'bad() { seq 60; return 7; }' 'logged bad bad' >script
+  expect_exit 7 bash script
+  expect_contains "$output" "bad: failed with exit code 7; the end of $PWD/build/logs/bad.log:"$'\n    21\n'
+  expect_lacks "$output" $'\n    20\n'
+  expect_equal "$(wc -l <build/logs/bad.log)" 60
 }
 
 # A command that takes a while, watched through lib.sh as builds and installations are.

@@ -46,8 +46,12 @@ Run_binds_as_cores_threads_and_gpus_allow() {
   expect_contains "$output" "mpirun -np 8 --bind-to core"
   expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=4
   expect_contains "$output" "mpirun -np 2 --map-by slot:PE=4 --bind-to core"
+  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=8
+  expect_contains "$output" "mpirun -np 1 --map-by slot:PE=8 --bind-to core"
+  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
+  expect_contains "$output" "mpirun -np 1 --bind-to none --oversubscribe"
   expect_exit 0 "$repo/launch/run" --dry-run -np 9 train job.yaml
-  expect_contains "$output" "--bind-to none --oversubscribe"
+  expect_contains "$output" "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 "
   GPUS=4 expect_exit 0 "$repo/launch/run" --dry-run train job.yaml
   expect_contains "$output" "mpirun -np 4 --bind-to numa"
 }
@@ -60,15 +64,50 @@ Run_takes_ranks_and_hosts_from_a_hostfile() {
   expect_exit 66 "$repo/launch/run" --hostfile nosuch train job.yaml
 }
 
+Run_binds_by_the_ranks_of_this_host_or_of_the_first() {
+  make_world 8
+  stand_in getent ''
+  printf '%s.example slots=2\nnodeb slots=9\n' "$(hostname -s)" >hosts
+  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_contains "$output" "mpirun -np 11 --hostfile hosts --bind-to core"
+  printf 'nodea slots=9\nnodeb slots=2\n' >hosts
+  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_contains "$output" "mpirun -np 11 --hostfile hosts --bind-to none"
+  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts -np 8 train job.yaml
+  expect_contains "$output" "mpirun -np 8 --hostfile hosts --bind-to core"
+}
+
+Run_copies_between_ranks_of_a_container_without_the_kernel() {
+  make_world 8
+  KUBERNETES_SERVICE_HOST=10.0.0.1 expect_exit 0 "$repo/launch/run" --dry-run -np 2 train job.yaml
+  expect_contains "$output" "--bind-to core --mca btl_vader_single_copy_mechanism none "
+  KUBERNETES_SERVICE_HOST=10.0.0.1 OMPI_MCA_btl_vader_single_copy_mechanism=cma expect_exit 0 "$repo/launch/run" --dry-run -np 2 train job.yaml
+  expect_lacks "$output" btl_vader_single_copy_mechanism
+}
+
+Run_starts_mpich_with_its_own_hostfile() {
+  make_world 8
+  stand_in mpirun 'if [ "$1" = --version ]; then echo "HYDRA build details:"; exit; fi; echo "$1 $2 $3" >calls; cat "$4" >hostfiles'
+  printf 'localhost slots=2\n' >hosts
+  expect_exit 0 "$repo/launch/run" --hostfile hosts train job.yaml
+  expect_equal "$(cat calls hostfiles)" $'-np 2 -f\nlocalhost:2'
+  expect_exit 0 "$repo/launch/run" --dry-run -np 4 train job.yaml
+  expect_contains "$output" "mpirun -np 4 $program train job.yaml"
+}
+
 Run_restarts_after_a_lost_rank_and_tells_the_story() {
   make_world 8
   printf '71\n137\n0\n' >codes
   expect_exit 0 "$repo/launch/run" -np 2 --restarts 2 train job.yaml
   expect_equal "$(wc -l <calls)" 3
+  expect_contains "$output" "a rank was lost (exit code 71): restart 1 of 2, from the newest checkpoint"
   expect_contains "$output" "a rank was lost (exit code 137): restart 2 of 2"
   printf '71\n71\n' >codes
   expect_exit 71 "$repo/launch/run" -np 2 --restarts 1 train job.yaml
   expect_equal "$(wc -l <calls)" 5
+  printf '128\n75\n' >codes
+  expect_exit 75 "$repo/launch/run" -np 2 --restarts 2 train job.yaml
+  expect_equal "$(wc -l <calls)" 7
 }
 
 # A sleep that outlives the script may not hold its outputs.
@@ -139,6 +178,9 @@ Run_leaves_out_what_mpirun_says_of_ranks_that_ended() {
   expect_contains "$output" $'satisfy the 4\nslots that were requested by the application.\n-----'
   expect_contains "$output" $'---\nmpirun noticed that process rank 1 with PID 0 on node nodeb exited on signal 9 (Killed).\nlockstep: last\n'
   expect_contains "$output" "a rank was killed"
+  printf '1\n0\n' >codes
+  expect_exit 0 "$repo/launch/run" -np 4 --restarts 1 train job.yaml
+  expect_contains "$output" "a rank was lost (exit code 1): restart 1 of 1"
 }
 
 Run_does_not_restart_when_it_was_told_to_stop() {
@@ -316,9 +358,12 @@ Run_takes_a_lost_daemon_for_a_lost_rank() {
 
 Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   make_world 8
-  stand_in mpirun '[ "$1" = --version ] || env | grep keepalive | sort >asked'
+  stand_in mpirun '[ "$1" = --version ] || env | grep -E "keepalive|sigkill" | sort >asked'
   expect_exit 0 "$repo/launch/run" -np 2 train job.yaml parallel.timeout_seconds=7.5
-  expect_equal "$(xargs <asked)" "OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
+  expect_equal "$(xargs <asked)" "OMPI_MCA_odls_base_sigkill_timeout=2 OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
+  export OMPI_MCA_odls_base_sigkill_timeout=5 OMPI_MCA_oob_tcp_keepalive_{intvl,probes,time}=4
+  expect_exit 0 "$repo/launch/run" -np 2 train job.yaml
+  expect_equal "$(cut -d = -f 2 <asked | xargs)" "5 4 4 4"
 }
 
 # Its watcher is then killed before it has traps of its own.
@@ -344,7 +389,7 @@ Run_has_the_programs_exit_code_where_mpi_did_not_start() {
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8
-  for code in 2 65 66 69 70 72 74 75; do
+  for code in 1 2 65 66 69 70 72 74 75 127; do
     rm -f calls
     echo "$code" >codes
     expect_exit "$code" "$repo/launch/run" -np 2 --restarts 3 train job.yaml
@@ -364,11 +409,25 @@ Run_says_in_a_line_why_mpirun_failed() {
 Run_refuses_a_wrong_command_line() {
   make_world 8
   expect_exit 2 "$repo/launch/run" --nosuch train job.yaml
+  expect_contains "$output" "'--nosuch' is not an option (try --help)"
   expect_exit 2 "$repo/launch/run" -np 0 train job.yaml
+  expect_exit 2 "$repo/launch/run" -np 100001 train job.yaml
+  expect_contains "$output" "-np '100001' is not a whole number from 1 to 100000"
+  expect_exit 2 "$repo/launch/run" -np
+  expect_contains "$output" "-np needs a value (try --help)"
   expect_exit 2 "$repo/launch/run" --restarts x train job.yaml
+  expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
   expect_exit 2 "$repo/launch/run" -np 2
+  expect_contains "$output" "which command of lockstep?"
   MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
   PROGRAM=/nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
+  expect_contains "$output" "no /nowhere: run launch/build first, or set PROGRAM"
+  expect_exit 0 "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml
+  expect_contains "$output" "mpirun -np 100000 "
+  expect_exit 0 "$repo/launch/run" --np 3 --dry-run train job.yaml
+  expect_contains "$output" "mpirun -np 3 "
+  expect_exit 0 "$repo/launch/run" --help
+  expect_contains "$output" "--dry-run         only print the command"
 }
 
 write_job() {

@@ -162,6 +162,13 @@ TEST(ForeignWeightsTest, NumbersOf64BitsAreNotRounded) {
   file.expect_refused(network, "a.bias [8], of which the file has F64 [8]");
 }
 
+TEST(ForeignWeightsTest, OfManyNamesTheFirstTwoAndTheLastAreNamed) {
+  std::vector<std::string> names = {"a", "b", "c", "d", "e", "f", "g", "h"};
+  EXPECT_EQ(first_and_last(names), "a, b, c, d, e, f, g, h");
+  names.push_back("i");
+  EXPECT_EQ(first_and_last(names), "a, b, ..., i");
+}
+
 TEST(ForeignWeightsTest, OtherNamesAreRefusedWithBothAndTheWayOut) {
   const Network network = network_of(kLinears);
   RenamedFile file(network, [](const std::string& name) { return "net." + std::to_string(name[0] - 'a'); });

@@ -58,7 +58,8 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
     EXPECT_THROW(Network::parse(yaml, "my.yaml", input, 10), ShapeError) << to_string(input);
   }
   EXPECT_NO_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 4096, 4096}, 10));
-  for (const int classes : {0, -5, kMost}) {
+  EXPECT_NO_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 1, 1}, 1 << 20));
+  for (const int classes : {0, -5, (1 << 20) + 1, kMost}) {
     EXPECT_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 28, 28}, classes),
                  ShapeError);
   }
@@ -66,8 +67,27 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
 
 TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
   std::string yaml = "layers:\n";
-  for (int i = 0; i < 1025; ++i) yaml += "  - relu\n";
-  EXPECT_THROW(Network::parse(yaml, "my.yaml", {1, 28, 28}, 10), ConfigError);
+  for (int i = 0; i < 1023; ++i) yaml += "  - relu\n";
+  EXPECT_NO_THROW(Network::parse(yaml + "  - linear: classes\n", "my.yaml", {1, 28, 28}, 10));
+  EXPECT_EQ(said_of<ConfigError>(yaml + "  - relu\n  - linear: classes\n"),
+            "my.yaml:2:3: 1025 layers are too many; at most 1024");
+}
+
+TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
+  const std::string longest(64, 'a');
+  for (const std::string layers :
+       {"conv2d: {out: 1, kernel: 3, padding: 2}", "max_pool: {kernel: 15, padding: 7}", "max_pool: 1",
+        "conv2d: {out: 1, kernel: [28, 1], stride: 1024}", "leaky_relu: 0", "leaky_relu: 1", "elu: 0",
+        "elu: 100", "batch_norm: {eps: 1, momentum: 0}", "batch_norm: {eps: 1e-12, momentum: 1}",
+        "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}"})
+    EXPECT_EQ(test::error_of<Error>([&] {
+                Network::parse("name: " + longest + "\nlayers: [" + layers + ", linear: classes]", "my.yaml",
+                               {1, 28, 28}, 10);
+              }),
+              "")
+        << layers;
+  EXPECT_EQ(said_of<ConfigError>("name: " + longest + "a\nlayers: [linear: classes]"),
+            "my.yaml:1:7: a name must be 1 to 64 letters, digits, '_', '-' or '.'");
 }
 
 }  // namespace

@@ -227,6 +227,51 @@ layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 
   EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 1 padding 1");
 }
 
+TEST(NetworkTest, OptionsThatAreNotGivenAreThoseOfPyTorch) {
+  const Network network = parse(R"(
+layers: [conv2d: {out: 4, kernel: 3}, max_pool, leaky_relu, elu, gelu, gelu: {approximate: tanh}, dropout, dropout2d,
+         batch_norm, group_norm: 2, layer_norm, adaptive_avg_pool: 3, relu6, hardsigmoid, hardswish, silu, tanh, sigmoid,
+         global_avg_pool, linear: classes]
+)");
+  std::vector<std::string> described;
+  for (const auto& layer : network.layers()) described.push_back(layer->describe());
+  EXPECT_EQ(described, (std::vector<std::string>{
+                           "conv2d 4@3x3", "max_pool 2",   "leaky_relu 0.01", "elu 1",
+                           "gelu",         "gelu by tanh", "dropout 0.5",     "dropout2d 0.5",
+                           "batch_norm",   "group_norm 2", "layer_norm",      "adaptive_avg_pool 3",
+                           "relu6",        "hardsigmoid",  "hardswish",       "silu",
+                           "tanh",         "sigmoid",      "global_avg_pool", "linear 4 -> 10"}));
+}
+
+TEST(NetworkTest, WeightsOfANormalStartHaveBiasesOf0) {
+  const std::string layers = "layers: [conv2d: {out: 8, kernel: 5}, batch_norm, linear: classes]";
+  const Network by_file = parse("{init: {normal: 0.5}, " + layers + "}"), plain = parse("{" + layers + "}");
+  std::vector<float> weights(plain.parameters().weights_size()), same = weights, uniform = weights;
+  by_file.initialise(1, weights, 0);
+  plain.initialise(1, same, 0.5);
+  EXPECT_EQ(weights, same);
+  plain.initialise(1, uniform, 0);
+  for (const Parameter& tensor : plain.parameters().tensors()) {
+    SCOPED_TRACE(tensor.name);
+    const std::span<const float> normal = std::span(weights).subspan(tensor.offset, tensor.size);
+    const std::span<const float> other = std::span(uniform).subspan(tensor.offset, tensor.size);
+    double squares = 0, largest = 0;
+    for (const float weight : normal) squares += weight * weight / static_cast<double>(tensor.size);
+    for (const float weight : other) largest = std::max(largest, std::abs(double{weight}));
+    if (tensor.name == "bn1.weight" || tensor.name == "bn1.running_var") {
+      EXPECT_EQ(squares, 1);
+      EXPECT_EQ(largest, 1);
+    } else if (tensor.shape.size() == 1) {
+      EXPECT_EQ(squares, 0);
+    } else {
+      const double bound = 1 / std::sqrt(tensor.fan_in);
+      EXPECT_NEAR(squares, 0.25, 0.1);
+      EXPECT_LE(largest, bound * (1 + 1e-6));
+      EXPECT_GT(largest, 0.9 * bound);
+    }
+  }
+}
+
 /// A new kind of layer is to be computed with the same bits everywhere: tests/arithmetic trains it.
 TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
   std::string networks;

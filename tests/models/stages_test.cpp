@@ -3,6 +3,8 @@
 /// Stages: layers that are joined.
 #include "models/stages.hpp"
 
+#include "common/error.hpp"
+#include "models/device/device_execution.hpp"
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
 #include "models/network.hpp"
@@ -159,6 +161,61 @@ TEST(StagesTest, EvaluationLeavesDropoutOut) {
 
 namespace lockstep {
 
+// Numbers and mask bytes of a sample on a device, one label among them.
+
+namespace {
+
+std::uint64_t device_bytes(const std::string& layers, bool training, const NetworkPart& part = {}) {
+  const Network network = Network::parse("layers:\n" + layers, "test.yaml", {1, 28, 28}, 10);
+  const std::uint64_t bytes = device_execution_bytes(network, 7, training, part);
+  EXPECT_EQ(bytes % 7, 0U);
+  return bytes / 7;
+}
+
+TEST(DeviceBytesTest, OutputsAndMasksAndInTrainingGradients) {
+  EXPECT_EQ(device_bytes("  - linear: classes\n", true), 4U * (1 + 784 + 10));
+  EXPECT_EQ(device_bytes("  - linear: classes\n", false), 4U * (1 + 784 + 10));
+  const std::string relu = "  - conv2d: {out: 2, kernel: 3}\n  - relu\n  - linear: classes\n";
+  EXPECT_EQ(device_bytes(relu, true), 4U * (1 + 784 + 2 * 1352 + 10) + 1352);
+  EXPECT_EQ(device_bytes(relu, false), 4U * (1 + 784 + 1352 + 10) + 1352);
+  EXPECT_EQ(device_bytes(relu, true, {.first = 2, .last = 3, .gives_input_gradient = true}),
+            4U * (1 + 2 * 1352 + 10));
+  EXPECT_EQ(device_bytes(relu, true, {.first = 0, .last = 2, .takes_output_gradient = true}),
+            4U * (1 + 784 + 3 * 1352) + 1352);
+}
+
+TEST(DeviceBytesTest, GradientsThatGoByWayOfOthersHaveTheirOwnMemory) {
+  EXPECT_EQ(device_bytes("  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - max_pool: 2\n  - flatten\n"
+                         "  - conv2d: {out: 10, kernel: 1}\n",
+                         true),
+            4U * (1 + 784 + 507 + 2028 + 507 + 10) + 507);
+  EXPECT_EQ(device_bytes("  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - relu: {name: a}\n"
+                         "  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - add: a\n  - linear: classes\n",
+                         true),
+            4U * (1 + 784 + 4 * 1568 + 1568 + 2 * 1568 + 10) + 1568);
+}
+
+TEST(DeviceLimitsTest, AGridCountsSamplesAndNumbers) {
+  const Network network = Network::parse("layers: [linear: classes]", "test.yaml", {1, 1, 1}, 1024);
+  const auto refusal = [&](std::int64_t samples) {
+    std::string text;
+    try {
+      check_device_limits(network, samples, "use fewer");
+    } catch (const ShapeError& error) {
+      text = error.what();
+    }
+    return text.substr(0, text.find("; use fewer or use more ranks"));
+  };
+  EXPECT_EQ(refusal(2097120), "");
+  EXPECT_EQ(refusal(2097121),
+            "2097121 samples of one rank in a step are more than a GPU's grid can have (2097120)");
+  const Network wide = Network::parse("layers: [linear: classes]", "test.yaml", {1, 1, 1}, 1 << 20);
+  EXPECT_NO_THROW(check_device_limits(wide, 2047));
+  EXPECT_THROW(check_device_limits(wide, 2048), ShapeError);
+}
+
+}  // namespace
+
 // Tensors share memory only when they are never needed at the same time.
 
 namespace {
@@ -212,6 +269,15 @@ TEST(TensorPlanTest, GrainOf64SamplesOfNetTouchesThreeMegabytes) {
   const TensorPlan plan = plan_tensors(Network::load("net", {1, 28, 28}, 10), 64);
   EXPECT_LE(plan.bytes, 3'000'000U);
   EXPECT_GE(plan.bytes, 64U * 4 * (784 + 5760 + 1440));  // input, conv1 and its pool are needed together
+}
+
+/// The input, and outputs of 10 and 20 numbers. In the second one a gradient of 20, and signs, which have 64 bytes.
+TEST(TensorPlanTest, TwoLayersTakeWhatBackwardReads) {
+  const auto bytes = [](const std::string& layers) {
+    return plan_tensors(Network::parse("layers: [" + layers + "]", "t.yaml", {1, 28, 28}, 10), 16).bytes;
+  };
+  EXPECT_EQ(bytes("linear: classes"), 64U * (784 + 10));
+  EXPECT_EQ(bytes("linear: 20, relu, linear: classes"), 64U * (784 + 20 + 20 + 10 + 1));
 }
 
 TEST(TensorPlanTest, ReluAndDropoutWorkInPlace) {

@@ -123,17 +123,101 @@ TEST(OnnxTest, EveryKindOfLayerBecomesItsNodes) {
   EXPECT_EQ(nodes, std::string(std::istreambuf_iterator<char>(wanted), {}));
 }
 
+/// Sizes and numbers of the tensors that are none of the network's.
+using Constants = std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>>;
+
+Constants constants_of(const onnx::ModelProto& model) {
+  Constants constants;
+  for (const onnx::TensorProto& tensor : model.graph().initializer()) {
+    if (tensor.name().find('/') == std::string::npos) continue;
+    auto& [sizes, numbers] = constants[tensor.name()];
+    sizes.assign(tensor.dims().begin(), tensor.dims().end());
+    numbers.assign(tensor.int64_data().begin(), tensor.int64_data().end());
+    if (tensor.data_type() != onnx::TensorProto::FLOAT) continue;
+    numbers.resize(tensor.raw_data().size() / sizeof(float));
+    std::memcpy(numbers.data(), tensor.raw_data().data(), tensor.raw_data().size());
+  }
+  return constants;
+}
+
+TEST(OnnxTest, LayersBringTheirConstants) {
+  const Network network =
+      Network::load(test::source_path("tests/trainer/onnx/all_layers.yaml"), {3, 28, 28}, kClasses);
+  const auto of = [](std::vector<float> numbers) {
+    return std::pair(std::vector{static_cast<std::int64_t>(numbers.size())}, numbers);
+  };
+  const auto one = [](float number) { return std::pair(std::vector<std::int64_t>{}, std::vector{number}); };
+  std::vector<float> rows(5 * 15), columns(11 * 5);  // 15 x 11 pixels become 5 x 5
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t k = 0; k < 3; ++k) rows[i * 15 + 3 * i + k] = columns[(2 * i + k) * 5 + i] = 1.F / 3;
+  const std::vector<float> ones(400, 1), zeros(12), twelve(12, 1);
+  const Constants expected = {
+      {"image/scale", {{1, 1, 1, 1}, {4}}},
+      {"image/shift", {{1, 1, 1, 1}, {-2}}},
+      {"start/sqrt_half", one(std::sqrt(0.5F))},
+      {"start/one", one(1)},
+      {"start/one_half", one(0.5F)},
+      {"shortcut_bn/ones", of(twelve)},
+      {"shortcut_bn/zeros", of(zeros)},
+      {"gelu2/a", one(0.79788456080286536F)},
+      {"gelu2/b", one(0.035677408136300125F)},
+      {"gelu2/one", one(1)},
+      {"gelu2/one_half", one(0.5F)},
+      {"relu1/least", one(0)},
+      {"relu1/most", one(6)},
+      {"pool3/row_means", {{5, 15}, rows}},
+      {"pool3/column_means", {{11, 5}, columns}},
+      {"gn1/groups", of({0, 4, -1})},
+      {"gn1/ones", of({1, 1, 1, 1})},
+      {"gn1/zeros", of({0, 0, 0, 0})},
+      {"gn1/channels", of({0, 16, 5, 5})},
+      {"gn1/over_pixels", of({-1, 1, 1})},
+      {"ln1/ones", {{16, 5, 5}, ones}},
+      {"gn2/groups", of({0, 2, -1})},
+      {"gn2/ones", of({1, 1})},
+      {"gn2/zeros", of({0, 0})},
+      {"gn2/channels", of({0, 16, 5, 5})},
+      {"multiply1/shape", of({-1, 16, 1, 1})},
+      {"multiply2/shape", of({-1, 16, 1, 1})},
+      {"conv4/shape", of({-1, 64, 1, 1})},
+      {"add2/shape", of({-1, 24, 1, 1})},
+  };
+  EXPECT_EQ(constants_of(parsed(file_of(network))), expected);
+}
+
+TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
+  const Network network = network_of("layers:\n  - conv2d: {out: classes, kernel: 12}\n");
+  const onnx::ModelProto model = parsed(file_of(network));
+  const onnx::NodeProto& last = model.graph().node(model.graph().node_size() - 1);
+  EXPECT_EQ(last.op_type() + " " + last.name() + ": " + last.input(0) + " -> " + last.output(0),
+            "Flatten logits: conv1.output -> logits");
+}
+
+TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {
+  const Network network = network_of("layers:\n  - linear: 1000000\n  - linear: 520\n  - linear: classes\n");
+  const float first = 0;
+  const std::span<const float> weights(&first, network.parameters().weights_size());  // none is read
+  EXPECT_EQ(message_of<UsageError>([&] { write_onnx(network, weights, {}); }),
+            "too large for an ONNX file, which holds 2 GiB at most; use the safetensors file instead");
+}
+
 TEST(OnnxTest, FileSaysWhatGoesInAndOut) {
   const onnx::ModelProto model = parsed(file_of(network_of(kSmall)));
   EXPECT_EQ(model.ir_version(), 8);
   EXPECT_EQ(model.opset_import(0).version(), 17);
   EXPECT_EQ(model.producer_name() + model.producer_version(), "lockstep1.2");
   EXPECT_EQ(model.metadata_props(0).key() + model.metadata_props(0).value(), "ab");
-  const auto& input = model.graph().input(0).type().tensor_type().shape();
-  ASSERT_EQ(input.dim_size(), 4);
-  EXPECT_EQ(input.dim(0).dim_param(), "N");
-  EXPECT_EQ(input.dim(3).dim_value(), 12);
-  EXPECT_EQ(model.graph().output(0).name(), "logits");
+  EXPECT_EQ(model.graph().name(), "small");
+  const auto declared = [](const onnx::ValueInfoProto& value) {
+    const onnx::TypeProto::Tensor& type = value.type().tensor_type();
+    EXPECT_EQ(type.elem_type(), onnx::TensorProto::FLOAT);
+    std::string text = value.name() + ":";
+    for (const auto& dim : type.shape().dim())
+      text += dim.has_dim_param() ? " " + dim.dim_param() : fmt::format(" {}", dim.dim_value());
+    return text;
+  };
+  EXPECT_EQ(declared(model.graph().input(0)), "image: N 1 12 12");
+  EXPECT_EQ(declared(model.graph().output(0)), "logits: N 10");
   EXPECT_EQ(model.graph().node(model.graph().node_size() - 1).output(0), "logits");
 }
 

@@ -69,6 +69,8 @@ TEST(JobErrorTest, ModelMustBeGiven) {
             "job.yaml: no model given; add a line such as 'model: net'");
   EXPECT_EQ(message_of<ConfigError>([] { parse_job("", "job.yaml"); }),
             "job.yaml: no model given; add a line such as 'model: net'");
+  EXPECT_EQ(message_of<ConfigError>([] { parse_job("[net]", "job.yaml"); }),
+            "job.yaml:1:1: a job file is a map such as 'model: net'");
 }
 
 TEST(JobErrorTest, ListsOfNamesAreNeitherLongNorOfLongNames) {
@@ -76,13 +78,66 @@ TEST(JobErrorTest, ListsOfNamesAreNeitherLongNorOfLongNames) {
   std::string many;
   for (int i = 0; i < 1001; ++i) many += "a, ";
   EXPECT_NE(error_of("train: {freeze: [" + many + "]}\n"), "");
+  EXPECT_NE(error_of("run: {dir: " + std::string(4097, 'a') + "}\n"), "");
+  parse_job(
+      "model: net\ntrain: {freeze: [" + many.substr(3) + "]}\nrun: {dir: " + std::string(4096, 'a') + "}\n",
+      "job.yaml");
+  parse_job("model: net\ntrain: {freeze: " + std::string(200, 'a') + "}\n", "job.yaml");
 }
 
 TEST(JobErrorTest, JobFilesOfEarlierRunsMayHaveWhatWent) {
   EXPECT_NO_THROW(
       parse_job("model: net\nparallel: {count_lost_updates: false, on_wrong: stop}\n", "job.yaml"));
-  parse_job("model: net\ntrain: {clip_value: 1}\nparallel: {strategy: hogwild, determinism: off}\n",
-            "job.yaml");
+}
+
+TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
+  for (const char* job :
+       {"train: {clip_norm: 1}",
+        "train: {clip_value: 1}\nparallel: {strategy: hogwild, determinism: off}",
+        "train: {epochs: 3, schedule: {warmup_epochs: 2}}",
+        "train: {epochs: 3, swa: {from_epoch: 3}}",
+        "train: {initial_scale: 0.01}",
+        "train: {initial_weights: w, partial: yes}",
+        "train: {recompute: yes}",
+        "train: {loss: mse}",
+        "train: {precision: int16}\nparallel: {device: cpu}",
+        "train: {class_weights: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}",
+        "data: {set: idx, root: d}\ntrain: {class_weights: [1, 2]}",
+        "data: {shuffle: no}",
+        "data: {shuffle_window: 8}",
+        "data: {balance_classes: yes}",
+        "data: {mean: [0.5]}",
+        "data: {set: pictures, root: d, size: 8, fit: pad}",
+        "data: {set: pictures, root: d, colour: yes}",
+        "data: {set: webdataset, root: d, label: id}",
+        "data: {micro_batch: 16}",
+        "data: {per_rank_batch: 8}",
+        "parallel: {strategy: pipeline}",
+        "parallel: {threads: 2}",
+        "parallel: {backend: thread, ranks: 2}",
+        "parallel: {ranks: 2}",
+        "parallel: {strategy: hogwild, determinism: off, device: cpu, backend: mpi}",
+        "parallel: {determinism: off, replay_every_steps: 0}",
+        "parallel: {replay_every_steps: 5}",
+        "parallel: {determinism: off, replay_every_steps: auto}",
+        "run: {trace: 3..3}",
+        "run: {trace: 5..1004}",
+        "run: {print_shapes: yes}",
+        "inject: {step: 1, what: die}",
+        "parallel: {bucket_bytes: 4}",
+        "parallel: {bucket_bytes: 1GiB, grain: 4096, threads: 1024, ranks: 4096, backend: thread}",
+        "parallel: {strategy: pipeline, stages: 4096}",
+        "parallel: {strategy: pipeline, placement: [4095]}",
+        "data: {validation: 1000000000}",
+        "data: {set: pictures, root: d, size: 4096}",
+        "train: {optimizer: {momentum: 0.5, dampening: 1}}",
+        "train: {clip_norm: 1e9}",
+        "train: {schedule: {kind: one_cycle, div_factor: 1}}",
+        "run: {trace: 4294967295..4294967295}",
+        "train: {class_weights: [1e-6, 1e6, 0, 0, 0, 0, 0, 0, 0, 0]}"})
+    EXPECT_EQ(test::error_of<ConfigError>([&] { parse_job(std::string("model: net\n") + job, "job.yaml"); }),
+              "")
+        << job;
 }
 
 }  // namespace

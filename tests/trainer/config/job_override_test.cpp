@@ -112,6 +112,9 @@ TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
     ++count;
   }
   EXPECT_GE(count, 5U);
+  const std::vector<std::string> shipped = shipped_jobs();
+  EXPECT_EQ(shipped.size(), count);
+  EXPECT_TRUE(std::ranges::is_sorted(shipped));
 }
 
 TEST(ShippedModelsTest, TheHelpOfTheKeyModelNamesAll) {

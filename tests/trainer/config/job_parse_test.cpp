@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Job files that are right.
 #include "common/error.hpp"
+#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -102,7 +104,15 @@ TEST(JobParseTest, WordsForCompletionAreValuesThatTheKeyTakes) {
       EXPECT_TRUE(key.read(YAML::Load(word), job)) << key.path << "=" << word;
     }
   }
-  EXPECT_EQ(value_words(*find_job_key("run.resume")), (std::vector<std::string>{"auto", "never"}));
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(value_words(*find_job_key("run.resume")), (Words{"auto", "never"}));
+  EXPECT_EQ(value_words(*find_job_key("parallel.device")), (Words{"auto", "cpu", "cuda", "emulated"}));
+  EXPECT_EQ(value_words(*find_job_key("data.shuffle")), (Words{"true", "false"}));
+  EXPECT_EQ(value_words(*find_job_key("parallel.determinism")), (Words{"world", "off"}));
+  EXPECT_EQ(value_words(*find_job_key("train.epochs")), Words{});
+  for (const char* path : {"model", "run.dir", "run.resume", "data.leave_out"})
+    EXPECT_TRUE(takes_path(*find_job_key(path))) << path;
+  EXPECT_FALSE(takes_path(*find_job_key("train.epochs")));
 }
 
 TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
@@ -117,6 +127,34 @@ TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
   EXPECT_NE(fact("train.seed", "weights"), fact("train.epochs", "weights"));
   EXPECT_EQ(fact("parallel.timeout_seconds", "elsewhere"), "timeout");
   EXPECT_EQ(fact("inject.what", "example"), "inject.what=die");
+  EXPECT_EQ(fact("data.augment", "example"),
+            "'data.augment=[{crop: {padding: 4}}, {flip: {horizontal: 0.5}}]'");
+}
+
+std::string words_of(const std::string& text) {
+  std::istringstream words(text);
+  std::string joined;
+  for (std::string word; words >> word;) joined += word + " ";
+  return joined;
+}
+
+TEST(JobParseTest, TheReferencePageHasTheFactsOfEveryKey) {
+  std::ifstream file(test::source_path("docs/reference/keys.md"));
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  for (const JobKey& key : job_schema()) {
+    const std::string head = "\n### " + key.path + "\n\n<!-- output -->\n```\n", help = key_help(key, 120);
+    const std::size_t found = page.find(head), begin = found + head.size();
+    ASSERT_NE(found, page.npos) << key.path;
+    EXPECT_EQ(words_of(page.substr(begin, page.find("\n```", begin) - begin)),
+              words_of(help.substr(key.path.size())));
+  }
+}
+
+TEST(TracedStepsTest, HaveBothEnds) {
+  const TracedSteps steps{3, 5};
+  EXPECT_EQ(steps.count(), 3);
+  for (std::int64_t step = 1; step < 8; ++step) EXPECT_EQ(steps.holds(step), step >= 3 && step <= 5) << step;
+  EXPECT_FALSE(TracedSteps().is_given() || TracedSteps().holds(0));
 }
 
 TEST(JobParseTest, FactsOfAKeySayThatItMustStayWhereAResumeComparesIt) {
@@ -183,6 +221,43 @@ TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   EXPECT_EQ(remarks("parallel: {grain: 1}\n"),
             Lines{"grains of 1 are padded to 16, a multiple of 16: 94 % of the arithmetic is for nothing; "
                   "parallel.grain=16 needs none"});
+  EXPECT_EQ(remarks("data: {global_batch: 24}\nparallel: {grain: 24}\n"),
+            Lines{"grains of 24 are padded to 32, a multiple of 16: 25 % of the arithmetic is for nothing; "
+                  "parallel.grain=32 needs none"});
+  const std::string micro_batch = "parallel: {grain: 32}\ndata: {micro_batch: ";
+  EXPECT_EQ(remarks(micro_batch + "40}\n", true),
+            Lines{"data.micro_batch 40: 32 samples are computed at a time, in whole grains of 32"});
+  EXPECT_EQ(remarks(micro_batch + "40}\n"), Lines{});
+  EXPECT_EQ(remarks(micro_batch + "64}\n", true), Lines{});
+  EXPECT_EQ(remarks(micro_batch + "1000}\n", true), Lines{}) << "more than a batch of 128";
+}
+
+TEST(BatchOfARankTest, RanksMakeTheGlobalBatchThatNothingElseGives) {
+  const auto batch = [](const std::string& data, int ranks) {
+    return for_ranks(parse("data: {" + data + "}\n"), ranks).data.global_batch;
+  };
+  EXPECT_EQ(batch("global_batch: 20", 3), 20);
+  EXPECT_EQ(batch("per_rank_batch: 8", 3), 24);
+  EXPECT_EQ(batch("per_rank_batch: 8, global_batch: 24", 3), 24);
+  EXPECT_EQ(batch("per_rank_batch: 1000000000", 1), 1'000'000'000);
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { batch("per_rank_batch: 1000000000", 2); }),
+      "job.yaml:2:24: data.per_rank_batch: 2 ranks with data.per_rank_batch 1000000000 make 2000000000, "
+      "and a global batch has 1000000000 samples at most");
+  EXPECT_EQ(message_of<ConfigError>([&] { batch("per_rank_batch: 8, global_batch: 20", 1); }),
+            "job.yaml:2:41: data.global_batch: 20, but 1 rank with data.per_rank_batch 8 makes 8; remove "
+            "data.global_batch, or set data.per_rank_batch=0 to have it count");
+}
+
+TEST(TextsOfKeysTest, AreThoseThatOneTypes) {
+  auto texts = texts_of_keys(parse(
+      "train: {freeze: ['a: b', conv1], groups: [{match: fc*, lr_factor: 0.5}], optimizer: {lr: 1e-5}}"));
+  EXPECT_EQ(texts["model"], "net");
+  EXPECT_EQ(texts["train.freeze"], "[\"a: b\", conv1]");
+  EXPECT_EQ(texts["train.groups"], "[{match: fc*, lr_factor: 0.5}]");
+  EXPECT_EQ(texts["train.optimizer.lr"], "1.0e-05");
+  EXPECT_EQ(texts["run.trace"], "off");
+  EXPECT_FALSE(texts.contains("train.optimizer.betas"));
 }
 
 TEST(FaultNameTest, AmountsHaveUnits) {
@@ -190,9 +265,38 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   EXPECT_EQ(parse_fault("delay 3s"), (Fault{Fault::Kind::kDelay, 3}));
   EXPECT_EQ(parse_fault("slow 10%"), (Fault{Fault::Kind::kSlow, 0.1}));
   EXPECT_EQ(parse_fault("busy 25%"), (Fault{Fault::Kind::kBusy, 0.25}));
+  EXPECT_EQ(parse_fault("slow 10000%"), (Fault{Fault::Kind::kSlow, 100}));
+  EXPECT_EQ(parse_fault("delay 1000000s"), (Fault{Fault::Kind::kDelay, 1e6}));
+  EXPECT_TRUE(parse_fault("delay 1000000000ms"));
+  for (const char* wrong : {"slow 10001%", "busy 10001%", "delay 1000001s", "delay 1000000001ms", "delay 0s"})
+    EXPECT_EQ(parse_fault(wrong), std::nullopt) << wrong;
   EXPECT_EQ(parse_fault("die"), Fault{Fault::Kind::kDie});
   EXPECT_EQ(parse_fault("none"), std::nullopt);
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
+}
+
+TEST(FaultNameTest, FlippedBitsHaveATargetAndAPlace) {
+  using Target = Fault::Target;
+  const auto flip = [](Target target, Fault::Pattern pattern = Fault::Pattern::kOne) {
+    return Fault{.kind = Fault::Kind::kFlipBit, .target = target, .pattern = pattern};
+  };
+  EXPECT_EQ(parse_fault("flip-bit"), flip(Target::kWeights));
+  EXPECT_EQ(parse_fault("flip-bits"), flip(Target::kWeights, Fault::Pattern::kSeveral));
+  EXPECT_EQ(parse_fault("stuck-bit link"), flip(Target::kLink, Fault::Pattern::kStuck));
+  const std::vector<std::pair<std::string, Target>> targets = {
+      {"weights", Target::kWeights},   {"momentum", Target::kOptimizer}, {"statistics", Target::kStatistics},
+      {"gradient", Target::kGradient}, {"data", Target::kData},          {"sums", Target::kSums},
+      {"link", Target::kLink},         {"message", Target::kMessage}};
+  for (const auto& [word, target] : targets) {
+    Fault fault = flip(target);
+    EXPECT_EQ(parse_fault("flip-bit " + word), fault);
+    fault.element = 12;
+    fault.bit = 63;
+    EXPECT_EQ(parse_fault("flip-bit " + word + " 12:63"), fault);
+  }
+  for (const char* wrong : {"12:64", "12", "12:", ":3", "12:x", "12 3", "12:3:4"})
+    EXPECT_EQ(parse_fault(std::string("flip-bit weights ") + wrong), std::nullopt) << wrong;
+  EXPECT_EQ(parse_fault("flip-bit nothing"), std::nullopt);
 }
 
 // Paths of a job file, and suggestions for options.
@@ -286,6 +390,22 @@ TEST_F(JobPathTest, DataAreLookedForBesideTheJobFirst) {
   EXPECT_TRUE(fs::equivalent(load_job(job, {}).data.root, root_ / "jobs/my-set"));
   EXPECT_EQ(load_job(job, {"data.root=other"}).data.root, "other");
   EXPECT_EQ(load_job(job, {"data.root=" + root_.string()}).data.root, root_.string());
+  fs::create_directory(root_ / "jobs/auto");
+  EXPECT_EQ(load_job(write("jobs/plain.yaml", "model: net\n"), {}).data.root, "auto");
+}
+
+TEST_F(JobPathTest, AListIsLookedForBesideTheJobFirstAndRead) {
+  const std::string job = write("jobs/job.yaml", "model: net\ndata: {leave_out: list.txt}\n");
+  EXPECT_EQ(test::error_of<MissingDataError>([&] { load_job(job, {}); }),
+            job +
+                ":2:19: data.leave_out: list.txt: no regular file of that name beside the job or in the "
+                "current directory; bring the list back, or remove the key");
+  const std::string here = write("elsewhere/list.txt", "3\n");
+  EXPECT_TRUE(fs::equivalent(load_job(job, {}).data.leave_out_file, here));
+  const std::string beside = write("jobs/list.txt", "3\n5\n");
+  EXPECT_EQ(load_job(job, {}).data.leave_out_file, beside);
+  EXPECT_EQ(load_job(job, {}).data.leave_out->entries.size(), 2U);
+  EXPECT_TRUE(fs::equivalent(load_job(job, {"data.leave_out=./list.txt"}).data.leave_out_file, here));
 }
 
 TEST_F(JobPathTest, AModelIsLookedForBesideTheJobFirst) {
@@ -315,6 +435,8 @@ TEST_F(JobPathTest, AnOptionIsToldAsKeyAndValue) {
   EXPECT_EQ(hint({"--train.epochs", "3"}), "train.epochs=3");
   EXPECT_EQ(hint({"--momentum"}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--momentum", "--lr"}), "train.optimizer.momentum=VALUE");
+  EXPECT_EQ(hint({"--momentum", ""}), "train.optimizer.momentum=VALUE");
+  EXPECT_EQ(hint({"--momentum", "a=b"}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--nonsense", "3"}), std::nullopt);
   EXPECT_EQ(hint({"train", "-", "--"}), std::nullopt);
 }

@@ -3,6 +3,7 @@
 /// parse_job(to_yaml(job)) is the job.
 #include "common/error.hpp"
 #include "common/yaml.hpp"
+#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
@@ -213,6 +214,11 @@ TEST(JobHashTest, EpochsDetermineTheWeightsWhereAScheduleIsAsLongAsTheRun) {
   const std::string cosine = "{model: net, train: {schedule: {kind: cosine}}}";
   EXPECT_EQ(changes("train.epochs=20", cosine),
             std::vector<std::string>{"train.schedule.total (was 10, now 20)"});
+  EXPECT_EQ(changes("train.epochs=20", "{model: net, train: {schedule: {kind: cosine, warmup_epochs: 2}}}"),
+            std::vector<std::string>{"train.schedule.total (was 8, now 18)"});
+  EXPECT_EQ(changes("train.epochs=20", "{model: net, train: {schedule: {kind: cosine, warmup_steps: 2}}}"),
+            std::vector<std::string>{
+                "train.schedule.total (was to the end of 10 epochs, now to the end of 20 epochs)"});
   EXPECT_TRUE(changes("train.schedule.total=10", cosine).empty());
   EXPECT_TRUE(changes("train.max_steps=7", cosine).empty());
   EXPECT_TRUE(
@@ -256,6 +262,33 @@ TEST(ResumeTest, EveryDifferingKeyIsNamedWithBothValues) {
   test::expect_words(
       why, {"train.seed (was 1, now 2)", "old (was x, now not given)", "data.shuffle (was true, now false)"});
   EXPECT_EQ(why.find("model"), std::string::npos) << why;
+}
+
+TEST(ResumeTest, TheMessageSaysHowToGoOn) {
+  const auto refusal = [](const Job& then, const Job& now, const std::string& checkpoint) {
+    return test::error_of<ConfigError>([&] { require_same_job(determining_keys(then), now, checkpoint); });
+  };
+  const Job net = parse_job("model: net", "job.yaml");
+  EXPECT_EQ(
+      refusal(net, parse_job("model: lenet", "job.yaml"), "c"),
+      "c: was written by a job that trains other weights; what differs: model (was net, now lenet). Set "
+      "these back, choose another run.dir, or start afresh with run.resume=never. To train on from its "
+      "weights with these: train.initial_weights=c train.partial=true and another run.dir");
+  const Job each = parse_job("{model: net, data: {per_rank_batch: 8}}", "job.yaml");
+  EXPECT_EQ(
+      refusal(for_ranks(each, 4), for_ranks(each, 2), "runs/a/checkpoints/c"),
+      "runs/a/checkpoints/c: was written by a job that trains other weights; what differs: "
+      "data.global_batch (was 32, now 16). Set these back, choose another run.dir, or start afresh with "
+      "run.resume=never; with data.per_rank_batch 8, start 4 ranks, as then. To train on from its "
+      "weights with these: train.initial_weights=runs/a and another run.dir");
+  const Job odd = parse_job("{model: net, data: {global_batch: 30}}", "job.yaml");
+  EXPECT_EQ(refusal(odd, for_ranks(each, 2), "c").find("as then"), std::string::npos);
+}
+
+TEST(ResumeTest, AListOfSamplesIsComparedByItsContents) {
+  Job job = parse_job("model: net", "job.yaml");
+  job.data.leave_out = std::make_shared<const LeaveOutList>(parse_leave_out("3\n", "list"));
+  EXPECT_EQ(determining_keys(job).at("data.leave_out"), job.data.leave_out->contents());
 }
 
 TEST(ResumeTest, OfAScheduleAsLongAsTheRunTheKeyThatWasSetIsNamed) {

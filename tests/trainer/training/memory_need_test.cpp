@@ -11,15 +11,18 @@
 #include "common/machine.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/device/device_execution.hpp"
+#include "models/execution.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/device/device_arena.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/data_parallel.hpp"
+#include "trainer/training/worker_pool.hpp"
 
 #include <malloc.h>
 
@@ -43,12 +46,16 @@ Job small_job(const std::string& device) {
   return job;
 }
 
+Network small_network() {
+  return Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+}
+
 std::shared_ptr<const TrainTestData> load(const Job& job) {
   return load_in_advance(job).get().sets;
 }
 
 JobSetup set_up(const Job& job, Communicator& comm) {
-  Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  Network network = small_network();
   DeviceChoice device = choose_device(job.parallel, comm);
   BucketPlan plan = plan_buckets(job, network, device, comm);
   return make_setup(job, load(job), std::move(device), std::move(network), std::move(plan));
@@ -105,7 +112,7 @@ TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
 }
 
 TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
-  const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  const Network network = small_network();
   const DataSizes data{.train_samples = 60000, .test_samples = 10000, .sample_bytes = 788};
   const auto activations = [&](std::int64_t global_batch, std::int64_t micro_batch) {
     Job job = small_job("emulated");
@@ -123,7 +130,7 @@ TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
 /// Sums of eight bytes a parameter. On a device: results, and their way through the host; on a CPU: terms and results.
 TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
   const Job job = small_job("cpu");
-  const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  const Network network = small_network();
   const std::uint64_t sums = 8 * network.parameters().size;
   const auto more_by_a_rank = [&](bool on_device) {
     const auto need = [&](int ranks) {
@@ -135,6 +142,158 @@ TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
   };
   EXPECT_EQ(more_by_a_rank(true), std::pair(sums, sums));
   EXPECT_EQ(more_by_a_rank(false), std::pair(2 * sums, std::uint64_t{0}));
+}
+
+/// Weights and momentum are there twice. Each of two threads has a gradient, and there is the sum of these.
+TEST(MemoryNeedTest, ACpuTakesItsBytesForEachParameter) {
+  const Network network = small_network();
+  const auto bytes_each = [&](int ranks, Determinism determinism, std::int64_t replay) {
+    Job job = small_job("cpu");
+    job.parallel.determinism = determinism;
+    job.parallel.replay_every_steps = replay;
+    const TrainingMemory need = training_memory(job, network, {.train_samples = 128}, false, ranks);
+    EXPECT_EQ(need.host.parameters % network.parameters().size, 0U);
+    return need.host.parameters / network.parameters().size;
+  };
+  EXPECT_EQ(bytes_each(1, Determinism::kWorld, 100), 16U + 12 + 8);
+  EXPECT_EQ(bytes_each(1, Determinism::kOff, 0), 16U + 12 + 4);
+  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 0), 16U + 12 + 8 + 16);
+  EXPECT_EQ(bytes_each(2, Determinism::kOff, 0), 16U + 12 + 4 + 4);
+  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 100), 16U + 12 + 8 + 16 + 8);
+  Job job;
+  EXPECT_EQ(state_bytes(job), 8U);
+  job.train.optimizer.kind = "adam";
+  EXPECT_EQ(state_bytes(job), 12U);
+}
+
+TEST(MemoryNeedTest, ACpuHasAGrainForEachThreadOrWithCutsAllOfItsGrains) {
+  Job job = small_job("cpu");
+  job.data.global_batch = 128;
+  const int columns = ThreadContext::columns_for(job.parallel.grain);
+  const auto activations = [&](const Network& network, std::int64_t samples, int ranks) {
+    return training_memory(job, network, {.train_samples = samples}, false, ranks).host.activations;
+  };
+  const Network network = small_network();
+  EXPECT_EQ(activations(network, 128, 1),
+            2 * (execution_bytes(network, columns) + kernel_scratch_bytes(network, columns)));
+  const Network cut =
+      Network::parse("layers:\n  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n",
+                     "cut.yaml", {1, 28, 28}, 10);
+  struct Row {
+    std::int64_t samples;
+    int threads, ranks;
+    std::uint64_t grains;
+  };
+  for (const Row& row : std::vector<Row>{{128, 1, 1, 4},
+                                         {128, 1, 2, 2},
+                                         {128, 1, 3, 2},
+                                         {200, 1, 1, 4},
+                                         {97, 1, 1, 4},
+                                         {96, 1, 1, 3},
+                                         {33, 1, 1, 2},
+                                         {32, 1, 1, 1},
+                                         {32, 3, 1, 3}}) {
+    job.parallel.threads = row.threads;
+    const std::uint64_t scratch =
+        static_cast<std::uint64_t>(row.threads) * kernel_scratch_bytes(cut, columns);
+    EXPECT_EQ(activations(cut, row.samples, row.ranks), row.grains * execution_bytes(cut, columns) + scratch)
+        << row.samples << " samples, " << row.threads << " threads, " << row.ranks << " ranks";
+  }
+}
+
+TEST(MemoryNeedTest, ADeviceHasRoomForTrainingForEachEvaluatedPartAndForTheNextBatch) {
+  const Network network = small_network();
+  Job job = small_job("emulated");
+  DataSizes data{.train_samples = 128, .test_samples = 70, .sample_bytes = 788, .validation_samples = 50};
+  const auto activations = [&](int ranks) {
+    return training_memory(job, network, data, true, ranks).device.activations;
+  };
+  const auto training = [&](int samples) { return device_execution_bytes(network, samples, true); };
+  const auto evaluation = [&](int samples) { return device_execution_bytes(network, samples, false); };
+  const std::uint64_t next_sample = 4 * (784 + 1);
+  EXPECT_EQ(activations(1), training(64) + evaluation(70) + evaluation(50) + 64 * next_sample);
+  EXPECT_EQ(activations(2), training(32) + evaluation(70) + evaluation(50) + 32 * next_sample);
+  data.test_samples = 5000;
+  data.validation_samples = 1001;
+  EXPECT_EQ(activations(1), training(64) + 2 * evaluation(1000) + 64 * next_sample);
+  job.parallel.graph = GraphUse::kOff;
+  EXPECT_EQ(activations(1), training(64) + 2 * evaluation(1000));
+  job.parallel.graph = GraphUse::kOn;
+  job.data.micro_batch = 32;
+  data.validation_samples = 0;
+  EXPECT_EQ(activations(1), training(32) + evaluation(32));
+}
+
+TEST(MemoryNeedTest, ADeviceTakesItsBytesForEachParameterAndATrail) {
+  const Network network = small_network();
+  const std::uint64_t parameters = network.parameters().size;
+  const auto need = [&](const Job& job, int ranks) {
+    return training_memory(job, network, {.train_samples = 128}, true, ranks);
+  };
+  Job job = small_job("emulated");
+  EXPECT_EQ(need(job, 1).host.parameters, 16 * parameters);
+  EXPECT_EQ(need(job, 1).device.parameters,
+            16 * parameters + device_fingerprint_bytes(network.parameters(), 1, 64));
+  job.run.trail = false;
+  EXPECT_EQ(need(job, 1).device.parameters, 16 * parameters);
+  job.run.trail = true;
+  job.parallel.determinism = Determinism::kOff;
+  EXPECT_EQ(need(job, 2).device.parameters, 20 * parameters) << "fp32 sums, and no trail";
+}
+
+TEST(MemoryNeedTest, ADeviceHasTheSetOrARingOfSteps) {
+  const Network network = small_network();
+  Job job = small_job("emulated");
+  DataSizes sizes{.train_samples = 128, .test_samples = 70, .sample_bytes = 788, .validation_samples = 50};
+  const auto expect_data = [&](std::uint64_t device, std::uint64_t host) {
+    const TrainingMemory need = training_memory(job, network, sizes, true, 1);
+    EXPECT_EQ(need.device.data, device);
+    EXPECT_EQ(need.host.data, host);
+  };
+  expect_data(248 * 788 + 128 * 4, 248 * 788);
+  sizes.on_disk = true;
+  sizes.kept_bytes = 1000;
+  expect_data(248 * 788 + 128 * 4, 248 * 4 + 1000);
+  sizes.streams = true;
+  std::uint64_t ring = 32 * 64 * 784 + 64 * 784 + 4 * (70 + 50) * 784;
+  expect_data(248 * 4 + 128 * 4 + ring, 248 * 4 + 1000 + ring);
+  job.data.augment = {{.kind = AugmentKind::kMixup}};
+  ring = 2 * (32 * 64 * 784 + 64 * 784) + 4 * (70 + 50) * 784;
+  expect_data(248 * 4 + 128 * (4 + 20) + ring, 248 * 4 + 1000 + ring);
+  job.data.micro_batch = 32;
+  ring = 2 * (32 * 64 * 784 + 32 * 784) + 4 * (32 + 32) * 784;
+  expect_data(248 * 4 + 128 * (4 + 20) + ring, 248 * 4 + 1000 + ring);
+  job.data.augment = {};
+  EXPECT_EQ(ring_bytes(job, sizes, 300'000, 0, 0), 2U * 300'000 * 784) << "few large steps";
+}
+
+TEST(DataSizesTest, AreThoseOfTheParts) {
+  TrainTestData data;
+  data.train.shape = {2, 3, 4};
+  data.train.labels.resize(5);
+  data.test.labels.resize(6);
+  data.validation.labels.resize(7);
+  EXPECT_EQ(sizes_of(data).sample_bytes, 24U * 4 + 4);
+  data.train.images = AlignedBuffer<std::uint8_t>(5 * 24);
+  const DataSizes sizes = sizes_of(data);
+  EXPECT_EQ(sizes.sample_bytes, 24U + 4);
+  EXPECT_EQ(sizes.train_samples, 5);
+  EXPECT_EQ(sizes.test_samples, 6);
+  EXPECT_EQ(sizes.validation_samples, 7);
+  EXPECT_FALSE(sizes.on_disk);
+}
+
+TEST(MemoryNeedTest, ADeviceOfJustThatMuchIsEnough) {
+  const MemoryNeed need{.parameters = 1 << 20, .activations = 5 << 20, .data = 55 << 20};
+  DeviceProperties device;
+  device.name = "Small GPU";
+  device.free_bytes = 61 << 20;
+  const Network network = Network::parse("name: big\nlayers:\n  - linear: classes\n", "", {1, 2, 2}, 2);
+  require_device_memory(network, need, device, "help");
+  --device.free_bytes;
+  EXPECT_EQ(message_of<DeviceError>([&] { require_device_memory(network, need, device, "help"); }),
+            "not enough memory on Small GPU: training big would take about 61 MiB (parameters 1.0 MiB, "
+            "activations 5.0 MiB, data 55 MiB), and 61 MiB are free; help");
 }
 
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
