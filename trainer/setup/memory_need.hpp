@@ -8,6 +8,7 @@
 #include "data/dataset.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/parallel/stage_plan.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
@@ -57,6 +58,11 @@ DataSizes sizes_of(const TrainTestData& data);
 /// @param ranks   in the whole job
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
                                int ranks);
+
+/// A pipeline's, of one rank. The data set on the host is no part of it.
+/// @param gpu  of this rank, whose like all have; null: they compute on CPUs
+TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
+                               const StagePlan& plan, const Gpu* gpu, int rank);
 
 /// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
 std::string to_string(const MemoryNeed& need);

@@ -60,9 +60,8 @@ std::uint64_t message_bytes(const Job& job, const Network& network, const StageP
   return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
 }
 
-/// Memory of one rank of the job, on its host and, if it has one, on its GPU. The data set on the host is no part of
-/// it.
-/// @param gpu  of this rank, whose like all have; null: they compute on CPUs
+}  // namespace
+
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
                                const StagePlan& plan, const Gpu* gpu, int rank) {
   const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
@@ -99,6 +98,8 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   memory.host.data = ring;
   return memory;
 }
+
+namespace {
 
 void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
                          const Gpu* gpu, const Communicator& comm) {
