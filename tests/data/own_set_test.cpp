@@ -10,6 +10,7 @@
 #include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/mix.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 

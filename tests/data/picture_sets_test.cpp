@@ -346,7 +346,7 @@ TEST(TarSamplesTest, NamesOfAllKindsAreRead) {
       tar_entry("4.webp", "j", {.size = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x01", 12)}) +
       tar_entry("4.cls", "10") + tar_entry("5.png", "klm", {.size = "         3 "}) +
       tar_entry("5.cls", "11", {.type = '7'}) +
-      tar_entry("pax", "11 mtime=1\n16 path=6.png\n", {.type = 'x'}) +
+      tar_entry("pax", "11 mtime=1\n14 path=6.png\n", {.type = 'x'}) +
       tar_entry("short", "n", {.type = '\0'}) + tar_entry("6.cls", "12") + pax("path", "d/") +
       tar_entry("d", "", {.type = '5'}) + tar_entry("7.png", "o") + tar_entry("all", "", {.type = 'g'}) +
       tar_entry("7.cls", "13") + kTarEnd;
