@@ -143,7 +143,7 @@ TEST(PictureFormatsTest, DamagedBmpSaysWhatIsWrong) {
       },
       {"a pixel has colour 7 of 3"});
   for (const auto& [bits, packing] : {std::pair{24U, 5U}, {8U, 1U}, {4U, 0U}, {16U, 0U}, {32U, 3U}})
-    expect_error<DataError>([&] { read(bmp(1, 1, bits, packing, {}, {})); },
+    expect_error<DataError>([bits = bits, packing = packing] { read(bmp(1, 1, bits, packing, {}, {})); },
                             {"not packed are read: save it as PNG"});
   expect_error<DataError>([] { read(bmp(1U << 31U, 1, 24, 0, {}, {})); }, {"pictures from 1 x 1"});
 }
