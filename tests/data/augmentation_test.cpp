@@ -365,7 +365,7 @@ TEST(AugmentationTest, DrawsAreUniform) {
   EXPECT_NEAR(upside_down, kDraws / 4.0, 750);
 }
 
-/// What jobs may say, of each kind and option; usual values in thousandths.
+/// Each kind and option as jobs may give it; usual values in thousandths.
 TEST(AugmentationTest, KindsTakeWhatTheirRowsSay) {
   const std::string share = ": a number from 0 to 1, usually ",
                     range = ": the least and the largest value, from ";

@@ -632,5 +632,20 @@ TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
   EXPECT_EQ(std::unique(names.begin(), names.end()) - names.begin(), 20);
 }
 
+TEST_F(PictureSetsTest, OfArchivesWithListsOfLabelsAFifthOfAllIsForTesting) {
+  std::string archive;
+  for (int i = 0; i < 10; ++i)
+    archive += tar_entry(fmt::format("{}.png", i), text_in(path("photos/train/class 0/0.jpg"))) +
+               tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "2" : "0 1");
+  test::write_file(path("tars/all.tar"), bytes_of(archive + kTarEnd));
+  const TrainTestData data = load("webdataset");
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(data.train.label_sets, (std::vector<std::uint8_t>{0, 0, 1, /**/ 1, 1, 0}));
+  EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{0, 1, 0, 0, 1, 0, 1, 1}));
+  EXPECT_EQ(data.test.labels, (std::vector<std::int32_t>{1, 0})) << "samples 3 and 8, see SplitTest";
+  EXPECT_EQ(data.test.store->name_of(1), "8.png");
+  EXPECT_NE(fingerprint_of(data.train).labels, fingerprint_of(data.test).labels);
+}
+
 }  // namespace
 }  // namespace lockstep::picture_sets_test
