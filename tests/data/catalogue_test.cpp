@@ -95,7 +95,10 @@ TEST(CatalogueTest, OutlinesOfKnownSetsAreAsPublished) {
     EXPECT_FALSE(loads_into_memory({.set = set})) << set;
     EXPECT_TRUE(loads_into_memory({.set = set, .in_memory = true})) << set;
   }
-  expect_error<ConfigError>([] { format_of({.name = "a", .format = "b"}); },
+  SetEntry other;
+  other.name = "a";
+  other.format = "b";
+  expect_error<ConfigError>([&] { format_of(other); },
                             {"catalogue of data sets: 'a' has the unknown format 'b'"});
 }
 
