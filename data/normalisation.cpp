@@ -147,8 +147,7 @@ void add_pixels(std::span<const std::uint8_t> images, std::size_t plane, PixelSu
 bool are_possible(const PixelSums& sums, std::uint64_t pixels) {
   for (std::size_t c = 0; c < sums.values.size(); ++c) {
     const Wide values = sums.values[c], squares = sums.squares[c];
-    if (values > Wide{255} * pixels || squares > 255 * values || values * values > squares * pixels)
-      return false;
+    if (squares > 255 * values || values * values > squares * pixels) return false;
   }
   return true;
 }

@@ -80,15 +80,11 @@ SetEntry read_set(Line& line, std::string name) {
 
 void read_pictures(Line& line, SetEntry& entry) {
   const std::string kind = line.word("the kind of pictures");
-  if (kind == "written") {
-    entry.frame = {};
-  } else if (kind == "whole") {
-    entry.frame = {.share = 1, .centre_by_mass = false, .one_figure = false};
-  } else if (kind == "photo") {
-    entry.frame = {.share = 1, .centre_by_mass = false, .one_figure = false, .is_photo = true};
+  if (kind == "whole" || kind == "photo") {
+    entry.frame = {.share = 1, .centre_by_mass = false, .one_figure = false, .is_photo = kind == "photo"};
   } else if (kind == "none") {
     entry.is_fp32 = true;
-  } else {
+  } else if (kind != "written") {  // as frames are otherwise
     line.fail(fmt::format("'{}' is none of written, whole, photo, none", kind));
   }
 }

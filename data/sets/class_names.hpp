@@ -21,9 +21,9 @@ std::string first_names(const std::vector<std::string>& names);
 struct ClassMatch {
   std::vector<std::int32_t> places;           ///< [class of `names`] in `known`; -1: it is not there
   std::vector<std::string> unknown, missing;  ///< only in `names`, only in `known`
-  bool is_order_same = true;                  ///< each class has its number in both
+  bool is_order_same = true;                  ///< each class of `names` is known, under its own number
 
-  bool is_identity() const { return is_order_same && unknown.empty() && missing.empty(); }
+  bool is_identity() const { return is_order_same && missing.empty(); }
 };
 
 /// @param known  each name once

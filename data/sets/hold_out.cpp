@@ -63,7 +63,6 @@ std::vector<std::int32_t> ascending(std::vector<std::int32_t> places) {
 /// those.
 std::vector<std::int32_t> chosen_but_for(std::span<const std::int32_t> others, std::int64_t samples,
                                          std::int64_t count, std::uint64_t seed, DataStream stream) {
-  LOCKSTEP_CHECK(count >= 0 && count <= samples - std::ssize(others));
   auto places = shuffled(samples, count + std::ssize(others), seed, stream);
   std::erase_if(places, [&](std::int32_t place) { return std::ranges::binary_search(others, place); });
   places.resize(static_cast<std::size_t>(count));

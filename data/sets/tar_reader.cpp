@@ -50,7 +50,7 @@ std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   digits = digits.substr(0, digits.find(' '));
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 8);
   const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  return is_number && number < kMostNumber ? std::optional(number) : std::nullopt;
+  return is_number ? std::optional(number) : std::nullopt;
 }
 
 /// The sum of all bytes, with its field as if that were spaces.
@@ -121,7 +121,7 @@ void TarReader::take_pax(std::uint64_t offset, std::string_view text, Extended& 
 /// Whole blocks.
 void TarReader::skip(std::uint64_t bytes) {
   const std::uint64_t whole = (bytes + kBlock - 1) / kBlock * kBlock;
-  if (bytes > kMostNumber || whole > bytes_ - at_)
+  if (whole > bytes_ - at_)
     fail(at_, fmt::format("{} bytes should follow, and the archive is cut off at byte {}", bytes, bytes_));
   at_ += whole;
 }

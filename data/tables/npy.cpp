@@ -352,7 +352,7 @@ std::unique_ptr<Table> open_array_table(const TableOptions& options) {
     throw UsageError(
         fmt::format("{}: --drop, --separator, --header, --missing and --one-hot are for text", options.from));
   std::unique_ptr<NpyRows> labels;
-  if (std::filesystem::path(options.from).extension() == ".npz") {
+  if (in_small_letters(std::filesystem::path(options.from).extension().string()) == ".npz") {
     const NpzArchive archive(options.from);
     if (options.has_labels)
       labels = find_array(archive, options.from, options.label, {"y", "labels", "label"});

@@ -3,6 +3,7 @@
 /// Augmented images against their definition in double precision, and the ways to compute them against each other.
 #include "data/augmentation.hpp"
 
+#include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/augment_draws.hpp"
@@ -364,6 +365,40 @@ TEST(AugmentationTest, DrawsAreUniform) {
   EXPECT_NEAR(upside_down, kDraws / 4.0, 750);
 }
 
+/// Each kind and option as jobs may give it; usual values in thousandths.
+TEST(AugmentationTest, KindsTakeWhatTheirRowsSay) {
+  const std::string share = ": a number from 0 to 1, usually ",
+                    range = ": the least and the largest value, from ";
+  const std::string jitter = ": a number from 0 to 8, usually 0 0\n";
+  const std::string mix =
+      "  alpha: a number from 0.01 to 8, usually 1000 1000\n  probability" + share + "1000 1000\n";
+  const std::string sides = "  horizontal" + share + "0 0\n  vertical" + share + "0 0\n";
+  std::string text;
+  for (const AugmentKindRow& row : augment_kinds()) {
+    EXPECT_EQ(&row_of(row.kind), &row);
+    text.append(row.name).append(row.wants_one ? ", one of\n" : "\n");
+    for (const AugmentOption& option : row.options) {
+      text.append("  ").append(option.name).append(": ").append(option.expected());
+      text += option.is_required ? ", required\n"
+                                 : fmt::format(", usually {} {}\n", std::lround(option.usual[0] * 1000),
+                                               std::lround(option.usual[1] * 1000));
+    }
+  }
+  EXPECT_EQ(text,
+            "crop\n  padding: a whole number from 1 to 1024, required\n"
+            "resized_crop\n  scale" +
+                range + "0.01 to 1, such as [0.08, 1], usually 80 1000\n  ratio" + range +
+                "0.1 to 10, such as [0.75, 1.3333333333333333], usually 750 1333\nflip, one of\n" + sides +
+                "rotate\n  degrees: a number from 0.001 to 180, required\nshift, one of\n" + sides +
+                "scale\n  factor" + range + "0.125 to 8, such as [0.9, 1.1], required\njitter, one of\n" +
+                "  brightness" + jitter + "  contrast" + jitter + "  saturation" + jitter +
+                "erase\n  probability" + share + "500 500\n  scale" + range +
+                "0.001 to 1, such as [0.02, 0.33], usually 20 330\n  ratio" + range +
+                "0.1 to 10, such as [0.3, 3.3], usually 300 3300\n"
+                "cutout\n  size: a whole number from 1 to 1024, required\nmixup\n" +
+                mix + "cutmix\n" + mix);
+}
+
 TEST(AugmentationTest, NoListIsNoPlan) {
   EXPECT_FALSE(make_augment_plan({}, set_of({1, 28, 28}), kSeed).has_value());
 }
@@ -390,6 +425,15 @@ TEST(AugmentationTest, WhatASetCannotHaveIsRefused) {
   EXPECT_EQ(
       error_of({kCutout}, set_of({1, 28, 4})),
       "augment: cutout of 5 pixels, but the images are 1 x 28 x 4 (channels x rows x columns); give fewer");
+  EXPECT_EQ(
+      error_of({kJitter}, set_of({4, 28, 28})),
+      "augment: jitter.saturation is for images of red, green and blue, and these have 4 channels; leave it "
+      "out");
+  EXPECT_EQ(
+      error_of({kCrop}, set_of({1, 3, 28})),
+      "augment: crop of 4 pixels, but the images are 1 x 3 x 28 (channels x rows x columns); give fewer");
+  EXPECT_TRUE(make_augment_plan({kCrop, kCutout}, set_of({1, 5, 5}), kSeed).has_value());
+  EXPECT_THROW(plan_of(List(kMostAugmentations + 1, kFlip), {1, 5, 5}), InternalError);
   EXPECT_EQ(error_of({kFlip}, set_of({1, 1, 16385})),
             "augment: images of 1 x 1 x 16385 (channels x rows x columns); at most 16384 pixels on a side "
             "can be augmented");

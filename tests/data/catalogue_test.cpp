@@ -36,6 +36,7 @@ TEST(CatalogueTest, EveryEntryIsWhole) {
 }
 
 TEST(CatalogueTest, SetsMadeInMemoryAreAsItSays) {
+  EXPECT_EQ(made_sets(), (std::vector<std::string_view>{"random", "synthetic"}));
   for (const std::string_view name : made_sets()) {
     const SetEntry& set = find_set(std::string(name));
     const TrainTestData data = load_dataset({.set = set.name});
@@ -52,15 +53,17 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   const auto sets = parse_catalogue(
       "# comment\n"
       "set a idx 3x20x10 50 5\nmean a 0.5 0.25 1\nstd a 0.2\npictures a photo\n"
-      "classes a big cat, dog\nclasses a eel\nnames a n.txt\nfolder a here\nplace a there\nmirror a "
+      "classes a big cat, dog\nclasses a eel,fox\nnames a n.txt\nfolder a here\nplace a there\nmirror a "
       "x://y\nfile a f 12 "
       "md5:0\n"
       "\nset b idx");
   ASSERT_EQ(sets.size(), 2U);
   EXPECT_EQ(sets[0].shape, (ImageShape{3, 20, 10}));
   EXPECT_EQ(sets[0].train_samples, 50);
+  EXPECT_EQ(sets[0].test_samples, 5);
+  EXPECT_EQ(parse_catalogue("set a idx 1x1x1 1 1")[0].test_samples, 1);
   EXPECT_EQ(sets[0].mean, (std::vector<double>{0.5, 0.25, 1}));
-  EXPECT_EQ(sets[0].class_names, (std::vector<std::string>{"big cat", "dog", "eel"}));
+  EXPECT_EQ(sets[0].class_names, (std::vector<std::string>{"big cat", "dog", "eel", "fox"}));
   EXPECT_EQ(sets[0].names_file, "n.txt");
   EXPECT_EQ(sets[0].folders, (std::vector<std::string>{"here", "there"}));
   EXPECT_EQ(sets[0].files, std::vector<std::string>{"f"});
@@ -69,14 +72,45 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   EXPECT_FALSE(sets[1].is_known_by_name());
 }
 
+TEST(CatalogueTest, PicturesAreFramedByTheirKind) {
+  const auto frame = [](const char* set) {
+    const PictureFrame& its = find_set(set).frame;
+    return std::tuple(its.share, its.centre_by_mass, its.one_figure, its.is_photo);
+  };
+  EXPECT_EQ(frame("mnist"), std::tuple(20.0 / 28, true, true, false));
+  EXPECT_EQ(frame("kmnist"), std::tuple(1.0, false, false, false));
+  EXPECT_EQ(frame("cifar10"), std::tuple(1.0, false, false, true));
+}
+
+TEST(CatalogueTest, OutlinesOfKnownSetsAreAsPublished) {
+  const auto outline = [](const char* set) {
+    const SetOutline its = outline_of({.set = set});
+    return std::tuple(its.shape.height, its.classes, its.train_samples, its.test_samples, its.is_fp32,
+                      its.on_disk);
+  };
+  EXPECT_EQ(outline("cifar100"), std::tuple(32, 100, 50000, 10000, false, false));
+  EXPECT_EQ(outline("random"), std::tuple(1, 2, 1000, 200, true, false));
+  EXPECT_TRUE(has_pictures("pictures") && has_pictures("webdataset") && !has_pictures("shards"));
+  for (const char* set : {"pictures", "webdataset"}) {
+    EXPECT_FALSE(loads_into_memory({.set = set})) << set;
+    EXPECT_TRUE(loads_into_memory({.set = set, .in_memory = true})) << set;
+  }
+  SetEntry other;
+  other.name = "a";
+  other.format = "b";
+  expect_error<ConfigError>([&] { format_of(other); },
+                            {"catalogue of data sets: 'a' has the unknown format 'b'"});
+}
+
 TEST(CatalogueTest, AWrongLineIsNamed) {
   const auto fails = [](const char* text, const char* part) {
     expect_error<ConfigError>([&] { parse_catalogue(text); }, {part});
   };
   fails("set a idx\nset a idx\n", "line 2: set 'a' is there already");
   fails("\nmean a 1\n", "line 2: no line 'set a ...' before it");
-  fails("set a idx 1x2\n", "line 1: '1x2' is not CHANNELSxHEIGHTxWIDTH");
-  fails("set a idx 1x2x0 1 1\n", "'1x2x0'");
+  for (const std::string shape : {"1x2", "1y2x3", "1x2y3", "0x2x3", "1x0x3", "1x2x0", "1x2x3x", "x"})
+    fails(("set a idx " + shape + " 1 1\n").c_str(),
+          ("line 1: '" + shape + "' is not CHANNELSxHEIGHTxWIDTH").c_str());
   fails("set a idx 1x2x3 0 1\n", "'0' is not a number of training samples");
   fails("set a idx 1x2x3 7\n", "number of test samples is missing");
   fails("set a idx\nmean a 0.1 x\n", "line 2: 'x' is not a number");
@@ -103,8 +137,21 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
   fails("a\nb\xff\n", {"line 2: the name is not printable"});
   fails(std::string(201, 'x'), {"line 1: the name is longer than 200 bytes"});
   std::string many;
-  for (int i = 0; i < 257; ++i) many += std::to_string(i) + "\n";
-  fails(many, {"line 257: more than 256 classes"});
+  for (int i = 0; i < 256; ++i) many += std::to_string(i) + "\n";
+  EXPECT_EQ(parse_class_names(many, "f").size(), 256U);
+  fails(many + "256\n", {"names.txt: line 257: more than 256 classes; write one class name a line"});
+  EXPECT_EQ(parse_class_names(std::string(200, 'x'), "f").size(), 1U);
+}
+
+TEST(ClassNamesTest, AFileThatIsLargerThanAllNamesIsRefused) {
+  const test::TemporaryDirectory directory;
+  const auto read = [&](std::size_t bytes) {
+    test::write_file(directory.path() / "names", test::bytes_of("a" + std::string(bytes - 1, '\n')));
+    return read_class_names(directory.path() / "names", 1);
+  };
+  EXPECT_EQ(read(400), std::vector<std::string>{"a"});
+  expect_error<DataError>([&] { read(401); },
+                          {"names: 401 bytes are too many for a list of class names; at most 400"});
 }
 
 // Order of the folders in which data sets are looked for.

@@ -3,12 +3,15 @@
 /// From folders of pictures to a set, and whatever may be in those folders.
 #include "data/pictures/conversion.hpp"
 
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
+#include "data/pictures/folders.hpp"
 #include "data/set_fingerprints.hpp"
 #include "data/sets/hold_out.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_files.hpp"
 #include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
@@ -21,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
+using namespace std::string_literals;
 
 Bytes ppm(int width, int height, int red, int green, int blue) {
   const std::string head = "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
@@ -150,10 +154,22 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   says("\"a\"\n\"b\"", "its last line has no end");
   says("\"a\"\n[[[[\n", "line 2 is not a name");
   says("\"a\"\n7\n", "line 2 is not a name");
-  says("\"" + std::string(40'000, 'x') + "\"\n\"b\"\n", "line 1 is not a name");
+  const std::string longest(32'766, 'x');
+  EXPECT_EQ(warning_of("\"" + longest + "\"\n\"b\"\n"), "");
+  says("\"" + longest + "x\"\n\"b\"\n", "line 1 is not a name");
   fs::remove(path("t10k-names.jsonl"));
   fs::create_directory(path("t10k-names.jsonl"));
   EXPECT_NE(read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2).warning, "");
+}
+
+TEST_F(ConversionTest, ListsOfNamesLieBesideTheImages) {
+  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTrain), path("set/train-names.jsonl"));
+  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTest), path("set/t10k-names.jsonl"));
+  write("set/test-names.jsonl", {1});
+  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTest), path("set/test-names.jsonl"));
+  EXPECT_EQ(sample_names_beside("set/t10k-images-idx3-ubyte.gz"), "set/t10k-names.jsonl");
+  for (const char* other : {"set/-images-idx3-ubyte", "set/images"})
+    EXPECT_EQ(sample_names_beside(other), "");
 }
 
 TEST_F(ConversionTest, TheSeedAndTheCountChooseTheTestImages) {
@@ -221,6 +237,7 @@ TEST_F(ConversionTest, TheFitIsRemembered) {
   };
   fails("{\"lockstep_conversion\": 2, \"fit\": \"crop\"}", "version 2 of the format");
   fails("{\"lockstep_conversion\": 1, \"fit\": \"bend\"}", "no known `fit` recorded");
+  fails("{\"fit\": \"crop\"}", "no known `fit` recorded");
   fails("", "no known `fit` recorded");
   cropped.fit = PictureFit::kSqueeze;
   cropped.replace = true;
@@ -339,10 +356,21 @@ TEST_F(ConversionTest, ALinkInTheWayIsNotFollowed) {
 }
 
 TEST_F(ConversionTest, WhatAnInterruptedConversionLeftIsRemoved) {
-  write("set/train-images-idx3-ubyte.partial", {1, 2, 3});
+  for (const char* name : {"train-images-idx3-ubyte.partial", "zoo", "zoo.partial"})
+    write("set/"s + name, {1, 2, 3});
   convert(options());
   EXPECT_FALSE(fs::exists(path("set/train-images-idx3-ubyte.partial")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 9);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 11) << "what is somebody's stays";
+}
+
+TEST_F(ConversionTest, OneConversionAtATimeWorksInADirectoryWhichMayBeNew) {
+  ConversionOptions deep = options();
+  deep.to = path("new/and/deep").string();
+  EXPECT_EQ(converted(deep).train.size(), 16);
+  const auto other = Env::posix().claim((path("new/and/deep") / ".convert.lock").string());
+  ASSERT_NE(other, nullptr);
+  deep.replace = true;
+  expect_error<IoError>([&] { convert(deep); }, {"deep: another conversion is writing there; wait for it"});
 }
 
 TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {
@@ -353,6 +381,14 @@ TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {
 TEST_F(ConversionTest, ADamagedPictureIsNamed) {
   write("pictures/bees/half.png", Bytes{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0});
   expect_failure<DataError>(options(), {"half.png: damaged PNG"});
+  for (const char* name : {"!0.jpg", "!1.jpg", "!2.jpg"}) write("pictures/ants/"s + name, {});
+  try {
+    convert(options());
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DamagedPicturesError& error) {
+    EXPECT_EQ(error.pictures().size(), 4U) << "each once, also those that the shape was looked for in";
+  }
+  for (const char* name : {"!0.jpg", "!1.jpg", "!2.jpg"}) fs::remove(path("pictures/ants/"s + name));
   write("pictures/bees/half.png", test::idx_file({2, 4, 3}));
   expect_failure<DataError>(options(), {"half.png: is an IDX file"});
 }
@@ -438,13 +474,15 @@ TEST_F(ConversionTest, ThereMayBeMoreThan256Classes) {
 }
 
 TEST_F(ConversionTest, ASetInIdxFilesMakesWay) {
-  write("set/train-images-idx3-ubyte", {1, 2, 3});
-  write("set/classes.txt", {'a'});
+  const auto names = {"train-images-idx3-ubyte",   "classes.txt",
+                      "t10k-names.jsonl",          "validation-images-idx3-ubyte",
+                      "t10k-labels-idx1-ubyte.gz", "validation-names.jsonl"};
+  for (const char* name : names) write("set/"s + name, {1, 2, 3});
   expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
   ConversionOptions again = options();
   again.replace = true;
   EXPECT_EQ(converted(again).train.size(), 16);
-  EXPECT_FALSE(fs::exists(path("set/classes.txt")));
+  for (const char* name : names) EXPECT_FALSE(fs::exists(path("set/"s + name))) << name;
 }
 
 TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {
@@ -519,9 +557,28 @@ TEST_F(ConversionTest, FoldersInTheFolderOfAClassAreItsOwn) {
   EXPECT_EQ(at("b/deep/3.ppm"), at("b.jfif") + 1) << "by the bytes of paths";
   EXPECT_EQ(nested.left_out_kinds, (std::map<std::string, std::size_t>{{"repeated folder", 2}}));
   std::string deep = "pictures/bees";
-  for (int i = 0; i < 65; ++i) deep += "/d";
+  for (int i = 0; i < 64; ++i) deep += "/d";
   write(deep + "/x.ppm", ppm(4, 3, 1, 2, 3));
+  EXPECT_NO_THROW(found());
+  write(deep + "/d/x.ppm", ppm(4, 3, 1, 2, 3));
   expect_error<DataError>(found, {"d: lies more than 64 folders deep in its class"});
+}
+
+TEST_F(ConversionTest, ContentsOfFoldersAreSortedAndNamed) {
+  for (const char* name : {"h", "b", "g", "a", "f", "c", "e", "d"})
+    for (const char* dot : {"", "."}) write("names/"s + dot + name, {1});
+  std::vector<fs::path> hidden;
+  const auto seen = entries_of(path("names"), &hidden);
+  EXPECT_EQ(seen.size(), 8U);
+  EXPECT_EQ(hidden.size(), 8U);
+  EXPECT_TRUE(std::ranges::is_sorted(seen) && std::ranges::is_sorted(hidden));
+  EXPECT_EQ(kind_of(path("names/a")), "file without a format's ending");
+  EXPECT_EQ(kind_of(path("names")), "folder");
+  expect_error<MissingDataError>([&] { entries_of(path("names/a")); }, {"names/a: no such folder"});
+  expect_error<MissingDataError>([&] { find_pictures(path("names")); },
+                                 {"names: holds no pictures (png, jpg,"});
+  fs::create_directory_symlink(path("pictures"), path("pictures/ants/circle"));
+  EXPECT_EQ(find_pictures(path("pictures")).size(), 20U);
 }
 
 TEST_F(ConversionTest, LinksToPicturesAreFollowed) {
@@ -547,7 +604,8 @@ TEST_F(ConversionTest, OneClassIsNothingToTrainOn) {
 
 TEST_F(ConversionTest, AClassOfOnePictureCannotBeTested) {
   write("pictures/cows/one.ppm", ppm(4, 3, 1, 2, 3));
-  expect_failure<DataError>(options(), {"class 'cows': 1 of its 1 sample would be for testing"});
+  expect_failure<DataError>(
+      options(), {"class 'cows': 1 of its 1 sample would be for testing, and none to train on; add some"});
 }
 
 TEST_F(ConversionTest, NamesThatATerminalWouldObeyAreRefused) {

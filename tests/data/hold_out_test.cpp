@@ -3,6 +3,7 @@
 /// Held-out and left-out samples: all others, and only they, are left to train on.
 #include "data/sets/hold_out.hpp"
 
+#include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/normalisation.hpp"
 #include "data/sampler.hpp"
@@ -28,6 +29,8 @@ TEST(HoldOutTest, ANumberOrAShareIsReadAndNothingElse) {
   for (const char* text :
        {"-1", "1.0", "1.5", "0.0", "-0.1", "ten", "", "10%", "1e-50", "nan", "inf", "99999999999999999999"})
     EXPECT_EQ(parse_hold_out(text), std::nullopt) << text;
+  EXPECT_EQ(parse_hold_out("1e-9"), HoldOut{.share = 1e-9});
+  EXPECT_EQ(parse_hold_out("9e-10"), std::nullopt);
   for (const char* text : {"0", "5000", "0.1", "0.3333333333333333"})
     EXPECT_EQ(to_string(*parse_hold_out(text)), text);
 }
@@ -37,6 +40,8 @@ TEST(HoldOutTest, AShareComesToTheNearestNumber) {
   EXPECT_EQ(HoldOut{.share = 0.29}.count_of(100), 29);
   EXPECT_EQ(HoldOut{.share = 0.25}.count_of(6), 2);
   EXPECT_EQ(HoldOut{}.count_of(6), 0);
+  EXPECT_EQ(HoldOut{}.count_of(0), 0);
+  EXPECT_EQ(HoldOut{.is_files = true}.count_of(5), 0);
 }
 
 TEST(HoldOutTest, AllOrNoneIsRefused) {
@@ -55,6 +60,47 @@ TEST(HoldOutTest, TheSeedAloneChooses) {
   EXPECT_NE(held_out_samples(20, 5, 1), held_out_samples(20, 5, 2));
   EXPECT_EQ(held_out_samples(5, 5, 7), (Places{0, 1, 2, 3, 4}));
   EXPECT_EQ(held_out_samples(5, 0, 7), Places{});
+  for (const std::int64_t count : {-1, 6}) {
+    EXPECT_THROW(held_out_samples(5, count, 7), InternalError);
+    EXPECT_THROW(test_subset(5, count, 7), InternalError);
+  }
+  EXPECT_THROW(training_subset(5, 4, 7, Places{0, 1}), InternalError);
+}
+
+/// The orders of epochs 0 and 1, see PermutationTest.
+TEST(SplitTest, SeedAndClassChooseTheSamplesOfAHalf) {
+  const auto places_of = [](const std::vector<SetHalf>& halves, SetHalf wanted) {
+    Places places;
+    for (std::size_t i = 0; i < halves.size(); ++i)
+      if (halves[i] == wanted) places.push_back(static_cast<std::int32_t>(i));
+    return places;
+  };
+  const SplitChoice three{.validation = {.samples = 3}};
+  for (const auto& [label, test, validation] :
+       {std::tuple{0, Places{3, 8}, Places{4, 7, 9}}, {1, Places{1, 8}, Places{0, 2, 6}}}) {
+    const auto halves = split_class(10, static_cast<std::size_t>(label), "a", three);
+    EXPECT_EQ(places_of(halves, SetHalf::kTest), test);
+    EXPECT_EQ(places_of(halves, SetHalf::kValidation), validation);
+    EXPECT_EQ(places_of(halves, SetHalf::kTrain).size(), 5U);
+  }
+  EXPECT_EQ(places_of(split_class(4, 0, "a", {.test = {.share = 0.01}}), SetHalf::kTest).size(), 1U);
+  expect_error<DataError>([] { split_class(3, 0, "a", {.test = {.samples = 3}}); },
+                          {"class 'a': 3 of its 3 samples would be for testing, and none to train on; add "
+                           "some, or take fewer"});
+}
+
+TEST(PartSizesTest, AreThoseOfTheFilesLessWhatIsHeldOut) {
+  const auto sizes = [](const DatasetOptions& options) {
+    const PartSizes parts = part_sizes(options, {.train = 100, .test = 20, .validation = 7});
+    return std::array{parts.train, parts.test, parts.validation};
+  };
+  using Sizes = std::array<std::int64_t, 3>;
+  EXPECT_EQ(sizes({}), (Sizes{100, 20, 0}));
+  EXPECT_EQ(sizes({.validation = {.is_files = true}}), (Sizes{100, 20, 7}));
+  EXPECT_EQ(sizes({.train_samples = 30, .test_samples = 5, .validation = {.samples = 10}}),
+            (Sizes{30, 5, 10}));
+  EXPECT_EQ(sizes({.set = "random", .train_samples = 30, .validation = {.samples = 10}}),
+            (Sizes{90, 20, 10}));
 }
 
 TEST(HoldOutTest, AreDifferentSamplesAndAmongThoseOfALargerCount) {
@@ -111,6 +157,7 @@ void expect_divided(const TrainTestData& whole, const TrainTestData& divided, st
   EXPECT_EQ(fingerprints_of(divided).train, fingerprint_of(whole.train));
   EXPECT_EQ(fingerprints_of(divided).test, fingerprint_of(whole.test));
   EXPECT_NE(divided.train.quick, whole.train.quick);
+  EXPECT_FALSE(divided.files.has_value()) << "all samples are there";
 }
 
 /// 40 training and 12 test images of 2 x 3 x 3.
@@ -180,6 +227,7 @@ TEST(SubsetTest, IsOfDifferentSamplesNoneOfThemHeldOutAndAmongThoseOfALargerCoun
 /// Each sample of a part is that of its place in the whole.
 void expect_part(const Dataset& whole, const Dataset& part, const Places& places) {
   EXPECT_EQ(part.places, places);
+  EXPECT_EQ(part.classes, whole.classes);
   ASSERT_EQ(part.size(), std::ssize(places));
   for (std::size_t i = 0; i < places.size(); ++i)
     ASSERT_EQ(sample_of(part, i), sample_of(whole, static_cast<std::size_t>(places[i]))) << i;
@@ -206,6 +254,15 @@ TEST(SubsetTest, OneOfAnySetIsTrainedOnAndTheFilesKeepTheirFingerprints) {
     EXPECT_EQ(part.train_in_file(), 40);
     EXPECT_EQ(part.test_in_file(), 12);
     EXPECT_EQ(part.normalisation, measure(part.train));
+    EXPECT_EQ(part.train.name + ", " + part.test.name, "idx train, idx test");
+  }
+  for (const auto& [train, test] : {std::pair{0, 4}, {15, 0}}) {
+    const TrainTestData part = load_dataset(
+        {.set = "idx", .root = directory.path().string(), .train_samples = train, .test_samples = test});
+    EXPECT_EQ(part.train_in_file(), 40);
+    EXPECT_EQ(part.test_in_file(), 12);
+    EXPECT_EQ(fingerprints_of(part).train, fingerprint_of(whole.train));
+    EXPECT_EQ(fingerprints_of(part).test, fingerprint_of(whole.test));
   }
   options = {.set = "idx", .root = directory.path().string(), .train_samples = 40, .test_samples = 12};
   EXPECT_EQ(load_dataset(options).train.places, Places{});
@@ -224,7 +281,9 @@ TEST(SubsetTest, MoreThanThereAreIsRefusedWithTheirNumber) {
   refused({"35 are more", "30 training samples, with 10 held out by data.validation; ask for 30 at most"});
   options.train_samples = 30;
   options.test_samples = 13;
-  refused({"test_samples: 13 are more than there are: 12 test samples"});
+  refused(
+      {"test_samples: 13 are more than there are: 12 test samples; ask for 12 at most, or leave it out for "
+       "all"});
   options.test_samples = 1'000'000'000'000;
   refused({"test_samples"});
 }

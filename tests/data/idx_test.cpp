@@ -105,7 +105,8 @@ TEST(IdxTest, TheAllocationProbeSeesAGoodFile) {
 }
 
 TEST(IdxTest, AMissingFileIsAMissingDataError) {
-  expect_error<MissingDataError>([] { read_idx("/nowhere/at-all"); }, {"/nowhere/at-all", "no such file"});
+  for (const char* path : {"/nowhere/at-all", "/dev/null/none"})
+    expect_error<MissingDataError>([&] { read_idx(path); }, {path, ": no such file; check the path"});
 }
 
 TEST(IdxTest, ADirectoryOrADeviceIsNotAFile) {

@@ -52,6 +52,14 @@ TEST(LeaveOutListTest, OrderCommentsAndSpacesDoNotCount) {
   EXPECT_EQ(list.sha256, hex(sha256(std::as_bytes(std::span(sorted)))));
 }
 
+TEST(LeaveOutListTest, ListIsReadFromItsFile) {
+  const test::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "out.txt").string();
+  test::write_file(file, test::bytes_of("3\n12\n"));
+  EXPECT_EQ(read_leave_out(file).contents(), parse_leave_out("12\n3", file).contents());
+  EXPECT_EQ(read_leave_out(file).file, file);
+}
+
 TEST(LeaveOutListTest, MistakesAreNamedWithFileAndLine) {
   expect_error<DataError>([] { parse_leave_out("1\n2\n1\n", "out.txt"); },
                           {"out.txt: line 3: '1' is on line 1 already"});
@@ -166,6 +174,38 @@ TEST_F(NamedSetTest, PlacesAreThoseInTheFilesAndWhatIsLeftOutIsNoDuplicate) {
   EXPECT_EQ(find_duplicates(write(samples, {.leave_out = list_of("0")})).of_parts,
             (std::vector<std::string>{"test[0] (e.png) is train[1] (b.png)"}));
   EXPECT_TRUE(find_duplicates(write(samples, {.leave_out = list_of("b.png")})).of_parts.empty());
+}
+
+/// Two features a sample.
+Dataset features_of(const std::vector<float>& numbers, const std::vector<std::int32_t>& labels) {
+  Dataset set;
+  set.shape = {2, 1, 1};
+  set.classes = 3;
+  set.features = AlignedBuffer<float>(numbers.size());
+  std::ranges::copy(numbers, set.features.data());
+  set.labels = labels;
+  return set;
+}
+
+TEST(DuplicatesTest, FeaturesAreComparedAndTheFirstExamplesAreTold) {
+  TrainTestData data;
+  data.class_names = {"a", "b", "c"};
+  data.train = features_of({1, 2, 1, 3}, {0, 1});
+  data.test = features_of({1, 3, 1, 3, 1, 3, 1, 3}, {1, 1, 1, 1});
+  Duplicates found = find_duplicates(data);
+  EXPECT_EQ(found.test, 4);
+  EXPECT_EQ(found.of_parts,
+            (std::vector<std::string>{"test[0] is train[1]", "test[1] is train[1]", "test[2] is train[1]"}));
+  EXPECT_EQ(found.under_two_labels, 0);
+  data.test = features_of({4, 4}, {0});
+  data.validation = features_of({1, 3}, {1});
+  data.validation.places = {5};
+  EXPECT_EQ(find_duplicates(data).of_parts, std::vector<std::string>{"train[5] is train[1]"}) << "held out";
+  data.validation.labels = {0};
+  for (Dataset* half : {&data.train, &data.test, &data.validation})
+    half->label_sets = {1, 0, 1, /**/ 0, 1, 0};
+  EXPECT_EQ(find_duplicates(data).of_labels,
+            std::vector<std::string>{"train[5] is train[1], labelled 'a, c' and 'b'"});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 /// The sets that are made in memory.
 #include "data/sets/made_sets.hpp"
 
+#include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_loading.hpp"
 #include "tests/support/prelude.hpp"
@@ -44,6 +45,7 @@ TEST(DrawsTest, BoundedNumbersStayBelowAndReachAll) {
 TEST(RandomSetTest, IsTheOneOfTheTutorialWithLabelsOfBothKinds) {
   const TrainTestData data = load_dataset({.set = "random"});
   EXPECT_EQ(data.origin, "made in memory");
+  EXPECT_EQ(data.test.name, "random test");
   EXPECT_EQ(data.train.shape, (ImageShape{5, 1, 1}));
   EXPECT_EQ(data.train.classes, 2);
   EXPECT_EQ(data.train.size(), 1000);
@@ -128,6 +130,10 @@ TEST(SyntheticSetTest, ALargerSetBeginsWithTheSmallerOne) {
   EXPECT_TRUE(std::equal(small.train.images.span().begin(), small.train.images.span().end(),
                          large.train.images.data()));
   EXPECT_EQ(small.test.size(), 3);
+}
+
+TEST(SyntheticSetTest, DigitsAreTenInNumber) {
+  for (const std::int32_t digit : {-1, 10}) EXPECT_THROW(strokes_of_digit(digit), InternalError);
 }
 
 TEST(MadeSetsTest, TrainAndTestAndSeedsDiffer) {

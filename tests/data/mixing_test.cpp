@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Mixup and cutmix against their definition in double precision: shares, boxes, bytes, partners and labels.
+#include "common/error.hpp"
 #include "data/augmentation.hpp"
 #include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
@@ -164,6 +165,8 @@ TEST(SampleMixerTest, PartnersAreUniformOverTheEpoch) {
       ++counts[static_cast<std::size_t>(mix.partner)];
   for (const int count : counts) EXPECT_NEAR(count, 4000, 300);
   EXPECT_TRUE(SampleMixer({{AugmentKind::kFlip, {}}}, {1, 28, 28}, kSeed).draw(0, order, 0, 10).empty());
+  for (const auto& [first, count] : {std::pair{-1, 1}, {0, -1}, {5, 6}})
+    EXPECT_THROW(mixer.draw(0, order, first, count), InternalError) << first << ", " << count;
 }
 
 // Bytes and labels.

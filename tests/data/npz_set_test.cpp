@@ -5,8 +5,11 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "data/byte_source.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_loading.hpp"
+#include "data/tables/readers.hpp"
+#include "data/tables/table.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -15,6 +18,8 @@
 
 namespace lockstep {
 namespace {
+
+using namespace std::string_literals;
 
 struct NamedArray {
   std::string name, descr, shape;
@@ -106,6 +111,8 @@ TEST_F(NpzSetTest, MedMnistHasThreeHalvesAndPerhapsSeveralLabels) {
   EXPECT_TRUE(done.has_label_sets);
   EXPECT_EQ(done.sizes.train, 2);
   EXPECT_EQ(done.samples.test, (std::vector<std::int64_t>{1, 1, 1}));
+  EXPECT_EQ(done.samples.validation, (std::vector<std::int64_t>{0, 1, 0}));
+  EXPECT_EQ((std::array{done.sizes.test, done.sizes.validation}), (std::array<std::int64_t, 2>{1, 1}));
   has_validation_half_ = true;
   const TrainTestData data = load("shards");
   EXPECT_EQ(data.train.classes, 3);
@@ -128,6 +135,153 @@ TEST_F(NpzSetTest, NumbersBecomeATableAndOneHotRowsOneLabel) {
   EXPECT_TRUE(std::ranges::equal(data.train.features.span(), std::vector<float>{0.5, 1.5, 2.5, 3.5}));
 }
 
+TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
+  const auto with = [&](const std::string& type, const std::string& dims, int bytes) {
+    return convert({{"x_train", type, "1, " + dims, counting(bytes)},
+                    {"y_train", "|S2", "1", "b\0"s},
+                    {"x_test", type, "1, " + dims, counting(bytes)},
+                    {"y_test", "|S2", "1", "10"}});
+  };
+  const NpzSetConversion first = with("|u1", "4, 5, 5", 100), last = with("|u1", "5, 5, 4", 100);
+  EXPECT_EQ(first.order, path("set.npz") + ":x_train is taken as [sample][channel][row][column]");
+  EXPECT_EQ(first.samples.shape, (ImageShape{4, 5, 5}));
+  EXPECT_EQ(last.samples.shape, (ImageShape{4, 5, 5}));
+  EXPECT_EQ(last.order, path("set.npz") +
+                            ":x_train is taken as [sample][row][column][channel], which becomes "
+                            "[channel][row][column]");
+  EXPECT_EQ(first.samples.class_names, (std::vector<std::string>{"10", "b"})) << "numbers come first";
+  EXPECT_TRUE(with("<u2", "2, 2", 8).is_fp32 && with("|i1", "2, 2", 4).is_fp32);
+}
+
+/// Archives with tables: the arrays of one are found by their usual names, or asked for.
+TEST_F(NpzSetTest, TablesInArchivesAreRead) {
+  const auto table_of = [&](const std::vector<NamedArray>& arrays, const std::string& label,
+                            bool has_labels = true) {
+    test::write_file(path("T.NPZ"), npz(arrays));
+    return open_table({.from = path("T.NPZ"), .label = label, .has_labels = has_labels});
+  };
+  const NamedArray x{"features", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, 4.0F})},
+      y{"labels", "<f4", "2", elements({7.0F, 0.5F})}, text{"x", "|S1", "2", "ab"},
+      one{"y", "|u1", "1", "\1"}, wide{"y", "|u1", "2, 2", counting(4)};
+  const auto table = table_of({x, y}, "");
+  TableRow row;
+  ASSERT_TRUE(table->next(row));
+  EXPECT_EQ(row.features, (std::vector<float>{1, 2}));
+  EXPECT_EQ(row.label + " of " + row.place, "7 of row 0");
+  ASSERT_TRUE(table->next(row));
+  EXPECT_EQ(row.trouble, "its label is neither a whole number nor a name");
+  EXPECT_FALSE(table->next(row));
+  EXPECT_EQ(table_of({x}, "", false)->shape(), (ImageShape{2, 1, 1}));
+  const auto fails = [&](const std::vector<NamedArray>& arrays, const std::string& label, const char* part) {
+    expect_error<DataError>([&] { table_of(arrays, label); }, {part});
+  };
+  fails({x, y}, "q",
+        "T.NPZ: has no array q, but features, labels; numpy.savez(FILE, x=features, y=labels) names them so");
+  fails({x}, "", "T.NPZ: has no array y or labels or label, but features;");
+  fails({text, y}, "", "T.NPZ:x: holds text, and no numbers");
+  fails({x, one}, "", "T.NPZ:y: 1 label for 2 rows");
+  fails({x, wide}, "", "T.NPZ:y: labels have one dimension");
+}
+
+/// One array of four bytes, and the parts of its archive that are changed.
+class NpzBytesTest : public NpzSetTest {
+ protected:
+  NpzBytesTest() : bytes_(npz({{"a", "|u1", "4", "wxyz"}})) {
+    end_ = bytes_.size() - 22;
+    directory_at_ = little_endian(bytes_, end_ + 16, 4);
+  }
+  void put(std::size_t at, std::uint64_t number, int count) {
+    for (int i = 0; i < count; ++i)
+      bytes_.at(at + static_cast<std::size_t>(i)) = static_cast<std::uint8_t>(number >> (8 * i));
+  }
+  void insert(std::size_t at, const test::Bytes& more) {
+    bytes_.insert(bytes_.begin() + static_cast<std::ptrdiff_t>(at), more.begin(), more.end());
+  }
+  std::string read() const {
+    test::write_file(path("a.npz"), bytes_);
+    const NpzArchive archive(path("a.npz"));
+    const auto source = archive.open(archive.names().size() - 1);
+    test::Bytes all(source->remaining_at_most());
+    source->read(all);
+    return {all.end() - 4, all.end()};
+  }
+  void expect_refused(const char* part) const {
+    expect_error<DataError>([&] { read(); }, {"a.npz", part});
+  }
+
+  test::Bytes bytes_;
+  std::size_t end_ = 0, directory_at_ = 0;
+};
+
+TEST_F(NpzBytesTest, AreReadAlsoWithACommentAndIn64Bits) {
+  EXPECT_EQ(read(), "wxyz");
+  put(end_ + 20, 5, 2);
+  insert(bytes_.size(), test::bytes_of("hello"));
+  EXPECT_EQ(read(), "wxyz");
+  const std::uint64_t packed = little_endian(bytes_, directory_at_ + 20, 4);
+  for (const std::size_t at : {20U, 24U, 42U}) put(directory_at_ + at, 0xFFFFFFFF, 4);
+  const std::size_t extra = directory_at_ + 46 + 5;
+  insert(extra, test::Bytes(32));
+  put(directory_at_ + 30, 32, 2);
+  put(extra, 9, 2);  // a field of something else, then that of the sizes
+  put(extra + 4, 1, 2);
+  put(extra + 6, 24, 2);
+  for (const std::size_t at : {8U, 16U}) put(extra + at, packed, 8);
+  end_ += 32;
+  put(end_ + 12, 51 + 32, 4);
+  EXPECT_EQ(read(), "wxyz");
+  const std::size_t end64 = end_, locator = end64 + 56;
+  insert(end64, test::Bytes(56 + 20));
+  put(end64, 0x06064B50, 4);
+  put(end64 + 40, 51 + 32, 8);
+  put(end64 + 48, directory_at_, 8);
+  put(locator, 0x07064B50, 4);
+  put(locator + 8, end64, 8);
+  for (const std::size_t at : {12U, 16U}) put(locator + 20 + at, 0xFFFFFFFF, 4);
+  EXPECT_EQ(read(), "wxyz");
+  put(end64, 0, 1);
+  expect_refused("its 64-bit end is none");
+}
+
+TEST_F(NpzBytesTest, ThatLieAreRefused) {
+  const test::Bytes good = bytes_;
+  struct Case {
+    std::size_t at;
+    std::uint64_t number;
+    int count;
+    const char* part;
+  };
+  for (const Case& lie :
+       {Case{directory_at_ + 8, 1, 2, "it is encrypted"},
+        {directory_at_, 0, 1, "its directory is damaged"},
+        {directory_at_ + 28, 6, 2, "its directory is damaged"},
+        {directory_at_ + 10, 1, 2, "a.npz:a is packed by method 1, and stored or deflated ones are"},
+        {directory_at_ + 20, 3, 4, "a.npz:a is packed by method 0"},
+        {directory_at_ + 42, 1, 4, "no entry at the place that its directory gives"},
+        {directory_at_ + 42, 0xFFFFFF, 4, "it ends too early"},
+        {directory_at_ + 20, 0xFFFFFF, 4, "an entry reaches beyond the end"},
+        {end_, 0, 1, "it has no directory at its end"},
+        {end_ + 20, 1, 2, "it has no directory at its end"},
+        {end_ + 12, (1 << 20) + 1, 4, "its directory is larger than 1 MiB"},
+        {end_ + 12, 1 << 20, 4, "it ends too early"}}) {
+    bytes_ = good;
+    put(lie.at, lie.number, lie.count);
+    expect_refused(lie.part);
+  }
+  bytes_ = good;
+  put(directory_at_ + 10, 8, 2);
+  put(directory_at_ + 24, 0x7FFFFFFF, 4);
+  expect_refused("an entry claims more than it can hold");
+  bytes_ = good;
+  put(directory_at_ + 10, 8, 2);
+  put(30 + 5, 0xFF, 1);  // a block of deflated data that is none
+  expect_refused("a.npz:a: damaged at byte 0: it cannot be inflated");
+  bytes_ = npz({{"a", "|u1", "4", "wxyz"}, {"a", "|u1", "4", "wxyz"}});
+  expect_refused("two arrays have one name");
+  bytes_ = test::bytes_of("PK");
+  expect_refused("it has no directory at its end");
+}
+
 TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   const NamedArray x{"x_train", "|u1", "2, 2, 2", counting(8)}, y{"y_train", "|u1", "2", counting(2)},
       x_test{"x_test", "|u1", "2, 2, 2", counting(8)}, y_test{"y_test", "|u1", "2", counting(2)};
@@ -135,8 +289,9 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
     expect_error<DataError>([&] { convert(arrays); }, {part});
   };
   EXPECT_NO_THROW(convert({x, y, x_test, y_test}));
-  fails({x, y}, "has x_train, and no x_test, y_test");
-  fails({x, y, x_test, y_test, {"x_val", "|u1", "1, 2, 2", counting(4)}}, "has x_train, and no y_val");
+  fails({x, y}, "has x_train, and no x_test, y_test; save them too with numpy.savez, or");
+  fails({x, y, x_test, y_test, {"x_val", "|u1", "1, 2, 2", counting(4)}},
+        "has x_train, and no y_val; save it too with numpy.savez");
   fails({x, y, x_test, {"y_test", "|u1", "1", counting(1)}}, "set.npz:y_test: 1 row for 2 samples");
   fails({x, y, x_test, {"y_test", "|u1", "2, 2", counting(4)}}, "set.npz:y_test: 2 columns of labels");
   fails({x, {"y_train", "|u1", "2, 2", counting(4)}, x_test, y_test}, "row 1 has 2, and labels of 2 columns");
@@ -153,6 +308,9 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
         "of another shape, order or type");
   fails({{"x_train", "|u1", "1, 5, 5, 5", counting(125)}, y, x_test, y_test}, "samples of 5 x 5 x 5");
   fails({{"x_train", "|S4", "2, 1", counting(8)}, y, x_test, y_test}, "holds text, and no samples");
+  const NamedArray numbers{"x_train", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, HUGE_VALF})},
+      others{"x_test", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, 4.0F})};
+  fails({numbers, y, others, y_test}, "value 1 of sample 1 is inf, no number that fp32 has");
   test::write_file(path("table.npz"), npz({x, {"x", "|u1", "2", counting(2)}}));
   EXPECT_FALSE(is_npz_set(path("table.npz")));
   EXPECT_FALSE(is_npz_set(path("set.npy")));

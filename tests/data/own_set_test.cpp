@@ -10,6 +10,7 @@
 #include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/mix.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -95,6 +96,14 @@ TEST_F(LabelSetsTest, PartsHaveTheTableOfTheSet) {
                                    whole.train.label_set_of(data.validation.place_in_file(i))));
 }
 
+TEST_F(OwnSetTest, ImagesHaveThreeOrFourDimensions) {
+  remove("train-images-idx4-ubyte");
+  write("train-images-idx3-ubyte", idx_file({7, 6}));
+  expect_failure<DataError>(
+      {"train-images-idx3-ubyte: offset 3: 2 dimensions, expected 3 for images, or 4 where they have "
+       "channels"});
+}
+
 TEST_F(OwnSetTest, SeveralLabelsInIdxFilesAreRefusedWithWhatToUse) {
   remove("train-labels-idx1-ubyte");
   write("train-labels-idx2-ubyte", test::idx_header({7, 4}) + Bytes(28));
@@ -130,7 +139,10 @@ TEST_F(OwnSetTest, NumbersOfTheJobComeFirstOneForAllOrOneForEach) {
       [&] {
         load_dataset({.set = "idx", .root = root(), .mean = {1, 2}});
       },
-      {"mean: 2 numbers for images with 3 channels"});
+      {"mean: 2 numbers for images with 3 channels; give one, or one for each"});
+  const Normalisation measured = load().normalisation;
+  EXPECT_EQ(load_dataset({.set = "idx", .root = root(), .mean = {0.5}}).normalisation.std, measured.std);
+  EXPECT_EQ(load_dataset({.set = "idx", .root = root(), .std = {1}}).normalisation.mean, measured.mean);
 }
 
 TEST_F(OwnSetTest, AChannelWithoutContrastIsLeftAsItIs) {
@@ -148,7 +160,8 @@ TEST_F(OwnSetTest, NamesComeFromAFileBesideTheData) {
 TEST_F(OwnSetTest, ALabelWithoutANameIsAnErrorAtItsOffset) {
   write_names("cat\ndog\n");
   expect_failure<DataError>(
-      {"train-labels-idx1-ubyte: offset 10: label 2 is not in 0..1", "make the set again"});
+      {"train-labels-idx1-ubyte: offset 10: label 2 is not in 0..1; give all classes a line in ",
+       "classes.txt, or make the set again"});
 }
 
 TEST_F(OwnSetTest, LabelsOfTheTestHalfCountToo) {
@@ -193,6 +206,22 @@ TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
   EXPECT_EQ(outline.classes, 3);
   EXPECT_EQ(outline.train_samples, 7);
   EXPECT_EQ(outline.test_samples, 2);
+  EXPECT_EQ(outline_of({.set = "idx", .root = root()}).validation_samples, 0) << "they are not asked for";
+  EXPECT_TRUE(load().has_validation_half && load().validation.size() == 0);
+  const TrainTestData data = load_dataset({.set = "idx", .root = root(), .validation = {.is_files = true}});
+  EXPECT_EQ(data.validation.name, "idx validation");
+  EXPECT_EQ(data.validation.labels, (std::vector<std::int32_t>{0, 1, 2, 0}));
+}
+
+TEST_F(OwnSetTest, AHalfOfAValidationHalfIsRefused) {
+  const auto fails = [&](const std::string& there, const std::string& lacks) {
+    write(there.c_str(), idx_file({4}, 1, 3));
+    expect_failure<DataError>(
+        {": " + there + " has no " + lacks + " beside it; add that, or remove the one"});
+    remove(there.c_str());
+  };
+  fails("validation-images-idx4-ubyte", "validation-labels-idx1-ubyte");
+  fails("validation-labels-idx1-ubyte", "validation-images-idx3-ubyte");
 }
 
 }  // namespace
@@ -253,6 +282,12 @@ TEST(BatchLoaderTest, AnIndexOutsideTheSetOrTooManyOfThemIsABug) {
   EXPECT_THROW(load({-1}, 16), InternalError);
   EXPECT_THROW(load(std::vector<std::int32_t>(17), 16), InternalError);
   EXPECT_THROW(load({0}, 15), InternalError);
+  const std::vector<std::int32_t> one = {0};
+  const std::vector<SampleMix> mixes(1);
+  EXPECT_THROW(loader.load(one, 16, x.data(), labels.data(), 0, mixes), InternalError)
+      << "nothing to mix with";
+  std::vector<std::uint8_t> short_room(19);
+  EXPECT_THROW(read_samples(data.train, one, short_room), InternalError);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "data/dataset.hpp"
 #include "data/set_fingerprints.hpp"
+#include "data/sets/cifar_set.hpp"
 #include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
@@ -43,11 +44,13 @@ void fails(const std::string& pickle, const char* part) {
 }
 
 /// numpy's array in protocol 2: _reconstruct(ndarray, (0,), "b"), then its state.
-std::string array(const std::string& dims, const std::string& bytes, const std::string& type = "u1") {
+/// @param is_fortran  0x88 is True
+std::string array(const std::string& dims, const std::string& bytes, const std::string& type = "u1",
+                  const std::string& order = "|", const std::string& is_fortran = "\x89") {
   const std::string none = "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0t"s;
   return "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85"s + python2("b") + "\x87R(K\1" +
-         dims + "cnumpy\ndtype\n" + python2(type) + "K\0K\1\x87R(K\3"s + python2("|") + none + "b\x89T" +
-         le(bytes.size(), 4) + bytes + "tb";
+         dims + "cnumpy\ndtype\n" + python2(type) + "K\0K\1\x87R(K\3"s + python2(order) + none + "b" +
+         is_fortran + "T" + le(bytes.size(), 4) + bytes + "tb";
 }
 
 TEST(PickleTest, PlainDataOfAllProtocolsAreRead) {
@@ -62,6 +65,19 @@ TEST(PickleTest, PlainDataOfAllProtocolsAreRead) {
   const Pickle second(binary, "p");
   EXPECT_EQ(second.numbers_at("a"), (std::vector<std::int64_t>{5, 513, -2, -256, 1, 0}));
   EXPECT_EQ(second.texts_at("b"), (std::vector<std::string>{"x", "y", "\xc3\xa9"}));
+  expect_error<DataError>([&] { second.texts_at("a"); }, {"p: holds no list of texts under 'a'"});
+  expect_error<DataError>([&] { second.numbers_at("b"); }, {"p: holds no list of whole numbers under 'b'"});
+}
+
+TEST(PickleTest, PlainDataAreReadUpToTheirLimits) {
+  const Bytes numbers = bytes_of("}" + python2("k") + "(\x8a\x08" + le(std::uint64_t{1} << 40, 8) +
+                                 "\x8a\0K\5r"s + le(300, 4) + "j" + le(300, 4) + "ls.");
+  EXPECT_EQ(Pickle(numbers, "p").numbers_at("k"),
+            (std::vector<std::int64_t>{std::int64_t{1} << 40, 0, 5, 5}));
+  const Bytes texts = bytes_of("(S'k'\n(S\"it's\"\nS''\nV\\u0080\nld.");
+  EXPECT_EQ(Pickle(texts, "p").texts_at("k"), (std::vector<std::string>{"it's", "", "\xc2\x80"}));
+  const Bytes twice = bytes_of("}(" + python2("k") + "K\1" + python2("k") + "(K\2lu.");
+  EXPECT_EQ(Pickle(twice, "p").numbers_at("k"), std::vector<std::int64_t>{2});  // the later one counts
 }
 
 TEST(PickleTest, ArraysAreThoseOfNumpy) {
@@ -71,6 +87,11 @@ TEST(PickleTest, ArraysAreThoseOfNumpy) {
   EXPECT_EQ(pickle.at("m").text, "abcdef");
   EXPECT_EQ(pickle.at("m").dims, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(pickle.numbers_at("i"), (std::vector<std::int64_t>{1, -1}));
+  expect_error<DataError>([&] { pickle.numbers_at("m"); }, {"holds no list of whole numbers under 'm'"});
+  const Bytes unsigned_ones = bytes_of("}" + python2("k") + array("K\1\x85", "\xff\xff", "u2", "<") + "s.");
+  EXPECT_EQ(Pickle(unsigned_ones, "p").numbers_at("k"), std::vector<std::int64_t>{65535});
+  const Bytes deep = bytes_of(array("(K\6K\1K\1K\1t", "abcdef") + ".");
+  EXPECT_NO_THROW(Pickle(deep, "p"));
   const Bytes newest =
       bytes_of("\x80\5}" + python3("m") + python3("numpy._core.numeric") + python3("_frombuffer") +
                "\x93(\x96" + le(3, 8) + "abc" + python3("numpy") + python3("dtype") + "\x93" + python3("u1") +
@@ -92,7 +113,15 @@ TEST(PickleTest, NothingElseIsObeyed) {
   fails("\x80\5\x97.", "the opcode NEXT_BUFFER");
   fails("\xff.", "the opcode of no name (0xff)");
   fails("cnumpy\nndarray\n)R.", "a coding that is not read here");
-  fails("cnumpy\ndtype\n(S'O8'\ntR.", "an array of 'O8', and whole numbers are wanted");
+  for (const std::string type : {"O8", "f4", "u16", "u3", "i"})
+    fails("cnumpy\ndtype\n(S'" + type + "'\ntR.",
+          ("an array of '" + type + "', and whole numbers are wanted").c_str());
+  fails("cnumpy.core.multiarray\n_reconstruct\n(cnumpy\ndtype\ntR.", "numpy._reconstruct or a coding");
+  fails("c_codecs\nencode\n(S'a'\nS'utf8'\ntR.", "numpy.encode or a coding that is not read here");
+  for (const char* arguments : {")", "(K\1t"})
+    fails("cnumpy\ndtype\n"s + arguments + "R.", "an array or a text that numpy does not write so");
+  fails("K\1(K\1tb.", "the state of an object that is not an array");
+  fails(array("K\2\x85", "abcd", "u2", ">") + ".", "an array that is not little-endian");
 }
 
 TEST(PickleTest, WhatLiesIsRefused) {
@@ -110,10 +139,18 @@ TEST(PickleTest, WhatLiesIsRefused) {
   fails("h\7.", "nothing was stored under 7");
   fails("Ix\n.", "'x' is not a whole number");
   fails("\x8a\t123456789.", "a whole number of more than 64 bits");
-  fails("S'\\q'\n.", "an escape or a character that is not read here");
+  for (const char* text : {"", "'", "'a\"", "aba"}) fails("S"s + text + "\n.", "a text without quotes");
+  for (const char* text : {"\\q", "\\x1", "\\x1g", "\\"})
+    fails("S'"s + text + "'\n.", "an escape or a character that is not read here");
+  for (const std::string text : {"\xc3", "\xe2\x82\xac"})
+    fails("c_codecs\nencode\n(U" + le(text.size(), 1) + text + "U\6latin1tR.",
+          "an escape or a character that is not read here");
   fails("V\\u0100\n.", "an escape or a character that is not read here");
   for (const char* dims : {"K\2K\2\x86", "K\4K\2\x86", "J\xff\xff\xff\xffK\6\x86", ")", "(K\6K\1K\1K\1K\1t"})
     fails(array(dims, "abcdef") + ".", "an array whose shape is not that of its bytes");
+  fails(array("K\0\x85"s, "abcdef") + ".", "an array whose shape is not that of its bytes");
+  fails(array("K\2\x85", "abcdef") + ".", "an array whose shape is not that of its bytes");
+  fails(array("K\1\x85", "abc", "u2") + ".", "an array whose shape is not that of its bytes");
   std::string again =
       "X" + le(1000, 4) + std::string(1000, 'a') + "q\1c_codecs\nencode\nq\2X\6\0\0\0latin1q\3"s;
   for (int i = 0; i < 3; ++i) again += "h\2h\1h\3\x86R";
@@ -131,9 +168,17 @@ class PickledCifarTest : public testing::Test {
   PickledCifarTest() {
     for (int i = 1; i <= 5; ++i) write_both("data_batch_" + std::to_string(i), 2, 2 * i - 2);
     write_both("test_batch", 3, 5);
-    std::string names = "\x80\2}" + python2("label_names") + "(";
+    std::string names;
     for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) names += python2(name);
-    test::write_file(pickled("batches.meta"), bytes_of(names + "ls."));
+    write_names("(" + names + "l");
+  }
+  void write_names(const std::string& list) const {
+    test::write_file(pickled("batches.meta"), bytes_of("\x80\2}" + python2("label_names") + list + "s."));
+  }
+  static std::string numbered_names(int count) {
+    std::string names;
+    for (int i = 0; i < count; ++i) names += python2(std::to_string(i));
+    return names;
   }
   void write_both(const std::string& name, int count, int first) const {
     std::string records, pixels, labels;
@@ -170,8 +215,48 @@ TEST_F(PickledCifarTest, ItsFingerprintsAreThoseOfTheBinaryFiles) {
   EXPECT_EQ(fingerprint_of(python.test), fingerprint_of(binary.test));
   EXPECT_EQ(python.class_names.at(9), "j");
   EXPECT_EQ(binary.class_names.at(9), "truck");
+  fs::copy_file(pickled("batches.meta"), path("bin/batches.meta"));
+  EXPECT_EQ(load("bin").class_names.at(9), "truck") << "those are beside pickles";
+  write_names("(" + numbered_names(256) + "l");
+  EXPECT_EQ(load("py").class_names.size(), 256U);
   fs::remove(pickled("batches.meta"));
   EXPECT_EQ(load("py").class_names, binary.class_names);
+}
+
+TEST_F(PickledCifarTest, OneMayBePacked) {
+  const auto before = fingerprint_of(load("py").train);
+  std::ifstream plain(pickled("data_batch_4"), std::ios::binary);
+  test::write_file(pickled("data_batch_4.gz"), test::gzip({std::istreambuf_iterator<char>(plain), {}}));
+  fs::remove(pickled("data_batch_4"));
+  EXPECT_EQ(fingerprint_of(load("py").train), before);
+}
+
+TEST_F(PickledCifarTest, NamesThatAreNoneAreRefused) {
+  const auto fails_with = [&](const std::string& names, const char* part) {
+    write_names(names);
+    expect_error<DataError>([&] { load("py"); }, {"batches.meta: ", part});
+  };
+  fails_with("]", "0 names of classes, and there may be 1 to 256");
+  fails_with("(" + numbered_names(257) + "l", "257 names of classes");
+  fails_with("(" + python2("") + "l", "the class name '' is empty");
+}
+
+/// Two samples of three pixels, with CIFAR-100's labels.
+TEST(PickledCifarFormTest, FineLabelsAndFortransOrderAreRead) {
+  const auto parse = [](const std::string& data) {
+    const Bytes file = bytes_of("}(" + python2("fine_labels") + "(K\7K\x63l" + python2("data") + data + "u.");
+    return parse_pickled_cifar(file, "p", {.label_bytes = 2, .features = 3, .classes = 100});
+  };
+  const CifarRecords found = parse(array("K\2K\3\x86", "abcdef", "u1", "|", "\x88"));
+  EXPECT_EQ(found.labels, (std::vector<std::int32_t>{7, 99}));
+  EXPECT_EQ(found.images, bytes_of("acebdf"));
+  EXPECT_EQ(parse(array("K\2K\3\x86", "abcdef")).images, bytes_of("abcdef"));
+  const std::string others[] = {array("K\2K\3\x86", "abcdefghijkl", "u2"),
+                                array("K\2K\3\x86", "abcdef", "i1"), array("K\2K\2\x86", "abcd"),
+                                array("K\2K\3K\1\x87", "abcdef"), "K\1"};
+  for (const std::string& other : others)
+    expect_error<DataError>([&] { parse(other); },
+                            {"p: holds no array of uint8 with 3 columns under 'data'"});
 }
 
 TEST_F(PickledCifarTest, OtherArraysAndLabelsAreRefused) {
@@ -196,7 +281,9 @@ TEST(TorchvisionTest, ItsFoldersAreFoundBelowItsRoot) {
     return fs::path(resolve_data_root(set, directory.path().string())).lexically_relative(directory.path());
   };
   EXPECT_EQ(root("fashion-mnist"), "FashionMNIST/raw");
-  expect_error<MissingDataError>([&] { root("mnist"); }, {"looked in", "/mnist (no such directory)"});
+  const auto message = message_of<MissingDataError>([&] { root("mnist"); });
+  EXPECT_TRUE(contains(message, {"looked in", "/mnist (no such directory)"}));
+  EXPECT_EQ(message.find("MNIST/raw"), message.npos) << "a folder of its place goes unnamed";
 }
 
 }  // namespace

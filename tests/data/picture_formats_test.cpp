@@ -111,6 +111,26 @@ TEST(PictureFormatsTest, BmpThatIsNotPackedKeepsItsPixels) {
   expect_errors_of_damage(bmp(2, 1, 8, 0, kPalette, {2, 0, 0, 0}, 3));
 }
 
+TEST(PictureFormatsTest, BmpMayHaveOtherHeaders) {
+  const Bytes begin = Bytes{'B', 'M'} + little(0, 8);
+  const Bytes os2 = begin + little(35, 4) + little(12, 4) + little(2, 2) + little(1, 2) + little(1, 2) +
+                    little(8, 2) + Bytes{30, 20, 10, 60, 50, 40, 90, 80, 70} + Bytes{2, 0, 0, 0};
+  EXPECT_EQ(read(os2).pixels, (Bytes{70, 10, 80, 20, 90, 30}));
+  const Bytes shortest = begin + little(30, 4) + little(16, 4) + little(1, 4) + little(1, 4) + little(1, 2) +
+                         little(24, 2) + Bytes{3, 2, 1, 0};
+  EXPECT_EQ(read(shortest).pixels, (Bytes{1, 2, 3}));
+  Bytes file = bmp(1, 1, 24, 0, {}, {3, 2, 1, 0});
+  file[14] = 0, file[15] = 1;
+  EXPECT_EQ(read(file).pixels, (Bytes{1, 2, 3}));
+  file[14] = 1;
+  expect_error<DataError>([&] { read(file); }, {"picture: damaged BMP: its header claims 257 bytes"});
+  file[14] = 15, file[15] = 0;
+  expect_error<DataError>([&] { read(file); }, {"picture: damaged BMP: its header claims 15 bytes"});
+  for (const std::uint32_t colours : {0U, 300U})
+    EXPECT_EQ(read(bmp(1, 1, 8, 0, kPalette, {200, 0, 0, 0}, colours)).pixels, Bytes(3))
+        << "a colour that it lacks";
+}
+
 TEST(PictureFormatsTest, DamagedBmpSaysWhatIsWrong) {
   expect_error<DataError>(
       [] {
@@ -123,7 +143,7 @@ TEST(PictureFormatsTest, DamagedBmpSaysWhatIsWrong) {
       },
       {"a pixel has colour 7 of 3"});
   for (const auto& [bits, packing] : {std::pair{24U, 5U}, {8U, 1U}, {4U, 0U}, {16U, 0U}, {32U, 3U}})
-    expect_error<DataError>([&] { read(bmp(1, 1, bits, packing, {}, {})); },
+    expect_error<DataError>([bits = bits, packing = packing] { read(bmp(1, 1, bits, packing, {}, {})); },
                             {"not packed are read: save it as PNG"});
   expect_error<DataError>([] { read(bmp(1U << 31U, 1, 24, 0, {}, {})); }, {"pictures from 1 x 1"});
 }
@@ -141,6 +161,8 @@ TEST(PictureFormatsTest, AFewBytesDoNotBecomeAHugePicture) {
 }
 
 TEST(PictureFormatsTest, WhatIsNoPictureIsSaidSo) {
+  expect_error<DataError>([] { read(test::bytes_of(std::string("RIFF\x04\0\0\0WEBPVP8 ", 16))); },
+                          {"picture: damaged WEBP: its header cannot be read"});
   expect_error<DataError>([] { read({}); }, {"picture: is empty: neither PNG, JPEG, WEBP, BMP"});
   expect_error<DataError>(
       [] {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sets of pictures, in folders and in WebDataset's archives: the samples that convert makes of them, and no others.
+#include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
@@ -9,6 +10,8 @@
 #include "data/pictures/conversion.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/set_fingerprints.hpp"
+#include "data/sets/leave_out.hpp"
+#include "data/sets/set_formats.hpp"
 #include "data/sets/set_loading.hpp"
 #include "data/sets/tar_samples.hpp"
 #include "tests/data/idx_fixture.hpp"
@@ -188,7 +191,49 @@ TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
   EXPECT_NE(fingerprint_of(load_dataset(options).train), fingerprint_of(train));
 }
 
+TEST_F(PictureSetsTest, ItsOutlineAndFingerprintAreThoseOfTheFiles) {
+  const DatasetOptions options{.set = "pictures", .root = path("photos").string(), .pictures = kForm};
+  const SetOutline outline = outline_of(options);
+  EXPECT_EQ(outline.shape, (ImageShape{3, 3, 4}));
+  EXPECT_EQ(outline.classes, 3);
+  EXPECT_EQ(outline.train_samples, 12);
+  EXPECT_EQ(outline.test_samples, 12);
+  EXPECT_EQ(outline.validation_samples, 0);
+  EXPECT_TRUE(outline.on_disk);
+  EXPECT_EQ(outline.remarks.size(), 1U);
+  std::string text = "12 pictures, 3 x 3 x 4, fit 1\n";
+  for (const char* name :
+       {"0/0", "0/1", "0/2", "0/3", "1/0", "1/1", "1/2", "1/3", "2/0", "2/1", "2/2", "2/3"}) {
+    const std::string file = std::string("train/class ") + name + ".jpg";
+    const std::uint64_t bytes = fs::file_size(path("photos/" + file));
+    text += file + std::string(1, '\0') + std::string(reinterpret_cast<const char*>(&bytes), 8);
+  }
+  EXPECT_EQ(fingerprint_of(load("pictures").train).samples, hex(sha256(std::as_bytes(std::span(text)))));
+}
+
+TEST_F(PictureSetsTest, PicturesAreLeftOutByTheirNames) {
+  const auto list = parse_leave_out("train/class 0/1.jpg\n2\n", "out.txt");
+  const TrainTestData data = load_dataset({.set = "pictures",
+                                           .root = path("photos").string(),
+                                           .mean = {0.5},
+                                           .std = {0.5},
+                                           .leave_out = std::make_shared<const LeaveOutList>(list),
+                                           .pictures = kForm});
+  EXPECT_EQ(data.train.places, (std::vector<std::int32_t>{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(PictureListTest, AFileThatNoPictureHasIsRefused) {
+  PictureList list;
+  list.places = {"p"};
+  list.add("a.png", 0, kMaxPictureFileBytes);
+  EXPECT_EQ(list.path_of(0), "p/a.png");
+  expect_error<DataError>([&] { list.add("b.png", 0, kMaxPictureFileBytes + 1); },
+                          {"p/b.png: 268435457 bytes; at most 268435456 are read"});
+}
+
 TEST_F(PictureSetsTest, PicturesOfOneSizeNeedNoSize) {
+  write_tars();
+  EXPECT_EQ(outline_of({.set = "webdataset", .root = path("tars").string()}).shape, (ImageShape{1, 6, 5}));
   const PictureForm as_they_are{};
   const TrainTestData data = load_dataset({.set = "pictures",
                                            .root = path("photos").string(),
@@ -215,6 +260,7 @@ TEST_F(PictureSetsTest, MeasuredSumsAreKeptInTheCacheOfTheUser) {
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all) << "others could hold its lock";
   const std::string kept = text_in(files[0]);
+  EXPECT_TRUE(kept.starts_with(R"({"lockstep_sums":2,"of":")")) << kept;
   const auto link = path("link");  // a file that is written again is another one
   fs::create_hard_link(files[0], link);
   EXPECT_EQ(load("pictures").normalisation, measured);
@@ -298,11 +344,17 @@ TEST(TarSamplesTest, NamesOfAllKindsAreRead) {
       tar_entry("L", deep + "/2.cls" + std::string(1, '\0'), {.type = 'L'}) + tar_entry("short", " 8\n") +
       tar_entry("3.cls", "9") + pax("size", "4") + tar_entry("3.jpeg", "fghi", {.size = octal(9, 11)}) +
       tar_entry("4.webp", "j", {.size = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x01", 12)}) +
-      tar_entry("4.cls", "10") + kTarEnd;
+      tar_entry("4.cls", "10") + tar_entry("5.png", "klm", {.size = "         3 "}) +
+      tar_entry("5.cls", "11", {.type = '7'}) +
+      tar_entry("pax", "11 mtime=1\n14 path=6.png\n", {.type = 'x'}) +
+      tar_entry("short", "n", {.type = '\0'}) + tar_entry("6.cls", "12") + pax("path", "d/") +
+      tar_entry("d", "", {.type = '5'}) + tar_entry("7.png", "o") + tar_entry("all", "", {.type = 'g'}) +
+      tar_entry("7.cls", "13") + kTarEnd;
   const std::vector<TarSample> samples = samples_in(tar);
-  ASSERT_EQ(samples.size(), 4U);
-  const std::vector<std::string> names = {"pre.fix/1.png", deep + "/2.png", "3.jpeg", "4.webp"},
-                                 bodies = {"abc", "de", "fghi", "j"};
+  ASSERT_EQ(samples.size(), 7U);
+  const std::vector<std::string> names = {"pre.fix/1.png", deep + "/2.png", "3.jpeg", "4.webp",
+                                          "5.png",         "6.png",         "7.png"},
+                                 bodies = {"abc", "de", "fghi", "j", "klm", "n", "o"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(samples[i].picture.name, names[i]);
     EXPECT_EQ(tar.substr(samples[i].picture.offset, samples[i].picture.bytes), bodies[i]);
@@ -332,14 +384,19 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
     fails(tar_entry("1.cls", label) + kTarEnd, "holds no label");
   fails(tar_entry("1.png", "", {.type = '2'}) + kTarEnd, "1.png is a symbolic link");
   fails(tar_entry("1.png", "", {.type = '1'}) + kTarEnd, "1.png is a hard link");
-  fails(tar_entry("1.png", "", {.type = '3'}) + kTarEnd, "1.png is a device");
+  fails(tar_entry("1.png", "", {.type = 'S'}) + kTarEnd, "1.png is a sparse file; the archive must hold");
+  for (const char type : {'3', '4', '6'})
+    fails(tar_entry("1.png", "", {.type = type}) + kTarEnd, "1.png is a device or FIFO");
   fails(tar_entry("1.png", "", {.type = '?'}) + kTarEnd, "an entry of the unknown kind 63");
   fails(tar_entry("1.png", "", {.size = "77777777777"}) + kTarEnd, "8589934591 bytes should follow");
   fails(tar_entry("1.png", "", {.size = std::string(12, '\xff')}) + kTarEnd, "size is not a number of bytes");
   fails(tar_entry("1.png", "", {.size = "\x80" + std::string(11, '\x7f')}) + kTarEnd,
         "size is not a number of bytes");
   fails(pax("size", "-4") + tar_entry("1.png", "") + kTarEnd, "pax header's size");
-  fails(tar_entry("x", "99 path=a\n", {.type = 'x'}) + kTarEnd, "a pax header is damaged");
+  fails(pax("size", "x") + tar_entry("1.png", "") + kTarEnd, "pax header's size");
+  for (const char* record : {"99 path=a\n", "5path=a\n", "2 a\n", "9 path=ab", "x path=a\n"})
+    fails(tar_entry("x", record, {.type = 'x'}) + kTarEnd, "a pax header is damaged");
+  fails(tar_entry("", "x") + kTarEnd, "a file's name is empty, or has more than one line");
   fails(tar_entry("L", std::string((1 << 20) + 1, 'n'), {.type = 'L'}) + kTarEnd,
         "a header of 1048577 bytes");
   fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "has more than one line");
@@ -373,6 +430,12 @@ TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
   const std::string parts = tar_entry("1.mask.png", "m") + tar_entry("1.mask.cls", "0");
   EXPECT_EQ(samples_in(sample("1") + parts + kTarEnd).size(), 1U) << "other files of a sample may have dots";
   EXPECT_EQ(samples_in(sample("d/._1") + sample("d/1") + kTarEnd).size(), 1U) << "macOS writes such";
+  const auto mask = [](const std::string& key, const char* ending) {
+    return tar_entry(key + ".mask." + ending, "0");
+  };
+  EXPECT_EQ(samples_in(mask("1", "png") + mask("2", "cls") + mask("3", "png") + sample("4") + kTarEnd).size(),
+            1U)
+      << "no two of them are of one sample";
 }
 
 TEST(TarLabelsTest, AreReadFromBothKindsOfFiles) {
@@ -401,6 +464,8 @@ TEST(TarLabelsTest, BecomeClasses) {
   TarLabels found = classes_of_words(names, {}, "set");
   EXPECT_EQ(found.class_names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(found.halves[0].labels, (std::vector<std::int32_t>{1, 0}));
+  EXPECT_EQ(found.halves[0].sha256, "");
+  EXPECT_TRUE(found.are_names);
   found = classes_of_words(names, {"c", "b", "x", "a"}, "set");
   EXPECT_EQ(found.halves[0].labels, (std::vector<std::int32_t>{1, 3}));
   EXPECT_EQ(found.halves[1].labels, (std::vector<std::int32_t>{0}));
@@ -410,7 +475,15 @@ TEST(TarLabelsTest, BecomeClasses) {
   found.sets->give_to(data);
   EXPECT_EQ(data.train.label_sets, (std::vector<std::uint8_t>{1, 0, 1, 0, 1, 0, 0, 0, 0}));
   EXPECT_EQ(found.halves[1].labels, (std::vector<std::int32_t>{2, 0}));
-  EXPECT_NE(found.halves[0].sha256, found.halves[1].sha256);
+  const auto digest = [](const std::vector<std::uint32_t>& numbers) {
+    return hex(sha256(std::as_bytes(std::span(numbers))));
+  };
+  EXPECT_EQ(found.halves[0].sha256, digest({2, 0, 2, 1, 1}));
+  EXPECT_EQ(found.halves[1].sha256, digest({0, 2, 0, 2}));
+  EXPECT_FALSE(found.are_names);
+  const std::vector<std::vector<std::string>> one = {{"1"}}, last = {{"[65535]"}};
+  EXPECT_EQ(classes_of_words(one, {"a", "b"}, "set").class_names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(classes_of_words(last, {}, "set").class_names.size(), 65'536U);
   const auto fails = [&](const std::vector<std::vector<std::string>>& words,
                          const std::vector<std::string>& known, const char* part) {
     expect_error<DataError>([&] { classes_of_words(words, known, "set"); }, {"set: ", part});
@@ -470,6 +543,17 @@ TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
         {"validation: files: ", part});
 }
 
+TEST_F(PictureSetsTest, ArchivesOfNoHalfAreLeftOutIfOthersHaveOne) {
+  write_tars();
+  test::write_file(path("tars/other.tar"), bytes_of(kTarEnd));
+  EXPECT_EQ(
+      load("webdataset").remarks,
+      (std::vector<std::string>{
+          path("tars").string() + ": val archives are the test half, since no archive is named after test",
+          "left out 1 archive not named after a half (train, test or val); the first is " +
+              path("tars/other.tar").string()}));
+}
+
 TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
   const auto fails = [&](const char* root, const char* part) {
     expect_error<Error>([&] { load_dataset({.set = "webdataset", .root = path(root).string()}); }, {part});
@@ -481,6 +565,10 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
   fails("tests", "holds no archives to train on");
   test::write_file(path("empty/a.tar"), bytes_of(tar_entry("README", "hello") + kTarEnd));
   fails("empty", "empty/a.tar: no samples, pictures with a .cls each, and the first entry is README");
+  for (const char* name : {"none/train-0.tar", "none/train-1.tar"})
+    test::write_file(path(name), bytes_of(kTarEnd));
+  fails("none",
+        "none/train-0.tar and those after it: no samples, pictures with a .cls each, and it has no entries");
   test::write_file(path("both/my-train-test.tar"), bytes_of(kTarEnd));
   fails("both", "my-train-test.tar: is called after two halves");
   expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
@@ -518,8 +606,17 @@ TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
         tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "dog\n" : "Cat\n");
   for (std::size_t i = 0; i < 2; ++i)
     test::write_file(path(fmt::format("tars/shard{}.tar", i)), bytes_of(archives[i] + kTarEnd));
+  for (const char* name : {"tars/a.tgz", "tars/b.tar.gz"}) test::write_file(path(name), {1});
   const TrainTestData data = load("webdataset"), folders = load("pictures");
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"Cat", "dog"}));
+  EXPECT_EQ(
+      data.remarks,
+      (std::vector<std::string>{
+          path("tars").string() +
+              ": no archive is named after a test half, such as test-0.tar: a fifth of each "
+              "class becomes the test half",
+          "left out 2 archives that are compressed: unpack them; the first is " + path("tars/a.tgz").string(),
+          "labels in .cls are names, and classes are in their order: Cat, dog"}));
   EXPECT_EQ(std::ranges::count(data.train.labels, 0), 8);
   EXPECT_EQ(std::ranges::count(data.test.labels, 0), 2);
   EXPECT_EQ(data.test.size(), 4);
@@ -533,6 +630,21 @@ TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
     }
   std::ranges::sort(names);
   EXPECT_EQ(std::unique(names.begin(), names.end()) - names.begin(), 20);
+}
+
+TEST_F(PictureSetsTest, OfArchivesWithListsOfLabelsAFifthOfAllIsForTesting) {
+  std::string archive;
+  for (int i = 0; i < 10; ++i)
+    archive += tar_entry(fmt::format("{}.png", i), text_in(path("photos/train/class 0/0.jpg"))) +
+               tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "2" : "0 1");
+  test::write_file(path("tars/all.tar"), bytes_of(archive + kTarEnd));
+  const TrainTestData data = load("webdataset");
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(data.train.label_sets, (std::vector<std::uint8_t>{0, 0, 1, /**/ 1, 1, 0}));
+  EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{0, 1, 0, 0, 1, 0, 1, 1}));
+  EXPECT_EQ(data.test.labels, (std::vector<std::int32_t>{1, 0})) << "samples 3 and 8, see SplitTest";
+  EXPECT_EQ(data.test.store->name_of(1), "8.png");
+  EXPECT_NE(fingerprint_of(data.train).labels, fingerprint_of(data.test).labels);
 }
 
 }  // namespace

@@ -179,7 +179,12 @@ TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
   }
   EXPECT_EQ(read(bytes_of(std::string("Exif\0\0", 6)) + exif_chunk(2)).pixels, (Bytes{3, 2, 1}));
   EXPECT_FALSE(change_of_reading(with_chunk(file, chunk("eXIf", exif_chunk(2)))).empty());
-  for (const Bytes& nothing : {exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)})
+  const Bytes second_entry = {'I',       'I', '*', 0, 8, 0, 0, 0, 2, 0, /**/ 0, 1, 3, 0, 1, 0,
+                              0,         0,   5,   0, 0, 0,
+                              /**/ 0x12, 1,   3,   0, 1, 0, 0, 0, 3, 0, 0,      0, 0, 0, 0, 0};
+  EXPECT_EQ(read(second_entry).pixels, (Bytes{3, 2, 1}));
+  for (const Bytes& nothing :
+       {exif_chunk(0), exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)})
     EXPECT_EQ(read(nothing).pixels, lying.pixels);
   Bytes damaged = chunk("eXIf", exif_chunk(3));
   damaged.back() ^= 1;
@@ -230,10 +235,20 @@ TEST(PictureTest, PgmWithCommentsAndAnotherMaximumIsScaled) {
   EXPECT_EQ(pictures[0].pixels, (Bytes{255, 51}));
   const auto wide = parse_pictures(bytes_of(std::string("P5 2 1 65535\n\xff\xff\x80\x00", 17)), "picture");
   EXPECT_EQ(wide[0].pixels, (Bytes{255, 128}));
+  const auto one = [](const std::string& file) {
+    return parse_picture(bytes_of(file), "p", PictureColour::kRgb);
+  };
+  EXPECT_EQ(one("P5 1 1 255\n\x07").pixels, (Bytes{7, 7, 7}));
+  EXPECT_EQ(one("P5 1 1 2\n\x01").pixels[0], 128);
+  EXPECT_EQ(one("P5 1 1 100\n\xff").pixels[0], 255);
+  EXPECT_EQ(one(std::string("P5 1 1 256\n\x01\0", 13)).pixels[0], 255);
+  EXPECT_TRUE(one(std::string("P5 1 1 256\n\x01\0", 13)).had_16_bits && !one("P5 1 1 255\n\x07").had_16_bits);
 }
 
 TEST(PictureTest, DamagedPgmSaysWhatIsWrong) {
   EXPECT_TRUE(contains(error_of(bytes_of("P5")), {"expected the width"}));
+  EXPECT_EQ(error_of(bytes_of("P5 0 2 255\n")),
+            "picture: PGM header, offset 3: expected the width, a positive number");
   EXPECT_TRUE(contains(error_of(bytes_of("P5 2 x 255\n")), {"expected the height"}));
   EXPECT_TRUE(contains(error_of(bytes_of("P5 2 2 255\nabc")), {"truncated PGM"}));
   EXPECT_TRUE(contains(error_of(bytes_of("P5 2 2 65535\n1234567")), {"8 bytes of pixels promised, 7 there"}));
@@ -248,6 +263,31 @@ TEST(PictureTest, AHugeSizeIsRefusedBeforeMemoryIsAskedFor) {
   EXPECT_NE(error_of(png), "no error");
 }
 
+TEST(PictureTest, SizesThatAreReadHaveLimits) {
+  EXPECT_NO_THROW(check_picture_size("p", 16384, 4096));
+  EXPECT_NO_THROW(check_picture_size("p", 1, 16384));
+  for (const auto& [width, height] : {std::pair{0, 1}, {1, 0}, {16385, 1}, {1, 16385}, {16384, 4097}})
+    EXPECT_EQ(message_of<DataError>(
+                  [&, width = width, height = height] { check_picture_size("p", width, height); }),
+              "p: " + std::to_string(width) + " x " + std::to_string(height) +
+                  " pixels; pictures from 1 x 1 to 16384 pixels a side and 67108864 in all are read");
+  EXPECT_NO_THROW(check_packed_size("p", 1028, 1024, 1));
+  EXPECT_EQ(message_of<DataError>([] { check_packed_size("p", 1029, 1024, 1); }),
+            "p: 1 byte cannot hold 1029 x 1024 pixels of a picture; it is damaged, or empty");
+}
+
+TEST(PictureTest, APathMayNameAnImageOfAnIdxFile) {
+  const test::TemporaryDirectory directory;
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  test::write_file(path("set"), test::idx_file({2, 1, 2}));
+  EXPECT_EQ(read_pictures(path("set[1]"))[0].name, path("set[1]"));
+  test::write_file(path("x[0]"), bytes_of("P5 1 1 255\n\x07"));
+  EXPECT_EQ(read_pictures(path("x[0]"))[0].pixels, Bytes{7}) << "a file of that very name";
+  for (const char* name : {"y[a]", "y[-1]", "y[0"})
+    expect_error<MissingDataError>([&] { read_pictures(path(name)); },
+                                   {std::string(name) + ": no such file"});
+}
+
 TEST(PictureTest, AnIdxFileHoldsManyPicturesOfWhichOneCanBePicked) {
   Bytes file = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 10, 20, 30, 40};
   const auto all = parse_pictures(file, "set");
@@ -255,14 +295,18 @@ TEST(PictureTest, AnIdxFileHoldsManyPicturesOfWhichOneCanBePicked) {
   EXPECT_EQ(all[1].name, "set[1]");
   EXPECT_EQ(all[1].pixels, (Bytes{30, 40}));
   EXPECT_EQ(parse_pictures(file, "set", 1)[0].pixels, (Bytes{30, 40}));
-  EXPECT_TRUE(contains(error_of(file, 2), {"there is no image 2"}));
+  EXPECT_EQ(error_of(file, 2), "picture: there is no image 2; it holds 0 to 1");
+  EXPECT_EQ(error_of(test::idx_file({2, 2})),
+            "picture: holds 2 x 2, not images; expected count x height x width, and channels where there are "
+            "several");
 }
 
 /// 48 KB once held 49,500,000 of them, each one work for a network.
 TEST(PictureTest, CompressedIdxFileThatPromisesMorePicturesThanItsBytesCanHoldIsRefusedUnread) {
   const Bytes bomb = test::gzip(test::idx_file({1'000'000, 1, 1}, 0));
   ASSERT_LT(bomb.size(), 5'000U);
-  EXPECT_TRUE(contains(error_of(bomb), {"1000000 images in "}));
+  EXPECT_TRUE(
+      contains(error_of(bomb), {"1000000 images in ", " bytes, less than 16 bytes for each: no file of"}));
   const Bytes cut(bomb.begin(), bomb.end() - 4);  // inflating it would find that its end is missing
   EXPECT_TRUE(contains(error_of(cut), {"1000000 images in "}));
   EXPECT_EQ(parse_pictures(bomb, "set", 999'999)[0].pixels.size(), 1U) << "one of them may be picked";
@@ -281,6 +325,23 @@ TEST(PictureTest, ResizingAveragesAreas) {
   EXPECT_EQ(resize(picture, 3, 1).pixels, (Bytes{50, 125, 200}));
 }
 
+TEST(PictureTest, LongerSidesAreInterpolatedWhereStepsWouldShow) {
+  const Picture two{.name = "", .width = 2, .height = 1, .pixels = {0, 100}},
+      three{.name = "", .width = 3, .height = 1, .pixels = {0, 60, 120}};
+  EXPECT_EQ(resize(two, 4, 1, true).pixels, (Bytes{0, 25, 75, 100}));
+  EXPECT_EQ(resize(three, 5, 1, true).pixels, (Bytes{0, 24, 60, 96, 120}));
+  EXPECT_EQ(resize(sheet(1, 1, 77), 3, 2, true).pixels, Bytes(6, 77));
+  EXPECT_EQ(resize(two, 4, 1).pixels, (Bytes{0, 0, 100, 100}));
+}
+
+TEST(PictureTest, ASizeIsOneNumberOrTwo) {
+  EXPECT_EQ(parse_picture_size("20"), (PictureSize{20, 20}));
+  EXPECT_EQ(parse_picture_size("32x24"), (PictureSize{32, 24}));
+  EXPECT_EQ(parse_picture_size("4096x1"), (PictureSize{4096, 1}));
+  for (const char* text : {"", "x", "0", "4097", "0x5", "5x0", "3x", "x3", "3x4x5", "-1", "3X4"})
+    EXPECT_FALSE(parse_picture_size(text).has_value()) << text;
+}
+
 TEST(PictureTest, OtherProportionsAreCroppedPaddedOrSqueezed) {
   const Picture wide{.name = "", .width = 4, .height = 2, .pixels = {0, 100, 200, 200, 100, 0, 200, 200}};
   EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kSqueeze).pixels, (Bytes{50, 200, 50, 200}));
@@ -292,6 +353,10 @@ TEST(PictureTest, OtherProportionsAreCroppedPaddedOrSqueezed) {
   EXPECT_EQ(fit_picture(high, {1, 1}, PictureFit::kCrop).pixels, (Bytes{2, 5, 8}));
   EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[13], 5) << "the middle of the second channel";
   EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[12], 0);
+  Bytes line(100);
+  std::fill_n(line.begin() + 40, 10, std::uint8_t{9});
+  EXPECT_EQ(fit_picture(sheet(100, 1, 9), {10, 10}, PictureFit::kPad).pixels, line)
+      << "a pixel high at least";
   for (const PictureFit fit : {PictureFit::kCrop, PictureFit::kPad, PictureFit::kSqueeze}) {
     EXPECT_EQ(fit_picture(wide, {4, 2}, fit).pixels, wide.pixels);
     for (int width = 1; width < 9; ++width)
@@ -327,7 +392,28 @@ TEST(PictureTest, AScaledPixelIsTheMeanOfItsArea) {
   }
 }
 
+TEST(PictureTest, WhatCannotBeSeenOnWhiteIsLaidOnBlack) {
+  const auto laid = [](const Bytes& grey_alpha) {
+    Picture picture = sheet(2, 1, 0);
+    lay_on_paper(picture, grey_alpha);
+    return std::pair(picture.pixels, picture.notes.at(0));
+  };
+  const std::string white = "transparent: laid on white", black = "transparent and light: laid on black";
+  EXPECT_EQ(laid({239, 255, 0, 0}), std::pair(Bytes{239, 255}, white));
+  EXPECT_EQ(laid({240, 255, 0, 0}), std::pair(Bytes{240, 0}, black));
+  EXPECT_EQ(laid({255, 16, 0, 0}), std::pair(Bytes{16, 0}, black));
+  EXPECT_EQ(laid({255, 15, 0, 0}), std::pair(Bytes{255, 255}, white)) << "on black it is no better";
+}
+
+TEST(PictureTest, APngHasOneChannelOrThree) {
+  EXPECT_THROW(write_png({.name = "", .width = 1, .height = 1, .channels = 2, .pixels = {1, 2}}),
+               InternalError);
+}
+
 TEST(PictureTest, TheBorderTellsALightBackground) {
+  EXPECT_FALSE(has_light_border(Bytes(9, 127), {1, 3, 3}));
+  EXPECT_TRUE(has_light_border(Bytes(9, 128), {1, 3, 3}));
+  EXPECT_TRUE(has_light_border(Bytes{255, 255, 0}, {1, 3, 1}));
   Picture picture{.name = "", .width = 3, .height = 3, .pixels = Bytes(9, 255)};
   picture.pixels[4] = 0;
   EXPECT_TRUE(has_light_border(picture.pixels, picture.shape()));

@@ -162,7 +162,10 @@ TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   const Options options{.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 4};
   expect_error<ConfigError>([&] { DistributedSampler{options}; },
                             {"batch of 150 samples", "grains of 64", "3 ranks at most", "4 were started",
-                             "; add grain=32, or ", "or start no more than 3"});
+                             "; add grain=32, or add global batch=256, or start no more than 3"});
+  expect_error<ConfigError>(
+      [] { DistributedSampler({.samples = 20, .global_batch = 20, .grain = 16, .world_size = 4}); },
+      {"has work for 2 ranks at most, and 4 were started; add grain=5, or start no more than 2"});
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 
@@ -171,9 +174,8 @@ TEST(SamplerTest, WithABatchForEachRankTheAdviceIsAboutThatBatch) {
   const DistributedSampler::Options options{
       .samples = 60000, .global_batch = 5 * 40, .grain = 64, .world_size = 5, .per_rank_batch = 40};
   const auto message = message_of<ConfigError>([&] { DistributedSampler{options}; });
-  EXPECT_TRUE(contains(message, {"batch of each rank=64"}));
+  EXPECT_TRUE(contains(message, {"; add grain=32, or add batch of each rank=64, or start no more than 2"}));
   EXPECT_EQ(message.find("global batch="), std::string::npos) << message;
-  EXPECT_TRUE(contains(message, {"start no more than 2"}));
   EXPECT_NO_THROW(
       DistributedSampler({.samples = 60000, .global_batch = 2 * 40, .grain = 64, .world_size = 2}));
   EXPECT_THROW(DistributedSampler({.samples = 60000, .global_batch = 3 * 40, .grain = 64, .world_size = 3}),
@@ -204,6 +206,43 @@ TEST(SamplerTest, AStepOrGrainOutsideTheEpochIsABug) {
   EXPECT_THROW(sampler.local_grains(2), InternalError);
   EXPECT_THROW(sampler.local_grains(-1), InternalError);
   EXPECT_THROW(sampler.indices(1, {0, 64}), InternalError);
+  EXPECT_THROW(sampler.indices(0, {-1, 1}), InternalError);
+  EXPECT_THROW(sampler.indices(0, {1, -1}), InternalError);
+}
+
+TEST(SamplerTest, OptionsThatContradictEachOtherAreABug) {
+  const Order labels = {0, 1, 0};
+  for (const Options& options :
+       {Options{.samples = 3, .global_batch = 3, .rank = 1},
+        {.samples = 3, .global_batch = 3, .rank = -1},
+        {.samples = 3, .global_batch = 3, .world_size = 0},
+        {.samples = 4, .global_batch = 3, .balanced_labels = labels},
+        {.samples = 3, .global_batch = 3, .shuffle = false, .balanced_labels = labels},
+        {.samples = 3, .global_batch = 3, .window = 1, .balanced_labels = labels},
+        {.samples = 3, .global_batch = 3, .shuffle = false, .window = 1},
+        {.samples = 3, .global_batch = 3, .window = -1}})
+    EXPECT_THROW(DistributedSampler{options}, InternalError) << options.window << ", " << options.rank;
+  EXPECT_THROW(file_order(-1), InternalError);
+  EXPECT_THROW(epoch_permutation(3, 1, -1), InternalError);
+  EXPECT_THROW(epoch_permutation(3, 1, std::int64_t{1} << 56), InternalError);
+  EXPECT_THROW(windowed_order(3, 0, 1, 0), InternalError);
+  EXPECT_THROW(balanced_order(labels, 1, -1), InternalError);
+  EXPECT_THROW(balanced_order({}, 1, 0), InternalError);
+  for (const std::int32_t label : {-1, 1 << 24})
+    EXPECT_THROW(balanced_order(Order{label}, 1, 0), InternalError);
+}
+
+TEST(SamplerTest, TheMostGrainsOfARankAreThoseOfItsLargestStep) {
+  for (Options job : kJobs)
+    for (job.rank = 0, job.world_size = 3; job.rank < 3; ++job.rank) {
+      const DistributedSampler sampler(job);
+      std::size_t most = 0;
+      for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step)
+        most = std::max(most, sampler.local_grains(step).size());
+      EXPECT_EQ(sampler.most_local_grains(), static_cast<int>(most));
+      EXPECT_EQ(sampler.place(sampler.steps_per_epoch() - 1, {2, 1}),
+                (sampler.steps_per_epoch() - 1) * job.global_batch + 2);
+    }
 }
 
 /// torch.arange(samples).chunk(ranks), in samples a rank.

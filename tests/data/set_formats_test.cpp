@@ -53,6 +53,8 @@ TEST_F(IdxSetTest, AGoodSetIsLoaded) {
   EXPECT_EQ(data.train.images[13], 13);
   EXPECT_EQ(data.test.images[5], 35);
   EXPECT_EQ(data.train.features.size(), 0U);
+  for (const char* other : {"conversion.json", "validation-images-idx3-ubyte"}) replace(other, {1});
+  EXPECT_FALSE(load().has_validation_half) << "files of people's own sets, which it is not";
 }
 
 std::string sha256_of(const Bytes& file) {
@@ -140,6 +142,13 @@ TEST_F(IdxSetTest, SwappedFilesAreAnError) {
   expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimension, expected 3 for images"});
 }
 
+TEST_F(IdxSetTest, OtherDimensionsAreAnError) {
+  replace("train-images-idx3-ubyte", idx_file({20, 12}));
+  expect_failure<DataError>({"offset 3: 2 dimensions, expected 3 for images; is it the right file?"});
+  replace("train-images-idx3-ubyte", idx_file({20, 4, 3, 1}));
+  expect_failure<DataError>({"offset 3: 4 dimensions, expected 3 for images; is it the right file?"});
+}
+
 TEST_F(IdxSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {
   replace("t10k-images-idx3-ubyte", {});
   replace("train-images-idx3-ubyte", idx_header({20, 4, 3}) + Bytes(239));
@@ -158,7 +167,10 @@ TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
   };
   fails({.set = "cifar", .root = root}, "unknown data set 'cifar'");
   fails({.set = "mnist", .root = root, .train_samples = 1000}, "train_samples");
-  fails({.set = "mnist", .root = root, .train_samples = -1}, "train_samples: -1 is not in 0..2147483647");
+  fails({.set = "mnist", .root = root, .train_samples = -1},
+        "train_samples: -1 is not in 0..2147483647 (0: all)");
+  fails({.set = "synthetic", .test_samples = 10'000'001},
+        "test_samples: 10000001 is not in 0..10000000 (0: the set's default)");
   fails({.set = "synthetic", .test_samples = -1}, "test_samples");
   fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "train_samples");
   fails({.set = "mnist", .root = root, .std = {0}}, "std");
@@ -217,6 +229,8 @@ TEST_F(CifarSetTest, FilesStandOneAfterAnother) {
   EXPECT_EQ(data.class_names.at(9), "truck");
   EXPECT_EQ(data.normalisation.mean, (std::vector<double>{0.4914, 0.4822, 0.4465}));
   EXPECT_EQ(data.train.scales.scale.size(), 3U);
+  EXPECT_EQ(data.train.name + ", " + data.test.name, "cifar10 train, cifar10 test");
+  EXPECT_EQ(data.train.classes, 10);
 }
 
 TEST_F(CifarSetTest, ItLiesInTheFolderOfItsArchiveToo) {
@@ -241,6 +255,8 @@ TEST_F(CifarSetTest, WhatIsNoWholeNumberOfRecordsIsAnErrorAtItsOffset) {
   expect_failure({"data_batch_2.bin: offset 6146: the last record has 100 of 3073 bytes"});
   write("data_batch_2.bin", {});
   expect_failure({"data_batch_2.bin: offset 0: the file is empty"});
+  write("data_batch_2.bin", test::gzip({}));
+  expect_failure({"data_batch_2.bin: offset 0 of the uncompressed data: no records"});
   write("data_batch_2.bin", {1});
   expect_failure({"data_batch_2.bin: offset 0: the last record has 1 of 3073 bytes"});
 }

@@ -72,6 +72,14 @@ class ShardsTest : public ::testing::Test {
     std::ifstream stream(file(name), std::ios::binary);
     return Bytes(std::istreambuf_iterator<char>(stream), {});
   }
+  std::string text_of(const std::string& name) const {
+    const Bytes all = bytes(name);
+    return {all.begin(), all.end()};
+  }
+  static Bytes image(const Dataset& set, std::int32_t sample) {
+    const ImageRows rows(set, {&sample, 1});
+    return {rows[0].begin(), rows[0].end()};
+  }
   void flip(const std::string& name, std::size_t offset) {
     Bytes all = bytes(name);
     all.at(offset) ^= 1;
@@ -95,6 +103,55 @@ TEST_F(ShardsTest, WhatWasWrittenIsRead) {
     EXPECT_TRUE(std::ranges::equal(rows[0], image_of(i))) << i;
     EXPECT_EQ(half.labels[static_cast<std::size_t>(index)], label_of(i));
   }
+  EXPECT_THROW(image(data.train, 100), InternalError);
+  EXPECT_THROW(image(data.train, -1), InternalError);
+  Bytes room(104);
+  EXPECT_THROW(data.train.store->read(std::vector<std::int64_t>{1}, room), InternalError);
+}
+
+TEST_F(ShardsTest, IndexSaysWhatItHoldsAndWhatItsFingerprintIs) {
+  const SetOutline outline = outline_of(options());
+  EXPECT_EQ(outline.shape, kShape);
+  EXPECT_EQ(outline.classes, kClasses);
+  EXPECT_EQ(outline.train_samples, kTrain);
+  EXPECT_EQ(outline.test_samples, kTest);
+  EXPECT_EQ(outline.validation_samples, 0);
+  EXPECT_TRUE(outline.on_disk && !outline.is_fp32);
+  const ShardHalf train = parse_shard_index(text_of("shards.index"), "index").train;
+  const std::string text = "100 images of 3x5x7, blocks of 512: " + hex(train.blocks);
+  const Fingerprint fingerprint = fingerprints_of(load()).train;
+  EXPECT_EQ(fingerprint.samples, hex(sha256(std::as_bytes(std::span(text)))));
+  EXPECT_EQ(fingerprint.labels, hex(train.labels));
+}
+
+TEST(ShardNamesTest, FilesOfASetAreKnownByTheirNames) {
+  for (const char* name : {"shards.index", "train-labels.u32", "test-blocks.sha256", "validation-names.jsonl",
+                           "train-00012.shard"})
+    EXPECT_TRUE(is_name_in_shards(name)) << name;
+  for (const char* name : {"train", "train-0001.shard", "train-000001.shard", "train-0000a.shard",
+                           "train000012.shard", "other-00001.shard", "train-00001.shards", "labels.u32"})
+    EXPECT_FALSE(is_name_in_shards(name)) << name;
+}
+
+TEST(PixelSumsTest, AreThoseOfSomePixelsOrNot) {
+  const auto are = [](std::uint64_t values, std::uint64_t squares) {
+    return are_possible({.values = {1, values}, .squares = {1, squares}}, 2);
+  };
+  EXPECT_TRUE(are(510, 130'050) && are(10, 2550) && are(10, 50));
+  EXPECT_FALSE(are(511, 130'305));  // brighter than white
+  EXPECT_FALSE(are(10, 2551));      // squares above 255 times the values
+  EXPECT_FALSE(are(10, 49));        // a variance below 0
+}
+
+TEST_F(ShardsTest, SamplesThatDoNotFitAreABug) {
+  ShardWriter writer(Env::posix(), directory() + "2", kShape, {"a", "b"}, {.sizes = kSizes});
+  const std::vector<std::uint32_t> both = {0, 1}, twice = {1, 1};
+  EXPECT_THROW(writer.add(SetHalf::kTrain, Bytes(104), 0), InternalError);
+  EXPECT_THROW(writer.add(SetHalf::kTrain, image_of(0), 2), InternalError);
+  for (const auto& labels : {both, twice})
+    EXPECT_THROW(writer.add(SetHalf::kTrain, image_of(0), labels), InternalError);
+  writer.add(SetHalf::kTrain, image_of(0), 0, "a.png");
+  EXPECT_THROW(writer.add(SetHalf::kTrain, image_of(0), 0), InternalError) << "all have names, or none";
 }
 
 /// A batch of both, augmented and mixed.
@@ -197,6 +254,10 @@ TEST_F(ShardedLabelsTest, LyingFilesAreRefused) {
   fails(0, 0, "holds labels of more samples");                         // labels become counts
   fails(4, 4, "the labels of sample 0 are not 2 different ones");      // one label twice
   fails(9, 200, "in 0..999, ascending");                               // above all classes
+  ShardIndex wide = parse_shard_index(index, "index");
+  wide.classes = 65'537;
+  expect_error<DataError>([&] { parse_shard_index(to_text(wide), "wide"); },
+                          {"wide: classes is not a whole number in 1..65536"});
   expect_error<DataError>([&] { parse_shard_index("{}\n", "index"); }, {"index: "});
 }
 
@@ -239,6 +300,12 @@ TEST_F(ShardsTest, AFlippedBitIsNamed) {
     flip(name, at % kSizes.shard_bytes);
   }
   EXPECT_NO_THROW(load());
+  flip("train-00001.shard", 600);
+  expect_error<DataError>(
+      [&] { image(load().train, 25); },
+      {"train-00001.shard: bytes 512 to 1023 (block 5 of the half) are not those that the set was made with: "
+       "their "
+       "SHA-256 differs. They hold samples 24 to 29, and sample 25 was wanted; copy the set again"});
 }
 
 TEST_F(ShardsTest, ProcessesOfAHostCompareABlockOnceBetweenThem) {
@@ -311,7 +378,11 @@ TEST_F(ShardsTest, AFileThatIsCutWhileItIsReadIsNamed) {
   const Dataset train = load().train;
   fs::resize_file(file("train-00002.shard"), 100);
   const std::int32_t sample = 50;
-  expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, {"train-00002.shard: ends at byte"});
+  expect_error<DataError>(
+      [&] {
+        ImageRows(train, {&sample, 1});
+      },
+      {"train-00002.shard: ends at byte 1535 or before, and was longer when it was opened"});
 }
 
 TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
@@ -325,7 +396,15 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
     text += "\n" + hex(sha256(std::as_bytes(std::span(text)))) + "\n";
     expect_error<DataError>([&] { parse_shard_index(text, "lies"); }, {"lies: ", part});
   };
-  refused(R"("lockstep_shards":1)", R"("lockstep_shards":4)", "version 4");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":4)",
+          "version 4 of the format, and this program reads 3");
+  refused(R"("lockstep_shards":1)", R"("lockstep_shards":0)", "lockstep_shards is not a whole number in 1..");
+  refused(R"("values":[)", R"("values":[-)", "train.values is not a sum for each channel");
+  refused(R"("values":)", R"("values":7,"v":)", "train.values is not a sum for each channel");
+  refused(R"("blocks_sha256":)", R"("blocks_sha256":7,"b":)", "train.blocks_sha256 is not a SHA-256");
+  for (const char* block : {"256", "134217728"})
+    refused(R"("block_bytes":512)", std::string(R"("block_bytes":)") + block,
+            "block_bytes is not a whole number in 512..67108864; make the set again, or copy it again");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":1)",
           "several_labels is not true");
   refused(R"("lockstep_shards":1)", R"("lockstep_shards":3,"several_labels":true)", "label_count is missing");
@@ -338,7 +417,7 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("channels":3)", R"("channel":3)", "channels is missing");
   refused(R"("height":5)", R"("height":16777216)", "above 16777216");
   refused(R"("classes":1000)", R"("classes":999)", "class_names has 1,000 names, and there are 999 classes");
-  refused(R"("classes":1000)", R"("classes":4294967296)", "classes");
+  refused(R"("classes":1000)", R"("classes":4294967296)", "classes is not a whole number in 1..1000000");
   refused(R"("class 7")", R"("class 8")", "a name twice");
   refused(R"("class 7")", R"("\u001b[2J")", "printable");
   refused(R"("block_bytes":512)", R"("block_bytes":513)", "power of two");
@@ -351,25 +430,40 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("samples":100)", R"("samples":10)", "not sums of such pixels");
   refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "not a SHA-256");
   refused(head, "[]", "not a JSON object");
+  expect_error<DataError>([] { parse_shard_index(std::string((std::size_t{32} << 20) + 1, ' '), "lies"); },
+                          {"lies: more than 33554432 bytes"});
+  ShardIndex largest =
+      parse_shard_index(head + "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n", "x");
+  largest.shape = {1, 4096, 4096};
+  largest.is_fp32 = true;
+  largest.train = largest.test = {.samples = 1};
+  EXPECT_EQ(parse_shard_index(to_text(largest), "x").shape, largest.shape);
 }
 
 TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {
-  Bytes labels = bytes("train-labels.u32");
-  labels[4 * 17 + 1] = 0xFF;
-  std::string head;
-  const Bytes index = bytes("shards.index");
-  head.assign(index.begin(), std::ranges::find(index, '\n'));
-  const auto at = head.find(R"("labels_sha256":")") + 17;
-  head.replace(at, 64, hex(sha256(std::as_bytes(std::span(labels)))));
-  head += "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n";
-  test::write_file(file("shards.index"), Bytes(head.begin(), head.end()));
-  test::write_file(file("train-labels.u32"), labels);
-  expect_error<DataError>([&] { load(); }, {"train-labels.u32: label", "of sample 17 is not in 0..999"});
+  ShardIndex index = parse_shard_index(text_of("shards.index"), "index");
+  for (const std::uint32_t label : {1000U, 0xFFFFFFFFU}) {
+    Bytes labels = bytes("train-labels.u32");
+    std::memcpy(labels.data() + std::size_t{4} * 17, &label, sizeof label);
+    index.train.labels = sha256(std::as_bytes(std::span(labels)));
+    test::write_file(file("shards.index"), test::bytes_of(to_text(index)));
+    test::write_file(file("train-labels.u32"), labels);
+    const std::string text =
+        "train-labels.u32: label " + std::to_string(label) + " of sample 17 is not in 0..999";
+    expect_error<DataError>([&] { load(); }, {text});
+  }
+  fs::resize_file(file("train-labels.u32"), 399);
+  expect_error<DataError>([&] { load(); },
+                          {"train-labels.u32: 399 bytes, and the index says 400; copy the set"});
 }
 
 TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   const SetFingerprints before = fingerprints_of(load());
-  expect_error<UsageError>([&] { write(false); }, {"is there already", "--force"});
+  expect_error<UsageError>(
+      [&] {
+        ShardWriter(Env::posix(), directory(), kShape, {"one", "two"}, {});
+      },
+      {"is there already", "--force"});
   {
     ShardWriter writer(Env::posix(), directory(), kShape, {"one", "two"}, {.replace = true, .sizes = kSizes});
     for (std::int64_t i = 0; i < kTrain; ++i) writer.add(SetHalf::kTrain, image_of(i + 1), 0);
@@ -387,6 +481,16 @@ TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {
   }
   EXPECT_EQ(load().train.size(), 1);
   EXPECT_FALSE(fs::exists(file("train-00005.shard"))) << "a file of the set that was replaced";
+}
+
+TEST_F(ShardsTest, FilesThatAppearedMeanwhileStay) {
+  const std::string to = directory() + "2";
+  ShardWriter writer(Env::posix(), to, kShape, {"one", "two"}, {.sizes = kSizes});
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest}) writer.add(half, image_of(1), 0);
+  test::write_file(to + "/classes.txt", {1});
+  expect_error<UsageError>([&] { writer.publish(); },
+                           {"classes.txt: is there already; --force replaces the set"});
+  EXPECT_FALSE(fs::exists(to + "/shards.index"));
 }
 
 /// A disk that no other process writes to.
@@ -486,6 +590,10 @@ TEST_F(ShardsTest, AnySetOfImagesIsWrittenInShards) {
   EXPECT_EQ(before.class_names, now.class_names);
   EXPECT_EQ(before.normalisation, now.normalisation);
   EXPECT_EQ(find_whole_set(to)->set, "shards");
+  write_in_shards(Env::posix(), options(), to + "3", {});
+  const auto names = [&](const std::string& half) { return fs::path(to + "3") / (half + "-names.jsonl"); };
+  EXPECT_EQ(fs::file_size(names("train")), fs::file_size(file("train-names.jsonl")));
+  EXPECT_FALSE(fs::exists(names("test")));
   expect_error<UsageError>([&] { write_in_shards(Env::posix(), {.set = "random"}, to + "2", {}); },
                            {"has features"});
 }

@@ -102,11 +102,28 @@ TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
   expect_error<DataError>([&] { read_new("colour,weight\nred,7\n"); }, {"has no column 'size'"});
   expect_error<DataError>([&] { read_new("colour,size,weight\nred,7,1\n"); },
                           {"column 3 (weight) is none of those", "--drop weight"});
+  for (const std::string name : {"a b", "-x"})
+    expect_error<DataError>([&] { read_new("colour,size," + name + "\nred,7,1\n"); },
+                            {"column 3 (" + name + ") is none of those", "--drop 3"});
+  EXPECT_EQ(read_new("colour,size\n" + std::string(50, 'z') + ",7\n").front(),
+            "column 1 (colour): '" + std::string(40, 'z') +
+                "' is not a value that this column had when the set was made");
   expect_error<DataError>([&] { read_new("7,red,1\n"); }, {"3 columns", "made of 2"});
   table_ = {.label = "y", .missing = MissingCells::kMean};
   convert("0,1,y\n5,6,a\n5,7,a\n5,8,b\n5,9,b\n");  // names that are numbers
   EXPECT_EQ(read_new("1,7\n").front(), "1.0 7.0 ");
   EXPECT_EQ(read_new("1,0\n7,4\n").front(), "4.0 7.0 ");
+}
+
+TEST_F(TableColumnsTest, ValuesOfAOneHotColumnArePrintableAndNotTooMany) {
+  table_.one_hot = {"c"};
+  expect_error<DataError>([&] { convert("v,c,y\n1,\x07,a\n2,p,a\n3,q,b\n4,p,b\n"); },
+                          {"t.csv: line 2: column 2 (c): '", "' is not printable UTF-8; mend it"});
+  std::string many = "v,c,y\n";
+  for (int i = 0; i <= 10'000; ++i) many += "1,x" + std::to_string(i) + ",a\n";
+  expect_error<DataError>(
+      [&] { convert(many); },
+      {"line 10002: column 2 (c) has more than 10000 different values, too many for --one-hot"});
 }
 
 /// The mean of all rows would be another: rows that are tested with are those that the seed chooses.
@@ -151,7 +168,7 @@ TEST_F(TableColumnsTest, EmptyCellsOfAOneHotColumnHaveNoneOfItsValues) {
 }
 
 TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
-  const std::string text = "v,w,y\n1,1,a\n,1,a\n3,1,a\n4,NaN,b\n5,1,b\n6,1,b\n";
+  const std::string text = "v,w,y\n1,1,a\n,?,a\n3,1,a\n4,NaN,b\n5,1,b\n6,1,b\n";
   expect_error<DataError>([&] { convert(text); }, {"line 3: column 1 (v): '' is missing",
                                                    "line 5: column 2 (w): 'NaN'", "--missing mean"});
   table_.missing = MissingCells::kDropped;
@@ -228,7 +245,7 @@ TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
   EXPECT_EQ(good.numbers(), 3U);
   EXPECT_EQ(parse_table_columns(to_text(good), "x").all, good.all);
   for (const char* text :
-       {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":"v"},{"name":""}])",
+       {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":1}])", R"([{"name":"v"},{"name":""}])",
         R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["q","p"]}])",
         R"([{"name":"c","values":["p","p"]}])", R"([{"name":"c","values":[1]}])",
         R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", "[{\"name\":\"\\u0007\"}]"})

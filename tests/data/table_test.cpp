@@ -206,6 +206,10 @@ TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
     options_.replace = true;
     EXPECT_EQ(convert("t.csv", "set").warning.empty(), std::string(second) != "1") << first;
   }
+  write("t.csv", "Unnamed: 0,w,y\n0,3,a\n1,4,b\n2,3,a\n3,4,b\n");
+  EXPECT_EQ(
+      convert("t.csv", "set").warning,
+      "column 1 has no name and counts the rows from 0, as pandas' index does: leave it out with --drop 1");
 }
 
 TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
@@ -248,11 +252,59 @@ TEST_F(TableTest, ArraysThatLieAreRefused) {
   const auto parse = [](const Bytes& bytes) { NpyRows(std::make_unique<MemorySource>(bytes, "x.npy")); };
   const std::vector<float> four(4);
   EXPECT_NO_THROW(parse(npy("<f4", "2, 2", four)));
-  for (const char* shape : {"2, 3", "2, 1", "4611686018427387904, 4", "0, 4", "-1, 4", ""})
-    expect_error<DataError>([&] { parse(npy("<f4", shape, four)); }, {"x.npy"});
+  EXPECT_NO_THROW(parse(npy("=f4", "2, 2", four)));
+  const std::vector<std::uint8_t> bytes(16);
+  EXPECT_NO_THROW(parse(npy(">u1", "16,", bytes))) << "a byte has no order";
+  const auto refused = [&](const char* shape, const char* part) {
+    expect_error<DataError>([&] { parse(npy("|u1", shape, bytes)); }, {"x.npy: ", part});
+  };
+  refused("2, 9", "its header promises 18 bytes, and 16 follow it; save the array again");
+  refused("2, 7", "its header promises 14 bytes, and 16 follow it");
+  refused("2147483647,", "its header promises 2147483647 bytes, and 16 follow it");
+  refused("2147483648,", "2147483648 rows of 1 numbers are more than 2147483647 and 16777216");
+  refused("1, 16777216", "its header promises 16777216 bytes, and 16 follow it");
+  refused("1, 16777217", "1 rows of 16777217 numbers are more than 2147483647 and 16777216");
+  refused("4611686018427387904, 4", "rows of 4 numbers are more than");
+  refused("4, 0", "an array of shape (4, 0) has no rows");
+  refused("", "an array of shape () has no rows");
+  for (const char* shape : {"-1, 4", "2; 8"})
+    refused(shape, "its header is not that of an array of numbers with 1 to 4 dimensions, at '");
   expect_error<DataError>([&] { parse(npy(">f4", "2, 2", four)); }, {"little-endian"});
   expect_error<DataError>([&] { parse(npy("<f4", "2, 2", four, "True")); }, {"ascontiguousarray"});
   expect_error<DataError>([&] { parse(npy("|O", "2, 2", four)); }, {"'|O'"});
+}
+
+/// A header as it is, after a version and its length.
+Bytes with_header(const std::string& head, std::uint8_t version, std::size_t length) {
+  Bytes bytes = bytes_of("\x93NUMPY");
+  bytes.insert(bytes.end(), {version, 0});
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+    bytes.push_back(static_cast<std::uint8_t>(length >> (8 * i)));
+  bytes.insert(bytes.end(), head.begin(), head.end());
+  return bytes;
+}
+
+TEST_F(TableTest, HeadersOfArraysAreReadAsPythonWritesThem) {
+  const auto size_of = [](const Bytes& bytes) {
+    return NpyRows(std::make_unique<MemorySource>(bytes, "x.npy")).size();
+  };
+  const auto refused = [&](const Bytes& bytes, const char* part) {
+    expect_error<DataError>([&] { size_of(bytes); }, {"x.npy: ", part});
+  };
+  const std::string good = "{\"descr\": \"|u1\", 'fortran_order': False, 'shape': (4, )}";
+  for (const std::uint8_t version : {1, 2, 3})
+    EXPECT_EQ(size_of(with_header(good + "wxyz", version, good.size())), 4);
+  for (const std::uint8_t version : {0, 4})
+    refused(with_header(good + "wxyz", version, good.size()), "is not a NumPy array");
+  for (const std::string head : {"{'shape': (4,), 'fortran_order': False}", "{'descr': '|u1', 'kind': 1}",
+                                 "{'descr': '|u1', 'shape': (4,)} x", "{'descr' '|u1'}",
+                                 "{'fortran_order': 0}", "{'shape': (4", "{descr: 1}", "['descr']"})
+    refused(with_header(head, 1, head.size()),
+            "its header is not that of an array of numbers with 1 to 4 dimensions");
+  refused(bytes_of("\x93NUMPY\1"), "ends before byte 8");
+  refused(bytes_of("\x93NUMPX\1\1\1"), "is not a NumPy array");
+  refused(with_header("", 2, 65'536), "ends before byte 65548");
+  refused(with_header("", 2, 65'537), "a header of 65537 bytes");
 }
 
 /// Labels of an array as text, "-" for one that is none.
@@ -291,12 +343,92 @@ TEST_F(TableTest, ArraysOfEveryTypeAreRead) {
   EXPECT_EQ(labels_in_array<char>("|S3", "2,", {'a', 'b', '\0', '\0', 'x', 'x'}), (Labels{"ab", "-"}));
   EXPECT_EQ(labels_in_array<char32_t>("<U3", "2,", {U'é', U'€', U'😀', U'a', U'\0', U'b'}),
             (Labels{"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "a"}));
-  for (const char* descr : {"<i3", "|i16", "<f2", "<f16", "|b2", "|S0", "|S4097", "<c8"})
+  for (const char* descr : {"<i3", "|i16", "<f2", "<f16", "|b2", "|S0", "|S4097", "<U4097", "<c8"})
     expect_error<DataError>([&] { labels_in_array<char>(descr, "1,", {'1'}); },
                             {"y.npy: elements of type", descr});
   EXPECT_EQ(labels_in_array<char>("|S1", "1, 1, 1, 1", {'a'}), (Labels{"a"}));
+  EXPECT_EQ(labels_in_array<char>("|S4096", "1,", std::vector<char>(4096, 'a')),
+            (Labels{std::string(4096, 'a')}));
+  EXPECT_EQ(labels_in_array<char32_t>("<U4", "1,", {0x7F, 0x80, 0x800, 0x10000}),
+            (Labels{"\x7F\xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80"}));
+  std::vector<std::int64_t> many(70'000);  // more than is read at once
+  std::iota(many.begin(), many.end(), 0);
+  EXPECT_EQ(labels_in_array("<i8", "70000,", many).back(), "69999");
   expect_error<DataError>([] { labels_in_array<char>("|S1", "1, 1, 1, 1, 1", {'a'}); },
                           {"1 to 4 dimensions"});
+}
+
+TEST_F(TableTest, OptionsOfTextAreNotForArrays) {
+  const auto refused = [&](TableOptions options, const char* part) {
+    options.from = path("x.npy");
+    expect_error<UsageError>([&] { open_table(options); }, {part});
+  };
+  for (const TableOptions& options : {TableOptions{.drop = {"1"}},
+                                      {.header = TableHeader::kYes},
+                                      {.separator = ";"},
+                                      {.one_hot = {"1"}},
+                                      {.missing = MissingCells::kMean}})
+    refused(options, "x.npy: --drop, --separator, --header, --missing and --one-hot are for text");
+  refused({}, "x.npy: holds the features; say where the labels are: --label LABELS.npy");
+  test::write_file(path("x.npy"), npy<float>("<f4", "3, 1", {1, 2, 3}));
+  test::write_file(path("y.npy"), npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
+  options_.table.label = path("y.npy");
+  expect_error<DataError>([&] { convert("x.npy", "set"); },
+                          {"x.npy: the label of all 3 rows is '0': one class"});
+}
+
+TEST_F(TableTest, TablesOfTextThatAreNoneAreRefused) {
+  const auto refused = [&](const std::string& text, const std::string& label, const std::string& part) {
+    write("t.csv", text);
+    options_.table.label = label;
+    expect_error<DataError>([&] { convert("t.csv", "set"); }, {part});
+  };
+  refused("", "kind", "t.csv: holds no rows; give a table with some");
+  refused("w,kind\n", "kind", "t.csv: holds no rows that can be used; give a table with some");
+  refused("5\n6\n", "",
+          "t.csv: 1 column in the first row, and 2 to 1048576 are possible; is the separator another one "
+          "(--separator ';')?");
+  refused("w,kind\n1," + std::string(201, 'x') + "\n", "kind",
+          "...' is longer than 200 bytes; mend it, or leave");
+  std::string bad = "w,kind\n1,a\n2,a\n3,b\n4,b\n";
+  for (int i = 0; i < 10; ++i) bad += "5,\n";
+  const std::string tenth = "t.csv: line 15: column 2 (kind): the label is missing; ";
+  refused(bad, "kind", tenth + "mend them, or leave them out with --skip-damaged");
+  refused(bad + "5,\n", "kind",
+          tenth + "... 11 rows in all; mend them, or leave them out with --skip-damaged");
+  options_.table.drop = {"4"};
+  refused("1,2,a\n3,4,b\n", "3", "t.csv: has no column '4'; line 1 has the names, or say its number");
+  options_.table.header = TableHeader::kNo;
+  for (const std::string column : {"4", "0"}) {
+    options_.table.drop = {column};
+    refused("1,2,a\n3,4,b\n", "3", "t.csv: has no column '" + column + "'; say its number, 1 to 3");
+  }
+}
+
+TEST_F(TableTest, HeaderAndSeparatorCanBeGiven) {
+  write("t.csv", "1;2\n3;a\n4;b\n5;a\n6;b\n");
+  options_.table.label = "2";
+  options_.table.separator = ";";
+  options_.table.header = TableHeader::kYes;
+  const TableConversion done = convert("t.csv", "set");
+  EXPECT_EQ(done.label_column, "column 2 (2)");
+  EXPECT_EQ(done.class_names, (std::vector<std::string>{"a", "b"}));
+  for (const char* separator : {"ab", "\"", "\n"}) {
+    options_.table.separator = separator;
+    expect_error<UsageError>([&] { convert("t.csv", "other"); },
+                             {"--separator: '", "is not one character that"});
+  }
+  options_.table = {.label = "2", .header = TableHeader::kNo};
+  write("t.csv", "x,2\n3,a\n4,b\n5,a\n6,b\n");
+  expect_error<DataError>([&] { convert("t.csv", "other"); },
+                          {"t.csv: line 1: column 1: 'x' is not a number; mend it, or leave them out"});
+  options_.table = {};
+  for (const auto& [row, shown] : {std::pair{"x,z,kind", "'x', 'z', 'kind'"},
+                                   {"1,2,3,4,5,6,7,8,9", "'1', '2', '3', '4', '5', '6', '7', '8', ..."}}) {
+    write("t.csv", row);
+    const auto message = message_of<UsageError>([&] { convert("t.csv", "other"); });
+    EXPECT_TRUE(message.ends_with(std::string("with --label; the first row is ") + shown)) << message;
+  }
 }
 
 TEST_F(TableTest, ArchivesOfNumpyAreRead) {
