@@ -8,6 +8,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +90,18 @@ TEST_F(RunLockTest, PatienceHasAnEnd) {
 TEST_F(RunLockTest, LiveOwnerIsRespectedEvenWhereLocksDoNotWork) {
   leave_behind(owner_text(LockOwner::self("x")));
   EXPECT_NE(refusal("b").find("old.yaml"), std::string::npos);
+}
+
+/// As "a (b)\nR 1": the first line of its stat says nothing of its start.
+TEST_F(RunLockTest, AnOwnerMayHaveAnyName) {
+  char name[16] = {};
+  ::prctl(PR_GET_NAME, name);
+  ::prctl(PR_SET_NAME, "a (b)\nR 1");
+  const LockOwner owner = LockOwner::self("x");
+  const bool runs = is_running(owner);
+  ::prctl(PR_SET_NAME, name);
+  EXPECT_TRUE(runs);
+  EXPECT_EQ(owner.start_ticks, LockOwner::self("x").start_ticks);
 }
 
 TEST_F(RunLockTest, RecycledPidIsNotTheOwner) {
