@@ -79,5 +79,30 @@ TEST(ReportDataTest, EventsBeyondTwoHundredAreCounted) {
   EXPECT_EQ(std::ranges::count(run["notes"], Json("3 more events")), 1);
 }
 
+TEST(ReportDataTest, TheNewestHundredLinesOfALogAreShown) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line()});
+  const auto log_of = [&](const std::string& text) {
+    folders.write("a/log/rank-0.log", text);
+    return collect_report(Env::posix(), {run}, {.models = false}).at("runs").at(0).at("log");
+  };
+  std::string text;
+  for (int i = 0; i < 103; ++i) text += fmt::format("line {}\n\nepoch  1/3\n[1,   100] loss: 2.1\n", i);
+  const Json log = log_of(text);
+  EXPECT_EQ(log.size(), 100U);
+  EXPECT_EQ(log[0], "line 3");
+  EXPECT_EQ(log[99], "line 102");
+  EXPECT_EQ(log_of("one\n").size(), 1U);
+
+  text.clear();  // 66 lines of 4,000 bytes: 65 and a part of one are in the last 256 KiB
+  for (int i = 0; i < 66; ++i) text += fmt::format("line {:02} {}\n", i, std::string(3991, '.'));
+  const Json long_log = log_of(text);
+  EXPECT_EQ(long_log.size(), 65U);
+  EXPECT_EQ(long_log[0].get<std::string>().substr(0, 8), "line 01 ");
+  EXPECT_EQ(long_log[64].get<std::string>().substr(0, 8), "line 65 ");
+  text = text.substr(4000 * 66 - (256 << 10));  // all of it is read, to the byte
+  EXPECT_EQ(log_of(text).size(), 66U);
+}
+
 }  // namespace
 }  // namespace lockstep
