@@ -70,6 +70,51 @@ TEST(ReportDataTest, ALongCurveKeepsItsPeaksAndEnds) {
   EXPECT_EQ(std::ranges::count(steps["loss"], Json(0.5)), 2000);
 }
 
+TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
+  const testing::RunFolders folders;
+  const std::string end = R"({"event":"end","step":4,"seconds":12.5,"test_loss":0.25,"test_accuracy":0.625,)"
+                          R"("ema_test_loss":0.5,"weights_sha256":"ab","published_hash":true})";
+  const std::string run =
+      folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5),
+                        R"({"event":"resume","step":1})", testing::epoch_line(1, 2, 0.5, 0.75),
+                        R"({"event":"evaluation","epoch":2,"step":3,"test_loss":0.375,"test_accuracy":0.5})",
+                        R"({"event":"loss","step":3})", testing::epoch_line(2, 4, 0.25, 0.625), end});
+  folders.write("a/log/verdict.txt", "rank 1 is lost\n");
+  folders.write("a/trail.bin", "");
+  folders.write("a/checkpoints/step-00000004/x", "");
+  folders.write("a/checkpoints/step-00000003/x", "");
+  Json report = collect_report(Env::posix(), {run}, {.models = false});
+  EXPECT_EQ(report.at("format"), 1);
+  Json& one = report.at("runs").at(0);
+  EXPECT_EQ(one.at("directory"), run);
+  EXPECT_TRUE(one.at("job").get<std::string>().starts_with("model: net\n"));
+  for (const char* key : {"directory", "job"}) one.erase(key);
+  Json expected = Json::parse(R"({"name": "a", "state": "finished", "steps": 4, "accuracy": 0.625,
+      "test_loss": 0.25, "best": {"epoch": 1, "step": 2, "accuracy": 0.75, "of": "test"}, "seconds": 12.5,
+      "samples_per_second": 40000, "sha256": "ab", "published": true, "trail": "kept", "start": null,
+      "end": null, "steps_logged": 1,
+      "curves": {"step": {"step": [1], "loss": [2.5], "learning_rate": [0.01],
+                          "samples_per_second": [755902.5358167882]},
+                 "epoch": {"step": [2, 3, 4], "test_loss": [0.5, 0.375, 0.25], "epoch": [1, 2, 2],
+                           "train_seconds": [1.5, null, 1.5], "train_samples": [60000, null, 60000],
+                           "learning_rate": [0.01, null, 0.01], "test_samples": [10000, null, 10000],
+                           "train_loss": [0.5, null, 0.25], "ema_test_loss": [null, null, 0.5],
+                           "test_accuracy": [0.75, 0.5, 0.625]}},
+      "ranks": [], "verdicts": ["rank 1 is lost\n"], "events": [{"event": "resume", "step": 1}],
+      "checkpoints": [{"step": 4, "accuracy": 0.625}, {"step": 3, "accuracy": null}], "log": [],
+      "notes": [], "steps_drawn": 1})");
+  expected["start"] = Json::parse(testing::start_line());
+  expected["end"] = Json::parse(end);
+  for (const auto& [key, value] : expected.items()) EXPECT_EQ(one.at(key), value) << key;
+  EXPECT_EQ(one.size(), expected.size());
+  const std::string other = folders.run("b", {testing::start_line()}, "0.05");
+  report = collect_report(Env::posix(), {run, other}, {.models = false});
+  EXPECT_EQ(report.at("differing_keys"),
+            Json::parse(R"([{"key": "train.optimizer.lr", "values": ["0.01", "0.05"]}])"));
+  EXPECT_EQ(report["runs"][1]["trail"], "none");
+  EXPECT_TRUE(report["runs"][1]["best"].is_null());
+}
+
 TEST(ReportDataTest, EventsBeyondTwoHundredAreCounted) {
   std::vector<std::string> lines = {testing::start_line()};
   for (int i = 0; i < 203; ++i) lines.push_back(fmt::format(R"({{"event":"resume","step":{}}})", i));
