@@ -71,7 +71,7 @@ TEST(StaticCurvesTest, LinesAndTicksAreWhereTheirNumbersAre) {
 }
 
 TEST(StaticCurvesTest, APageSaysWhatItIsOfAndWhatItsLinesAre) {
-  const std::string swatch = R"(<span class="swatch" style="background:var(--c0)"></span>)";
+  const std::string swatch = R"html(<span class="swatch" style="background:var(--c0)"></span>)html";
   const auto head = [](const std::string& before) {
     return R"(<h1>Lockstep report</h1>
 <div class="card"><dl><dt>run</dt><dd>)" +
