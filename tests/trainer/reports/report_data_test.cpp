@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document of a run of a few lines has the numbers of a calculation by hand.
+#include "data/dataset.hpp"
+#include "data/pictures/picture.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/reports/report.hpp"
 
@@ -147,6 +150,94 @@ TEST(ReportDataTest, TheNewestHundredLinesOfALogAreShown) {
   EXPECT_EQ(long_log[64].get<std::string>().substr(0, 8), "line 65 ");
   text = text.substr(4000 * 66 - (256 << 10));  // all of it is read, to the byte
   EXPECT_EQ(log_of(text).size(), 66U);
+}
+
+/// Inverse of base64, without its end.
+std::vector<std::uint8_t> decoded(const std::string& text) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t bits = 0, count = 0;
+  for (const char c : text.substr(0, text.find('='))) {
+    bits = bits << 6 | static_cast<std::uint32_t>(digits.find(c));
+    count += 6;
+    if (count >= 8) bytes.push_back(static_cast<std::uint8_t>(bits >> (count -= 8) & 255));
+  }
+  return bytes;
+}
+
+/// A network of four inputs and two classes, which answers both of two samples with the first.
+TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
+  const testing::RunFolders folders;
+  CheckpointState state = make_state(7);
+  state.facts.model = {{"set", "idx"},    {"mean", "0.5"},
+                       {"std", "0.25"},   {"classes", "2"},
+                       {"channels", "1"}, {"height", "2"},
+                       {"width", "2"},    {"yaml", "layers:\n  - linear: {name: fc, out: classes}\n"}};
+  state.facts.data = {{"train_samples", "1"},     {"train_samples_sha256", "a"}, {"train_labels_sha256", "b"},
+                      {"test_samples", "2"},      {"test_samples_sha256", "c"},  {"test_labels_sha256", "d"},
+                      {"class_names", "cat\ndog"}};
+  state.facts.job.clear();
+  state.facts.parameters = {{"fc.weight", {2, 4}}, {"fc.bias", {2}}};
+  state.facts.gradient_units.exponents = {-40, 77};
+  state.weights = {1, 0, 0, 0, 0, -1, 0, 0, 0, 0};
+  state.optimizer.clear();
+  const std::string run = folders.run("a", {testing::start_line()});
+  const std::string checkpoint = save_checkpoint(Env::posix(), run, state);
+  TrainTestData data;
+  data.class_names = {"cat", "dog"};
+  data.test.name = "idx test";
+  data.test.shape = {1, 2, 2};
+  data.test.classes = 2;
+  data.test.labels = {0, 1};
+  data.test.features = AlignedBuffer<float>(8);
+  data.test.features[0] = data.test.features[4] = 1;
+  ReportOptions options{.loaded = &data};
+  Json json = {{"notes", Json::array()}};
+  add_model(json, run, options);
+  EXPECT_EQ(json["notes"], Json::array());
+  EXPECT_EQ(json["model"]["parameters"], 10);
+  ASSERT_EQ(json["model"]["layers"].size(), 2U);
+  EXPECT_EQ(json["model"]["layers"][0]["name"], "input");
+  EXPECT_EQ(json["model"]["layers"][0]["from"], Json::array());
+  EXPECT_EQ(json["model"]["layers"][1]["name"], "fc");
+  EXPECT_EQ(json["model"]["layers"][1]["parameters"], 10);
+  EXPECT_EQ(json["model"]["layers"][1]["from"], Json::array({0}));
+  EXPECT_EQ(json["filters"]["what"], "fc.weight: 2 of 2, white is zero, red above it, blue below");
+  ASSERT_EQ(json["filters"]["pictures"].size(), 2U);
+  const std::vector<std::vector<std::uint8_t>> pixels = {
+      {217, 255, 255, 255, 72, 255, 255, 255, 15, 255, 255, 255},
+      {255, 37, 255, 255, 255, 99, 255, 255, 255, 235, 255, 255}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string uri = json["filters"]["pictures"][i], head = "data:image/png;base64,";
+    const auto png = write_png({.name = "", .width = 2, .height = 2, .channels = 3, .pixels = pixels[i]});
+    EXPECT_TRUE(uri.starts_with(head)) << uri;
+    EXPECT_EQ((uri.size() - head.size()) % 4, 0U);
+    EXPECT_TRUE(std::ranges::equal(decoded(uri.substr(head.size())), png)) << i;
+  }
+  const Json& classes = json["classes"];
+  EXPECT_EQ(classes["data"], "idx test");
+  EXPECT_EQ(classes["checkpoint"], checkpoint);
+  EXPECT_EQ(classes["samples"], 2);
+  EXPECT_EQ(classes["correct"], 1);
+  EXPECT_EQ(classes["confusion"], Json::parse("[[1, 0], [1, 0]]"));
+  EXPECT_EQ(classes["classes"][1]["name"], "dog");
+  ASSERT_EQ(classes["mistakes"].size(), 1U);
+  EXPECT_EQ(classes["mistakes"][0]["sample"], 1);
+  EXPECT_TRUE(classes["mistakes"][0].at("picture").is_null());
+  const auto note_of = [&] {
+    Json other = {{"notes", Json::array()}};
+    add_model(other, run, options);
+    EXPECT_FALSE(other.contains("classes"));
+    return other["notes"];
+  };
+  data.test.classes = 3;
+  EXPECT_EQ(note_of(), Json::array({"the data have another shape than its own"}));
+  data.test.classes = 2;
+  options.class_seconds = std::chrono::seconds(-1);
+  EXPECT_EQ(note_of(),
+            Json::array({"the classes take more than -1 s to evaluate: 'lockstep report' has them"}));
+  std::filesystem::remove_all(checkpoint);
+  EXPECT_EQ(note_of().size(), 1U);
 }
 
 }  // namespace

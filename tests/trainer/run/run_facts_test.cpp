@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a run writes down and knows again: events, positions, classes, its data, and its directory.
+/// Facts that a run writes down and knows again: events, positions, classes, its data, and its directory.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "models/layer.hpp"
@@ -567,7 +567,7 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
 
 // The directory that a run takes.
 
-/// What open_directories() was asked to do, and what it does.
+/// Notes which directories are opened; `on_open_` may refuse them.
 class ChosenDirectoryTest : public ::testing::Test {
  protected:
   ChosenDirectoryTest() {
