@@ -26,7 +26,8 @@ class WholeRunTest : public ::testing::Test {
   }
   Job job_of(const std::string& run, const std::string& yaml,
              const std::vector<std::string>& overrides = {}) const {
-    return parse_job(yaml + "run: {dir: " + path(run) + ", report: false}\n", "test.yaml", overrides);
+    std::ofstream(path("job.yaml")) << yaml << "run: {dir: " << path(run) << ", report: false}\n";
+    return load_job(path("job.yaml"), overrides);
   }
 
   /// The text without what depends on machine and time; without lines of a bar.
