@@ -82,9 +82,15 @@ class Env {
   /// waited for.
   /// @throws MissingDataError if it is not there; DataError if it is not a regular file
   std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
-  /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as
-  /// read
-  virtual std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) = 0;
+  /// Its first or last bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws
+  /// as read
+  std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) {
+    return read_part(path, most, false);
+  }
+  std::vector<std::byte> read_last(const std::string& path, std::uint64_t most) {
+    return read_part(path, most, true);
+  }
+  virtual std::vector<std::byte> read_part(const std::string& path, std::uint64_t most, bool at_end) = 0;
   /// Bytes of a file. @throws as read
   virtual std::uint64_t size(const std::string& path) = 0;
   /// Atomic within a file system. Replaces a file or an empty directory.

@@ -118,9 +118,12 @@ class PosixEnv : public Env {
                                        open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL, "create the file"));
   }
 
-  std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) override {
+  std::vector<std::byte> read_part(const std::string& path, std::uint64_t most, bool at_end) override {
     const Descriptor fd = open_or_fail(path, O_RDONLY | O_NONBLOCK, "open");  // a FIFO must not hang us
-    std::vector<std::byte> bytes(std::min<std::uint64_t>(size_of(fd, path), most));
+    const std::uint64_t size = size_of(fd, path);
+    std::vector<std::byte> bytes(std::min(size, most));
+    if (at_end && ::lseek(fd, static_cast<off_t>(size - bytes.size()), SEEK_SET) < 0)
+      fail(path, "seek", errno);
     std::size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t got = retry([&] { return ::read(fd, bytes.data() + done, bytes.size() - done); });

@@ -219,11 +219,12 @@ std::unique_ptr<WritableFile> MemoryEnv::create(const std::string& path) {
   return std::make_unique<FileInMemory>(*this, node, path);
 }
 
-std::vector<std::byte> MemoryEnv::read_first(const std::string& path, std::uint64_t most) {
+std::vector<std::byte> MemoryEnv::read_part(const std::string& path, std::uint64_t most, bool at_end) {
   begin("read", path);
   const auto& bytes = file(path);
   const auto size = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(most, bytes.size()));
-  return {bytes.begin(), bytes.begin() + size};
+  const auto first = at_end ? bytes.end() - size : bytes.begin();
+  return {first, first + size};
 }
 
 std::uint64_t MemoryEnv::size(const std::string& path) {

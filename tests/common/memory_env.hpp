@@ -87,7 +87,7 @@ class MemoryEnv : public Env {
   std::function<void(const std::string& call, const std::string& path)> on_call;
 
   std::unique_ptr<WritableFile> create(const std::string& path) override;
-  std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) override;
+  std::vector<std::byte> read_part(const std::string& path, std::uint64_t most, bool at_end) override;
   std::uint64_t size(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -20,14 +19,9 @@ namespace lockstep {
 namespace {
 
 /// Field 22 of /proc/PID/stat; 0 if there is no such process, or all its threads have ended. An ended process may wait
-/// for its parent for ever, if that is a container's first. Field 2, the name, may hold anything but ends with ')'.
+/// for its parent for ever, if that is a container's first.
 std::uint64_t start_ticks_of(std::int64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string stat;
-  std::getline(file, stat);
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(stat.substr(name_end + 1));
+  std::istringstream fields(process_stat(fmt::format("/proc/{}", pid)));
   char state = 'X';
   std::string skipped;
   fields >> state;

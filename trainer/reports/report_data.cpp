@@ -20,6 +20,7 @@
 #include <numeric>
 #include <span>
 #include <sstream>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -192,7 +193,9 @@ Json mean_speed(const Columns& epochs) {
 Json log_lines(Env& env, const std::string& directory) {
   Json lines = Json::array();
   try {
-    std::istringstream log{std::string(as_text(env.read_first(directory + "/log/rank-0.log", kLogBytes)))};
+    std::string text(as_text(env.read_last(directory + "/log/rank-0.log", kLogBytes + 1)));
+    if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
+    std::istringstream log(std::move(text));
     for (std::string line; std::getline(log, line);)
       if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
         lines.push_back(printable_line(line));

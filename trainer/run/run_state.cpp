@@ -58,7 +58,7 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
     return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
   };
   // All steps of an epoch may be taken and its evaluation still to come.
-  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const bool in_epoch = facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
   const LossWindow unprinted = facts.unprinted.value_or(LossWindow());
   const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
   const bool possible =

@@ -86,9 +86,12 @@ TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
     EXPECT_EQ(shown.find("accuracy"), std::string::npos) << shown;
     EXPECT_EQ(load_manifest(env_, found.path).facts.step, 400);
   }
-  EXPECT_THROW(open_checkpoint(env_, run_ + "@swa", {}), MissingDataError)
-      << "zeros are an average of nothing";
-  EXPECT_THROW(open_checkpoint(env_, step(200) + "@ema", {}), MissingDataError);
+  EXPECT_EQ(
+      message_of<MissingDataError>([&] { open_checkpoint(env_, run_ + "@swa", {}); }),
+      step(400) +
+          ": nothing is averaged yet: the first epoch that counts has not ended (train.swa.from_epoch=N)");
+  EXPECT_EQ(message_of<MissingDataError>([&] { open_checkpoint(env_, step(200) + "@ema", {}); }),
+            step(200) + ": it keeps no average of its weights named ema; a run with train.ema=0.999 does");
   EXPECT_THROW(open_checkpoint(env_, run_ + "@mean", {}), UsageError);
 }
 
@@ -147,6 +150,24 @@ TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
   EXPECT_NE(refused<MissingDataError>("2@best").find("there is no such run"), std::string::npos);
 }
 
+TEST_F(CheckpointNamesTest, OneCheckpointIsNamedAndOfManyTheNewestSix) {
+  for (const std::int64_t other : {100, 150, 200}) remove(other);
+  const std::string more =
+      "; run.keep.last and run.keep.every_steps keep more, run.checkpoint_every_steps saves more often";
+  EXPECT_EQ(
+      refused<MissingDataError>("@step:7"),
+      run_ + "@step:7: the run has no checkpoint of step 7; there is step:300 (epoch 3, 45.34 %)" + more);
+  for (const std::int64_t other : {401, 402, 403, 404, 405}) save_checkpoint(env_, run_, make_state(other));
+  const std::string six =
+      "step:405 (epoch 4 + 5 steps), step:404 (epoch 4 + 4 steps), step:403 (epoch 4 + 3 steps), "
+      "step:402 (epoch 4 + 2 steps), step:401 (epoch 4 + 1 step), step:300 (epoch 3, 45.34 %)";
+  EXPECT_EQ(refused<MissingDataError>("@epoch:9"),
+            run_ + "@epoch:9: the run has no checkpoint of epoch 9; there are " + six + more);
+  save_checkpoint(env_, run_, make_state(200));
+  EXPECT_EQ(refused<MissingDataError>("@step:7"),
+            run_ + "@step:7: the run has no checkpoint of step 7; there are " + six + " and 1 more" + more);
+}
+
 TEST_F(CheckpointNamesTest, WhatHasSuchANameIsItself) {
   std::filesystem::create_directory(run_ + "@best");
   EXPECT_EQ(name("@best"), run_ + "@best");
@@ -180,6 +201,13 @@ TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
             "best: accuracy 68.94 % after epoch 2, not kept (run.keep.best=true keeps it)");
   write_metrics({{1, 100, 0.5}});
   EXPECT_EQ(best_line(env_, run_), "") << "of one evaluation there is no best";
+  std::ofstream(run_ + "/metrics.jsonl")
+      << R"({"event":"evaluation","epoch":2,"step":150,"validation_accuracy":0.75})"
+      << "\n"
+      << R"({"event":"epoch","epoch":2,"step":200,"validation_accuracy":0.5})"
+      << "\n";
+  EXPECT_EQ(best_line(env_, run_),
+            "best: validation accuracy 75.00 % after step 150, checkpoint " + run_ + "@step:150");
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 /// Texts about checkpoints for people: diff, inspect, verify.
 #include "trainer/checkpoint/inspect.hpp"
 
+#include "common/error.hpp"
+#include "common/safetensors.hpp"
 #include "tests/common/memory_env.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/file_record.hpp"
+#include "trainer/checkpoint/run_status.hpp"
 
 #include <zlib.h>
 
@@ -41,6 +45,57 @@ TEST(DiffTest, FirstAndLargestDifferenceAreFound) {
   EXPECT_EQ(difference.tensors[1].tensor, "momentum.fc.bias");
   EXPECT_EQ(difference.tensors[1].first_index, (std::vector<std::size_t>{1}));
   EXPECT_NE(to_text(difference).find("2 of 6"), std::string::npos) << to_text(difference);
+}
+
+TEST(DiffTest, ADifferenceIsToldToTheLastWord) {
+  CheckpointState a = make_state(100);
+  a.weights = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  CheckpointState b = a;
+  b.weights[1] = 2.5F;
+  b.weights[5] = 7;
+  b.weights[8] = 8.5F;
+  EXPECT_EQ(to_text(diff_checkpoints(a, b)),
+            "fc.weight: 2 of 6 elements differ\n"
+            "  first    [0,1]: 2 in A, 2.5 in B\n"
+            "  largest  [1,2]: 1 apart\n"
+            "scale: 1 of 1 element differ\n"
+            "  first    []: 9 in A, 8.5 in B\n"
+            "  largest  []: 0.5 apart\n");
+  b.weights = a.weights;
+  b.weights[5] = 7;
+  EXPECT_EQ(to_json(diff_checkpoints(a, b)),
+            nlohmann::ordered_json::parse(R"({"format": 1, "same": false, "facts": [],
+                "tensors": [{"tensor": "fc.weight", "elements": 6, "different": 1, "first_index": [1, 2],
+                             "first_a": 6, "first_b": 7, "largest": 1, "largest_index": [1, 2]}]})"));
+  EXPECT_EQ(to_json(diff_checkpoints(a, a)).at("same"), true);
+}
+
+TEST(DiffTest, EachFactThatDiffersIsTold) {
+  CheckpointState a = make_state(100);
+  a.facts.epoch_loss_sum = 1.5;
+  a.facts.data = {{"set", "x"}, {"directory", "/a"}, {"only", "1"}};
+  CheckpointState b = a;
+  b.facts.step = 101;
+  b.facts.epoch = 2;
+  b.facts.step_in_epoch = 3;
+  b.facts.seed = 5;
+  b.facts.epoch_samples = 7;
+  b.facts.epoch_correct = 8;
+  b.facts.epoch_loss_sum = 2.5;
+  b.facts.job = {{"model", "net"}, {"new", "1"}};
+  b.facts.data = {{"set", "y"}, {"directory", "/b"}};
+  EXPECT_EQ(to_text(diff_checkpoints(a, b)),
+            "step: 100 in A, 101 in B\n"
+            "epoch: 1 in A, 2 in B\n"
+            "step_in_epoch: 0 in A, 3 in B\n"
+            "seed: 1234 in A, 5 in B\n"
+            "epoch_samples: 6400 in A, 7 in B\n"
+            "epoch_correct: 0 in A, 8 in B\n"
+            "epoch_loss_sum: 1.5 in A, 2.5 in B\n"
+            "train.seed: 1234 in A, nothing in B\n"
+            "new: nothing in A, 1 in B\n"
+            "data set: x in A, y in B\n"
+            "weights and optimiser state that both have: the same bits\n");
 }
 
 TEST(DiffTest, SignOfZeroAndNotANumberAreDifferences) {
@@ -81,6 +136,48 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   const std::string text = inspect_checkpoint(path, load_checkpoint(env, path));
   test::expect_words(text, {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"});
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
+}
+
+TEST(InspectTest, FactsAreToldInTheirOrder) {
+  CheckpointState state = make_state(100);
+  state.facts.average = "ema";
+  state.facts.step_in_epoch = 2;
+  state.facts.epoch_samples = 4;
+  state.facts.epoch_correct = 3;
+  state.facts.epoch_loss_sum = 2;
+  state.facts.validation_accuracy = 0.25;
+  state.facts.test_accuracy = 0.5;
+  state.facts.data = {{"class_names", "a\nb\nc"}};
+  state.weights = {1, 2, 3, 4, 5, 6, INFINITY, 8, 9};
+  const std::string text = inspect_checkpoint("p", state);
+  EXPECT_EQ(text.substr(0, text.find("fc.bias")),
+            "checkpoint     p\n"
+            "step           100\n"
+            "weights        their average ema\n"
+            "epochs done    1, and 2 steps of the next\n"
+            "seed           1234\n"
+            "epoch so far   4 samples, loss 0.500000, 75.00 % correct\n"
+            "validation     accuracy 25.00 %\n"
+            "test accuracy  50.00 %\n"
+            "buckets        1 bucket\n"
+            "written by     ranks 2\n"
+            "data           class_names: a, b, c\n"
+            "job            model: net\n"
+            "job            train.seed: 1234\n" +
+                fmt::format("\n{:27} {:17} {:>10} {:>10} {:>10}\n", "tensor", "shape", "smallest", "largest",
+                            "mean") +
+                fmt::format("{:27} {:17} {:>10} {:>10} {:>10}\n", "fc.weight", "[2, 3]", 1, 6, 3.5));
+  test::expect_words(text, {"  1 of 2 elements NaN or infinite\nscale "});
+  state.facts.epoch_samples = 0;
+  state.facts.average = "";
+  const std::string fewer = inspect_checkpoint("p", state);
+  EXPECT_EQ(fewer.find("epoch so far"), fewer.npos);
+  EXPECT_EQ(fewer.find("their average"), fewer.npos);
+  const auto json = inspect_json("p", state).at("tensors");
+  ASSERT_EQ(json.size(), 6U);
+  EXPECT_EQ(json.at(0), nlohmann::ordered_json::parse(R"({"tensor": "fc.weight", "shape": [2, 3],
+      "smallest": 1, "largest": 6, "mean": 3.5, "not_finite": 0})"));
+  EXPECT_EQ(json.at(1).at("not_finite"), 1);
 }
 
 TEST(InspectTest, JsonHasEveryFactOfTheManifest) {
@@ -145,6 +242,125 @@ TEST(VerifyReportTest, GoodAndDamagedAreTold) {
   EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
 }
 
+TEST(FileRecordTest, ASizeTellsWhatIsCutOff) {
+  const FileRecord record{"m", 100, "", {{"", 0, 10, {}}, {"a", 10, 60, {}}, {"b", 60, 100, {}}}};
+  for (const auto& [size, tensor, end] : std::vector<std::tuple<std::uint64_t, std::string, std::string>>{
+           {0, "", ": cut off inside the header"},
+           {9, "", ": cut off inside the header"},
+           {10, "tensor 'a': ", ": cut off here"},
+           {59, "tensor 'a': ", ": cut off here"},
+           {60, "tensor 'b': ", ": cut off here"},
+           {99, "tensor 'b': ", ": cut off here"},
+           {101, "", ": it was added to"}})
+    EXPECT_EQ(to_string(size_damage(record, size, "p")),
+              fmt::format("p: {}the file is {} bytes long and should be 100{}", tensor, size, end));
+  EXPECT_EQ(checksum_blocks(0), 0U);
+  EXPECT_EQ(checksum_blocks(1), 1U);
+  EXPECT_EQ(checksum_blocks(65536), 1U);
+  EXPECT_EQ(checksum_blocks(65537), 2U);
+}
+
+TEST(FileRecordTest, DamagedBytesAreFoundInTheirBlock) {
+  const std::vector<float> numbers(16385, 1);  // 65,540 bytes: a block, and four bytes of another
+  auto bytes = write_safetensors(tensors_of({{"a", {16385}}}, numbers, ""));
+  const std::size_t head = bytes.size() - 65540;
+  FileRecord record = record_of("m", bytes);
+  const auto found = [&] {
+    std::string text;
+    for (const Damage& damage : check_against(record, bytes, "p")) text += to_string(damage) + "\n";
+    return text;
+  };
+  EXPECT_EQ(found(), "");
+  EXPECT_EQ(record.sections.at(1).crc32s.size(), 2U);
+  bytes.front() ^= std::byte{1};
+  bytes.back() ^= std::byte{1};
+  EXPECT_EQ(found(), fmt::format("p: header: bytes 0 to {} of the file are damaged\n"
+                                 "p: tensor 'a': bytes {} to {} of the file are damaged\n",
+                                 head - 1, head + 65536, head + 65539));
+  bytes.front() ^= std::byte{1};
+  bytes.back() ^= std::byte{1};
+  record.sha256[0] = record.sha256[0] == '0' ? '1' : '0';
+  EXPECT_EQ(found(), "p: its SHA-256 is not the one in the manifest\n");
+  bytes.pop_back();
+  EXPECT_EQ(found(), fmt::format("p: tensor 'a': the file is {} bytes long and should be {}: cut off here\n",
+                                 bytes.size(), bytes.size() + 1));
+}
+
+// Checkpoints in doubt.
+
+TEST(DoubtTest, CheckpointsAfterTheLastSureStepAreInDoubt) {
+  MemoryEnv env;
+  env.make_directory("run");
+  for (const std::int64_t step : {1, 2, 3}) save_checkpoint(env, "run", make_state(step));
+  const auto sure_steps = [&] {
+    std::vector<std::int64_t> steps;
+    for (const CheckpointEntry& entry : sure_checkpoints(env, "run")) steps.push_back(entry.step);
+    return steps;
+  };
+  EXPECT_FALSE(read_doubt(env, "run"));
+  EXPECT_EQ(sure_steps(), (std::vector<std::int64_t>{3, 2, 1}));
+  write_doubt(env, "run", {.sure_step = 2, .found_step = 5, .what = "rank 1 erred"});
+  EXPECT_EQ(nlohmann::ordered_json::parse(as_text(env.read("run/doubt.json"))),
+            nlohmann::ordered_json::parse(R"({"format": "lockstep doubt", "version": 1, "sure_step": 2,
+                "found_step": 5, "what": "rank 1 erred"})"));
+  const auto doubt = read_doubt(env, "run");
+  ASSERT_TRUE(doubt);
+  EXPECT_EQ(doubt->sure_step, 2);
+  EXPECT_EQ(doubt->found_step, 5);
+  EXPECT_EQ(doubt->what, "rank 1 erred");
+  EXPECT_EQ(sure_steps(), (std::vector<std::int64_t>{2, 1}));
+  write_doubt(env, "run", {.sure_step = 1, .found_step = 5, .what = "rank 1 erred"});
+  EXPECT_NO_THROW(require_sure_checkpoint(env, "run"));
+  write_doubt(env, "run", {.sure_step = 0, .found_step = 5, .what = "rank 1 erred"});
+  EXPECT_EQ(message_of<DataError>([&] { require_sure_checkpoint(env, "run"); }),
+            "run: all its checkpoints are in doubt: they were saved after step 0, and at step 5 rank 1 "
+            "erred. Begin "
+            "anew with run.resume=never (previous-N keeps what is there), or name one all the same, such as "
+            "run/checkpoints/step-00000003");
+  remove_doubt(env, "run");
+  remove_doubt(env, "run");
+  EXPECT_FALSE(read_doubt(env, "run"));
+}
+
+TEST(DoubtTest, ADamagedRecordOfDoubtIsNamed) {
+  MemoryEnv env;
+  env.make_directory("run");
+  const auto put = [&](const std::string& version, const std::string& sure, const std::string& what) {
+    const std::string text = R"({"format": "lockstep doubt", "version": )" + version + R"(, "sure_step": )" +
+                             sure + R"(, "found_step": 5, "what": )" + what + "}";
+    env.remove_file("run/doubt.json");
+    write_synced(env, "run/doubt.json", std::as_bytes(std::span(text)));
+  };
+  put("1", "0", R"("x")");
+  EXPECT_TRUE(read_doubt(env, "run"));
+  for (const auto& [version, sure, what] : std::vector<std::array<std::string, 3>>{
+           {"1.5", "0", R"("x")"}, {"1", "-1", R"("x")"}, {"1", "0.5", R"("x")"}, {"1", "0", "7"}}) {
+    put(version, sure, what);
+    EXPECT_EQ(
+        message_of<DataError>([&] { read_doubt(env, "run"); }),
+        "run/doubt.json: is damaged: it listed the doubtful checkpoints of this run, since numbers of a rank "
+        "were wrong; remove it if you are sure of them ('lockstep prove' tells)");
+  }
+  put("2", "0", R"("x")");
+  EXPECT_EQ(message_of<ConfigError>([&] { read_doubt(env, "run"); }),
+            "run/doubt.json: format version 2, this program reads version 1; use the release that wrote it");
+}
+
+TEST(RunStatusTest, AStatusComesBackAsItWasWritten) {
+  MemoryEnv env;
+  env.make_directory("run");
+  EXPECT_FALSE(read_status(env, "run"));
+  write_status(env, "run", {.state = "failed", .step = 7, .exclude_hosts = {"node1", "node2"}});
+  EXPECT_EQ(nlohmann::ordered_json::parse(as_text(env.read("run/status.json"))),
+            nlohmann::ordered_json::parse(
+                R"({"version": 1, "state": "failed", "step": 7, "exclude_hosts": ["node1", "node2"]})"));
+  const auto status = read_status(env, "run");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->state, "failed");
+  EXPECT_EQ(status->step, 7);
+  EXPECT_EQ(status->exclude_hosts, (std::vector<std::string>{"node1", "node2"}));
+}
+
 // The .npz writer, read back with a few lines of zip of the test's own.
 
 template <typename Integer>
@@ -165,12 +381,21 @@ std::map<std::string, std::vector<std::byte>> unzip(const std::vector<std::byte>
   EXPECT_EQ(text_at(zip, end, 4), "PK\x05\x06");
   std::size_t entry = read_at<std::uint32_t>(zip, end + 16);
   EXPECT_EQ(entry + read_at<std::uint32_t>(zip, end + 12), end);
+  EXPECT_EQ(read_at<std::uint16_t>(zip, end + 8), read_at<std::uint16_t>(zip, end + 10));
+  for (const std::size_t zero : {4U, 6U, 20U}) EXPECT_EQ(read_at<std::uint16_t>(zip, end + zero), 0);
   for (int i = read_at<std::uint16_t>(zip, end + 10); i > 0; --i) {
     EXPECT_EQ(text_at(zip, entry, 4), "PK\x01\x02");
+    EXPECT_EQ(read_at<std::uint16_t>(zip, entry + 4), 20) << "version";
+    for (const auto& [field, value] : {std::pair{0, 20}, {2, 0x0800}, {4, 0}, {6, 0}, {8, 0x21}, {24, 0}})
+      EXPECT_EQ(read_at<std::uint16_t>(zip, entry + 6 + static_cast<std::size_t>(field)), value) << field;
+    EXPECT_EQ(read_at<std::uint32_t>(zip, entry + 20), read_at<std::uint32_t>(zip, entry + 24));
+    for (const std::size_t zero : {32U, 34U, 36U}) EXPECT_EQ(read_at<std::uint16_t>(zip, entry + zero), 0);
+    EXPECT_EQ(read_at<std::uint32_t>(zip, entry + 38), 0U) << "external attributes";
     const auto size = read_at<std::uint32_t>(zip, entry + 24);
     const auto name_size = read_at<std::uint16_t>(zip, entry + 28);
     const std::size_t local = read_at<std::uint32_t>(zip, entry + 42);
     EXPECT_EQ(text_at(zip, local, 4), "PK\x03\x04");
+    EXPECT_EQ(text_at(zip, local + 4, 26), text_at(zip, entry + 6, 26));
     EXPECT_EQ(text_at(zip, local + 30, name_size), text_at(zip, entry + 46, name_size));
     const auto data = zip.begin() + static_cast<std::ptrdiff_t>(local + 30 + name_size);
     const std::vector<std::byte> contents(data, data + size);

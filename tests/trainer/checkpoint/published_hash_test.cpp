@@ -91,8 +91,10 @@ TEST(PublishedHashTest, LinesThatAreNoRowsAreNamed) {
        {a, a + " 12 " + b, a + " 12x " + b + " w", a + " 0 " + b + " w", a + " -3 " + b + " w",
         a.substr(1) + " 12 " + b + " w", a + " 12 " + std::string(64, 'G') + " w",
         a + "  99999999999999999999 " + b + " w", std::string("\0 \xff", 3)}) {
-    test::expect_error<DataError>([&] { read_published_hashes("# one\n" + line + "\n", "hashes.txt"); },
-                                  {"hashes.txt:2: "});
+    test::expect_error<DataError>(
+        [&] { read_published_hashes("# one\n" + line + "\n", "hashes.txt"); },
+        {"hashes.txt:2: no row of published hashes (COMPUTATION STEP WEIGHTS what it "
+         "is); bring the file back as it was"});
   }
 }
 

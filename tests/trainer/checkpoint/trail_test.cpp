@@ -140,6 +140,21 @@ TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
   other.facts["job.train.seed"] = "8";
   other.facts["job.younger"] = "1";
   EXPECT_EQ(differences(small_head(), other), std::vector<std::string>{"job.train.seed (7 there, 8 here)"});
+  other.facts["job.train.seed"] = std::string(80, 'x');
+  EXPECT_EQ(differences(small_head(), other),
+            std::vector<std::string>{"job.train.seed (7 there, " + std::string(80, 'x') + " here)"});
+  for (const auto& [text, told] : {std::pair{std::string(81, 'x'), "81"}, {std::string("a\nb"), "3"}}) {
+    other.facts["job.train.seed"] = text;
+    EXPECT_EQ(differences(other, small_head()),
+              std::vector<std::string>{fmt::format("job.train.seed ({} bytes of text there, 7 here)", told)});
+  }
+  other = small_head();
+  other.kept.clear();
+  other.buffers.clear();
+  EXPECT_EQ(differences(small_head(), other),
+            std::vector<std::string>{
+                "tensors (conv1.weight [12], conv1.bias [3], bn.running_mean [3] with momentum there, "
+                "conv1.weight [12], conv1.bias [3] with nothing here)"});
 }
 
 /// A run's directory on the real disk.
@@ -293,6 +308,7 @@ TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
                 "  step 8 on: 1 rank on 1 host (node0), data\n");
   cut_rank_file(Env::posix(), run_, 6);
   EXPECT_EQ(report_ranks(path())->text.find("step 6"), std::string::npos);
+  EXPECT_EQ(find(5)->sums->step, 5) << "what stays is as it was";
 }
 
 TEST_F(RankFileTest, DamagedLineIsOfNoUseAndTheOthersAre) {

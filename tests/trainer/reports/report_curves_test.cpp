@@ -70,6 +70,56 @@ TEST(StaticCurvesTest, LinesAndTicksAreWhereTheirNumbersAre) {
   test::expect_words(chart(page_of(1), "Accuracy"), {"L468.0 22.2", ">30%</text>", ">70%</text>"});
 }
 
+TEST(StaticCurvesTest, APageSaysWhatItIsOfAndWhatItsLinesAre) {
+  const std::string swatch = R"html(<span class="swatch" style="background:var(--c0)"></span>)html";
+  const auto head = [](const std::string& before) {
+    return R"(<h1>Lockstep report</h1>
+<div class="card"><dl><dt>run</dt><dd>)" +
+           before +
+           R"(<bdi>run</bdi></dd><dt>state</dt><dd><bdi>finished</bdi></dd><dt>steps</dt><dd><bdi>20</bdi></dd>)"
+           R"(<dt>start</dt><dd><bdi>2026-11-28T21:18:13.327Z</bdi></dd><dt>host</dt><dd><bdi>node1</bdi></dd>)"
+           R"(<dt>command</dt><dd><bdi>lockstep train 'a &quot;b&quot;.yaml'</bdi></dd></dl></div>)"
+           "\n";
+  };
+  const std::string one = page_of(1), two = page_of(2);
+  EXPECT_TRUE(one.starts_with(head("") + "<h2>Curves over steps</h2>\n<div class=\"grid\">\n<section "))
+      << one;
+  EXPECT_TRUE(
+      one.ends_with("</div>\n<p class=\"soft\">JavaScript is off: zoom, classes, mistakes and the network "
+                    "need it.</p>"));
+  EXPECT_TRUE(two.starts_with(head(swatch))) << two;
+  EXPECT_EQ(test::count_of("class=\"swatch\"", page_of(9)), 8);
+  const auto accuracy = [](const std::string& colour) {
+    return R"(<h3>Accuracy</h3><div class="legend"><span><i class="" style="--k:)" + colour +
+           R"("></i>test</span></div></header><svg class="plot" viewBox="0 0 480 264" role="img" )"
+           R"(aria-label="Accuracy"><path class="rule" d="M52 )";
+  };
+  EXPECT_TRUE(chart(one, "Accuracy").starts_with(accuracy("var(--c1)"))) << chart(one, "Accuracy");
+  EXPECT_TRUE(chart(two, "Accuracy").starts_with(accuracy("var(--soft)"))) << chart(two, "Accuracy");
+  test::expect_words(chart(one, "Loss"),
+                     {R"(<path class="rule" d="M52 225.8H468"/><text x="44" y="229.8" text-anchor="end">)",
+                      R"(<path class="axis" d="M52 238H468"/>)"});
+}
+
+/// Dots up to 60 points; from 240 points on every other one, and the last.
+TEST(StaticCurvesTest, LongCurvesHaveFewerPoints) {
+  const auto loss_of = [](int points) {
+    Json columns = {{"step", Json::array()}, {"loss", Json::array()}};
+    for (int i = 1; i <= points; ++i) columns["step"].push_back(i), columns["loss"].push_back(i);
+    const Json run = {{"name", "a"}, {"curves", {{"step", columns}}}};
+    return chart(page_without_scripts({{"runs", Json::array({run})}}), "Loss");
+  };
+  EXPECT_EQ(test::count_of("<circle", loss_of(60)), 60);
+  EXPECT_EQ(test::count_of("<circle", loss_of(61)), 0);
+  const auto lines_of = [&](int points) {
+    const std::string loss = loss_of(points), curve = loss.substr(loss.find("class=\"curve thin\""));
+    return test::count_of("L", curve);
+  };
+  EXPECT_EQ(lines_of(239), 238);
+  EXPECT_EQ(lines_of(240), 120);
+  EXPECT_EQ(lines_of(241), 120);
+}
+
 TEST(StaticCurvesTest, ASeriesOfOnePointIsADot) {
   const std::string loss = chart(page_of(1), "Loss");
   test::expect_words(
@@ -100,6 +150,49 @@ TEST(StaticCurvesTest, NumbersWithoutEndAndRunsWithoutCurvesAreNoError) {
   const std::string page = page_without_scripts(report);
   EXPECT_EQ(chart(page, "Loss"), "");
   EXPECT_NE(chart(page, "Accuracy"), "");
+}
+
+/// Title, unit and scale; then name, look, colour, events and column of each curve.
+TEST(ChartsTest, EachCurveHasItsColumnAndItsLook) {
+  std::string text;
+  for (const Json& one : charts_json()) {
+    text += fmt::format("{} [{}] {}\n", one["title"].get<std::string>(), one["unit"].get<std::string>(),
+                        one["scale"].get<double>());
+    for (const Json& curve : one["curves"])
+      text += fmt::format("  {}|{}|{}|{}|{}\n", curve["name"].get<std::string>(),
+                          curve["look"].get<std::string>(), curve["colour"].get<int>(),
+                          curve["events"].get<std::string>(), curve["column"].get<std::string>());
+  }
+  const auto measured = [](const std::string& of, const std::string& of_step) {
+    return "  train, a step|thin|0|step|" + of_step + "\n  train|dashed|0|epoch|train_" + of +
+           "\n  validation|dotted|2|epoch|validation_" + of + "\n  test||1|epoch|test_" + of +
+           "\n  ema, validation|dotted|3|epoch|ema_validation_" + of + "\n  ema, test||3|epoch|ema_test_" +
+           of + "\n  swa, validation|dotted|4|epoch|swa_validation_" + of +
+           "\n  swa, test||4|epoch|swa_test_" + of + "\n";
+  };
+  EXPECT_EQ(text, "Loss [] 1\n" + measured("loss", "loss") + "Accuracy [%] 1\n" +
+                      measured("accuracy", "train_accuracy") + R"(Learning rate [] 1
+  ||0|step|learning_rate
+Gradient norm [] 1
+  ||0|step|gradient_norm
+Samples a second [] 1
+  ||0|step|samples_per_second
+Step time, ms [] 1000
+  median||0|epoch|step_seconds_p50
+  90 %|dashed|2|epoch|step_seconds_p90
+  99 %|dotted|1|epoch|step_seconds_p99
+Memory, MiB [] 9.5367431640625e-07
+  resident||0|epoch|resident_bytes
+  peak|dashed|0|epoch|peak_resident_bytes
+  device||1|epoch|device_bytes
+  device, peak|dashed|1|epoch|peak_device_bytes
+Exposed communication, seconds an epoch [] 1
+  ||0|epoch|exposed_seconds
+Rounded to zero, of nonzero int16 gradients [%] 1
+  ||0|epoch|rounded_to_zero
+Rank skew: the slowest above the mean [%] 1
+  ||0|epoch|rank_skew
+)");
 }
 
 TEST(ChartsTest, TestAndValidationHaveOtherLooks) {

@@ -51,6 +51,43 @@ TEST(ReportTextTest, ACurveGoesFromCornerToCorner) {
   EXPECT_TRUE(std::ranges::all_of(text, [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 }
 
+/// At most 100 columns, however wide the terminal is. Training is dotted; the test set is drawn over it.
+TEST(ReportTextTest, ChartsAreDrawnToTheLastCharacter) {
+  EXPECT_EQ(report_in_characters(report_of({"mnist"}), 200, false),
+            R"(mnist: finished, step 20, accuracy 75.00 %, best 75.00 %, test loss 0.5
+
+loss
+       2 .......
+                ............
+                            ............
+                                        ............
+         ***********                                ............
+                    ************                                ............
+                                ************                                ............
+                                            ************                                ...........
+                                                        ************
+                                                                    ************
+                                                                                ************
+     0.5                                                                                    *******
+         step 10 to 20
+
+accuracy
+ 75.00 %                                                                                      *****
+                                                                                      ********
+                                                                              ********
+                                                                      ********
+                                                              ********
+                                                      ********
+                                              ********
+                                      ********
+                              ********
+                      ********
+              ********
+ 25.00 % *****
+         step 10 to 20
+)");
+}
+
 TEST(ReportTextTest, BrailleIsForUnicodeAloneAndSeveralRunsHaveMarks) {
   EXPECT_NE(report_in_characters(report_of({"a"}), 80, true).find("\xe2\xa0"), std::string::npos);
   const std::string both = report_in_characters(report_of({"a", "b"}), 80, true);

@@ -124,6 +124,56 @@ TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   EXPECT_NE(compare().trails[0].why_not.find("trail.bin"), std::string::npos);
 }
 
+TEST_F(RunComparisonTest, AComparisonIsToldToTheLastWord) {
+  folders_.run(
+      "a", {start_line(), epoch_line(1, 2, 0.5, 0.61), epoch_line(2, 4, 0.25, 0.7), end_line(4, 0.25, 0.7)});
+  folders_.run(
+      "b",
+      {start_line(3),
+       R"({"event":"epoch","epoch":1,"step":2000,"train_loss":0.75,"train_seconds":90,"validation_loss":0.5,)"
+       R"("validation_accuracy":0.5,"ema_validation_accuracy":0.625})"},
+      "0.05");
+  write_trail("a");
+  write_trail("b");
+  const std::string paths = "A  " + folders_.path("a") + "\nB  " + folders_.path("b") + "\n";
+  EXPECT_EQ(comparison_text(compare(), kAnyWidth), paths + R"(
+what their jobs say  A     B
+train.optimizer.lr   0.01  0.05
+
+what they came to       A                 B
+state                   finished          failed
+epochs                  2                 1
+steps                   4                 2,000
+test accuracy, %        70.00             -
+validation accuracy, %  -                 50.00
+accuracy of the ema, %  -                 62.50
+best accuracy, %        70.00 (epoch 2)   50.00 (epoch 1)
+test loss               0.2500            -
+lowest loss             0.2500 (epoch 2)  0.5000 (epoch 1)
+train loss              0.2500            0.7500
+time                    12.5 s            1:30
+ranks                   2                 3
+weights sha256          aaaaaaaaaaaaaaaa  -
+
+A and B: the same bits in all 4 steps that both have
+)");
+  const std::string below = comparison_text(compare(), 30);
+  test::expect_words(
+      below, {"what their jobs say\ntrain.optimizer.lr\n  A  0.01\n  B  0.05\n\nwhat they came to\n"});
+  const auto json = comparison_json(compare());
+  EXPECT_EQ(json.at("trails"),
+            nlohmann::ordered_json::array({{{"runs", {folders_.path("a"), folders_.path("b")}},
+                                            {"steps_compared", 4},
+                                            {"first_step", nullptr},
+                                            {"tensor", ""},
+                                            {"why_not", ""}}}));
+  EXPECT_EQ(
+      json.at("runs").at(1).at("curve"),
+      nlohmann::ordered_json::parse(R"([{"epoch": 1, "step": 2000, "train_loss": 0.75, "test_loss": null,
+                "test_accuracy": null, "validation_loss": 0.5, "validation_accuracy": 0.5,
+                "ema_accuracy": 0.625, "swa_accuracy": null}])"));
+}
+
 TEST_F(RunComparisonTest, LinesStandBelowEachOtherWhereColumnsDoNotFit) {
   for (const int width : {30, 50, 79}) {
     std::istringstream lines(comparison_text(compare(), width));
@@ -186,8 +236,12 @@ TEST_F(RunComparisonTest, HostileValuesStayText) {
 TEST_F(RunComparisonTest, FoldersWithoutARunAndOddNumbersAreRefused) {
   folders_.write("other/notes.txt", "");
   EXPECT_THROW(compare("a", "other"), MissingDataError);
-  EXPECT_THROW(compare_runs(Env::posix(), {folders_.path("a")}), UsageError);
-  EXPECT_THROW(compare_runs(Env::posix(), std::vector<std::string>(27, folders_.path("a"))), UsageError);
+  for (const std::size_t count : {1U, 27U})
+    EXPECT_EQ(message_of<UsageError>(
+                  [&] { compare_runs(Env::posix(), std::vector<std::string>(count, folders_.path("a"))); }),
+              fmt::format("compare takes 2 to 26 runs, these are {}; 'lockstep runs' lists them", count));
+  EXPECT_EQ(compare_runs(Env::posix(), std::vector<std::string>(26, folders_.path("a") + "/")).runs[25].path,
+            folders_.path("a"));
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   const RunHistory run = read("a");
   EXPECT_EQ(run.status, RunStatus::kFinished);
   EXPECT_EQ(run.ranks, 2);
+  EXPECT_EQ(run.hosts, 1);
+  EXPECT_EQ(run.version + " " + run.model + " " + run.data + " " + run.device, "0.1.0 net mnist cpu");
   EXPECT_EQ(run.parameters, 21840);
   EXPECT_EQ(run.step, 1407);
   ASSERT_EQ(run.epochs.size(), 3U);
@@ -162,11 +164,13 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   folders_.run("running", begun);
   folders_.write("running/lock", lock_of(here));
   EXPECT_EQ(read("running").status, RunStatus::kRunning);
+  EXPECT_EQ(read("running").remark, fmt::format("process {}", here.pid));
 
   here.start_ticks += 1;
   folders_.run("lost", begun);
   folders_.write("lost/lock", lock_of(here));
   EXPECT_EQ(read("lost").status, RunStatus::kLost);
+  EXPECT_EQ(read("lost").remark, "its process ended without a message; the same command resumes it");
 
   here.boot_id = "another", here.host = "elsewhere";
   folders_.run("remote", begun);
@@ -176,10 +180,12 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
 
   folders_.run("failed", begun);
   EXPECT_EQ(read("failed").status, RunStatus::kFailed);
+  EXPECT_EQ(read("failed").remark, "ended with an error, which it has printed");
 
   folders_.run("verdict", begun);
   folders_.write("verdict/log/verdict.txt", "rank 1 is lost\n");
   EXPECT_EQ(read("verdict").status, RunStatus::kLost);
+  EXPECT_EQ(read("verdict").remark, "a rank was lost: see its log/verdict.txt; the same command resumes it");
 
   folders_.run("interrupted", begun);
   write_status(Env::posix(), folders_.path("interrupted"), {.state = "saved", .step = 10});
@@ -192,18 +198,36 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   folders_.run("of-an-older-program", begun);
   std::filesystem::create_directories(folders_.path("of-an-older-program/checkpoints/step-00000010"));
   EXPECT_EQ(read("of-an-older-program").status, RunStatus::kInterrupted);
+  EXPECT_EQ(read("of-an-older-program").remark, "saved on request; the same command resumes it");
 
   folders_.run("no-job", begun);
   std::filesystem::remove(folders_.path("no-job/job.yaml"));
   EXPECT_EQ(read("no-job").status, RunStatus::kDamaged);
+  EXPECT_EQ(read("no-job").remark, "it has no job.yaml");
 
   folders_.run("other-job", begun);
   folders_.write("other-job/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
   EXPECT_EQ(read("other-job").status, RunStatus::kDamaged);
 
+  std::filesystem::remove(folders_.path("failed/lock"));
+  EXPECT_EQ(read("failed").status, RunStatus::kInterrupted);
+  EXPECT_EQ(read("failed").remark, "not at its end");
+  folders_.run("empty", {});
+  EXPECT_EQ(read("empty").status, RunStatus::kFailed);
+  EXPECT_EQ(read("empty").remark, "ended before its first step");
+  std::filesystem::remove(folders_.path("empty/metrics.jsonl"));
+  std::filesystem::create_directories(folders_.path("empty/checkpoints/step-00000010"));
+  EXPECT_EQ(read("empty").status, RunStatus::kDamaged);
+  EXPECT_EQ(read("empty").remark, "it has checkpoints and no metrics.jsonl");
+  std::filesystem::remove_all(folders_.path("of-an-older-program/checkpoints/step-00000010"));
+  std::filesystem::create_directories(folders_.path("of-an-older-program/checkpoints/step-00000009"));
+  EXPECT_EQ(read("of-an-older-program").status, RunStatus::kFailed) << "a step was lost";
+
   folders_.write("other/notes.txt", "mine");
   EXPECT_EQ(read("other").status, RunStatus::kNoRun);
   EXPECT_EQ(read("nowhere").status, RunStatus::kNoRun);
+  const std::array names = {"running", "finished", "interrupted", "failed", "lost", "damaged", "no run"};
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(spelt(static_cast<RunStatus>(i)), names[i]);
 }
 
 TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {

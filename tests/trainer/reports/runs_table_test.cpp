@@ -10,6 +10,8 @@
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/reports/runs.hpp"
 
+#include <sys/time.h>
+
 namespace lockstep {
 namespace {
 
@@ -27,6 +29,17 @@ class RunsTableTest : public ::testing::Test {
 
   RunFolders folders_;
 };
+
+/// The columns of a table with one space between them.
+std::string single_spaced(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == ' ' && result.ends_with(' ')) continue;
+    if (c == '\n' && result.ends_with(' ')) result.pop_back();
+    result += c;
+  }
+  return result;
+}
 
 TEST_F(RunsTableTest, RunsAreFoundThreeLevelsDeepInTheOrderOfTheirNumbers) {
   for (const char* name : {"mnist-10", "mnist-2", "mnist", "sweep/lr/a", "sweep/lr/b/too-deep", ".hidden"})
@@ -49,8 +62,11 @@ TEST_F(RunsTableTest, LinksThatLeadInCirclesEnd) {
 }
 
 TEST_F(RunsTableTest, FolderThatIsNotThereIsNamed) {
-  test::expect_error<MissingDataError>([&] { find_runs(Env::posix(), folders_.path("none")); },
-                                       {"there is no such folder"});
+  EXPECT_EQ(
+      message_of<MissingDataError>([&] { find_runs(Env::posix(), folders_.path("none")); }),
+      folders_.path("none") +
+          ": there is no such folder; name the one that your runs are in, or start a run: 'lockstep train "
+          "JOB.yaml' puts it into runs/");
 }
 
 TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
@@ -64,6 +80,10 @@ TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
   EXPECT_FALSE(meets(runs[1], parse_run_condition("train.seed=1")));
   for (const char* text : {"model", "=net", "train.optimizer.rl=1", ""})
     EXPECT_THROW(parse_run_condition(text), UsageError) << text;
+  EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("model"); }),
+            "--where 'model': give key=value, such as train.optimizer.lr=0.05 or state=finished");
+  EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("stat=x"); }),
+            "--where: a job has no key 'stat' (did you mean 'state'?); 'lockstep help keys' lists them");
 }
 
 TEST_F(RunsTableTest, BestComesFirstAndWhatHasNoNumberLast) {
@@ -96,6 +116,64 @@ TEST_F(RunsTableTest, TableTellsAllInAPipeAndFitsATerminal) {
       EXPECT_LE(display_width(line), std::max(width, 30)) << line;
   }
   EXPECT_NE(runs_text(find(), 79).find("68.94 @1"), std::string::npos) << runs_text(find(), 79);
+}
+
+/// Start, seconds, ranks and time of last change: each in another order.
+TEST_F(RunsTableTest, TheTableIsToldToTheLastWordAndSortedByEachKey) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  folders_.run("a", {start_line(1), epoch_line(1, 2, 0.5, 0.61)});
+  folders_.run(
+      "b", {start_line(3), epoch_line(1, 2, 0.5, 0.61), epoch_line(2, 4, 0.25, 0.7), end_line(4, 0.25, 0.7)});
+  folders_.run("c", {start_line(2), epoch_line(1, 1, 0.7, 0.75), epoch_line(2, 2, 0.9, 0.1)});
+  for (const auto& [name, day] : {std::pair{"a", 3}, {"b", 1}, {"c", 2}}) {
+    const timeval time{1709640000 + 86400 * day, 0};
+    const timeval both[] = {time, time};
+    ASSERT_EQ(::utimes(folders_.path(std::string(name) + "/metrics.jsonl").c_str(), both), 0);
+  }
+  auto runs = find();
+  std::string text = runs_text(runs, kAnyWidth);
+  for (std::size_t at = 0; (at = text.find(folders_.root() + "/")) != text.npos;)
+    text.erase(at, folders_.root().size() + 1);
+  EXPECT_EQ(single_spaced(text),
+            R"(run state epochs last % best % @ loss seconds ranks when hash published
+a failed 1/3 61.00 61.00 @1 0.5000 1.5 s 1 2024-03-08 - -
+b finished 2/3 70.00 70.00 @2 0.2500 12.5 s 3 2024-03-06 aaaaaaaa yes
+c failed 2/3 10.00 75.00 @1 0.9000 3.0 s 2 2024-03-07 - -
+a: failed: ended with an error, which it has printed
+c: failed: ended with an error, which it has printed
+)");
+  unsetenv("TZ");
+  EXPECT_EQ(run_sort_keys(),
+            (Names{"name", "state", "epochs", "accuracy", "last", "loss", "seconds", "ranks", "when"}));
+  for (const auto& [key, order] : std::vector<std::pair<std::string, Names>>{{"name", {"a", "b", "c"}},
+                                                                             {"state", {"b", "a", "c"}},
+                                                                             {"epochs", {"b", "c", "a"}},
+                                                                             {"accuracy", {"c", "b", "a"}},
+                                                                             {"last", {"b", "a", "c"}},
+                                                                             {"loss", {"b", "a", "c"}},
+                                                                             {"seconds", {"a", "c", "b"}},
+                                                                             {"ranks", {"a", "c", "b"}},
+                                                                             {"when", {"a", "c", "b"}}}) {
+    runs = find();
+    sort_runs(runs, key, false);
+    EXPECT_EQ(names(runs), order) << key;
+  }
+  runs = find();
+  sort_runs(runs, "name", true);
+  EXPECT_EQ(names(runs), (Names{"c", "b", "a"}));
+  sort_runs(runs, "seconds", true);
+  EXPECT_EQ(names(runs), (Names{"b", "c", "a"}));
+}
+
+TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
+  EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(std::nullopt), "---");
+  EXPECT_EQ(accuracy_text(0.98765), "98.77");
+  EXPECT_EQ(seconds_text(-1), "-");
+  EXPECT_EQ(seconds_text(2e12), "-");
+  EXPECT_EQ(seconds_text(0), "0.000 s");
+  EXPECT_EQ(seconds_text(59.5), "59.5 s");
+  EXPECT_EQ(seconds_text(60), "1:00");
 }
 
 TEST_F(RunsTableTest, TheBestIsToldWithItsPlace) {
@@ -143,6 +221,21 @@ TEST_F(RunsTableTest, JsonHasNumbersAndTheJob) {
   EXPECT_EQ(run.at("best_accuracy").at("epoch"), 1);
   EXPECT_EQ(run.at("job").at("train.optimizer.lr"), "0.01");
   EXPECT_TRUE(run.at("published_hash").is_null());
+  folders_.run("a", {start_line(), epoch_line(1, 2, 0.5, 0.75), end_line(4, 0.25, 0.5)});
+  for (const char* step : {"3", "4"})
+    folders_.write(std::string("a/checkpoints/step-0000000") + step + "/x", "");
+  auto whole = runs_json(find(), "runs");
+  EXPECT_EQ(whole.at("directory"), "runs");
+  auto& one = whole.at("runs").at(0);
+  for (const char* key : {"job", "config", "when", "run"}) one.erase(key);
+  EXPECT_EQ(one, nlohmann::ordered_json::parse(R"({"state": "finished", "remark": "", "model": "net",
+      "data": "mnist", "device": "cpu", "version": "0.1.0", "ranks": 2, "hosts": 1, "parameters": 21840,
+      "epochs": 1, "epochs_asked": 3, "steps": 4, "train_loss": 0.5, "test_loss": 0.25, "test_accuracy": 0.5,
+      "validation_loss": null, "validation_accuracy": null, "ema_accuracy": null, "swa_accuracy": null,
+      "best_accuracy": {"epoch": 1, "step": 2, "value": 0.75},
+      "best_loss": {"epoch": 0, "step": 4, "value": 0.25}, "seconds": 12.5,
+      "weights_sha256": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+      "published_hash": true, "checkpoints": [3, 4], "damaged_lines": 0})"));
 }
 
 TEST_F(RunsTableTest, JsonHasTheJobAsNestedValues) {

@@ -38,6 +38,11 @@ TEST(EventRecordTest, ANewFileIsReadBehindAllOthers) {
   for (const char* name : {"events.out.tfevents.9000000000.lockstep", "events.out.tfevents.x.lockstep"})
     write_synced(env, std::string("run/") + name, {});
   EXPECT_EQ(next_event_file(env, "run"), "run/events.out.tfevents.9000000001.lockstep");
+  EXPECT_FALSE(is_event_file("x.events.out.tfevents.1.lockstep"));
+  write_synced(env, "run/events.out.tfevents.9999999998.lockstep", {});
+  EXPECT_EQ(next_event_file(env, "run"), "run/events.out.tfevents.9999999999.lockstep");
+  write_synced(env, "run/events.out.tfevents.9999999999.lockstep", {});
+  EXPECT_EQ(next_event_file(env, "run"), "run/events.out.tfevents.9999999999.lockstep") << "ten digits";
 }
 
 /// The payloads of a file's records. Each must be whole.
@@ -83,6 +88,37 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
   std::memcpy(&wall_time, records[1].data() + 1, sizeof wall_time);
   EXPECT_EQ(wall_time, 1795450061.25);
   EXPECT_NE(records[2].find("evaluation/validation_accuracy"), std::string::npos);
+}
+
+/// Two starts: lines before the second are in the first file alone, and that declares its end.
+TEST_F(EventFileTest, ASecondStartWritesTheLinesFromItsStepOn) {
+  const auto line = [](int step) {
+    return nlohmann::ordered_json{{"event", "step"}, {"step", step}, {"loss", 0.5}};
+  };
+  {
+    std::ofstream metrics(folder_ + "/metrics.jsonl");
+    for (const int step : {1, 2, 3}) metrics << line(step).dump() << "\n";
+  }
+  const auto counts = [&] {
+    std::vector<std::size_t> found;
+    for (const std::string& name : Env::posix().list(folder_))
+      if (is_event_file(name)) found.push_back(records_of(folder_ + "/" + name).size());
+    return found;
+  };
+  { TensorBoard(Env::posix(), folder_, 3).add_line(line(4)); }
+  EXPECT_EQ(counts(), std::vector<std::size_t>{5}) << "the head, and all lines";
+  { TensorBoard(Env::posix(), folder_, 2).add_line(line(4)); }
+  EXPECT_EQ(counts(), (std::vector<std::size_t>{5, 5})) << "the head, the start, two lines and one";
+}
+
+TEST_F(EventFileTest, WhereTheFileCannotBeWrittenARunGoesOn) {
+  ::testing::internal::CaptureStderr();
+  TensorBoard board(Env::posix(), folder_ + "/none", 0);
+  board.add_line({{"event", "step"}, {"step", 1}, {"loss", 0.5}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("lockstep: warning: ")) << said;
+  EXPECT_TRUE(said.ends_with("; the run goes on without TensorBoard's event file\n")) << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {

@@ -10,6 +10,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -193,6 +194,71 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   open(2);
   EXPECT_FALSE(files_->would_be_best(0.75));
   EXPECT_TRUE(files_->would_be_best(0.76));
+}
+
+TEST_F(SavingTest, DoubtIsSaidAndRecordedWhereACheckpointMayBeAffected) {
+  const auto doubt = [&](std::int64_t sure) {
+    return files_->note_doubt({.sure_step = sure, .found_step = 9, .what = "rank 1 erred"});
+  };
+  const std::string record = job_.run.dir + "/doubt.json";
+  open(0);
+  EXPECT_EQ(doubt(0), "Nothing was saved before: the same command begins anew");
+  for (const int step : {2, 4}) save_checkpoint(Env::posix(), job_.run.dir, make_state(step));
+  EXPECT_EQ(doubt(4), "The same command goes on from the checkpoint of step 4");
+  EXPECT_FALSE(std::filesystem::exists(record));
+  EXPECT_EQ(doubt(3),
+            "Checkpoints after step 3 may be affected: the same command goes on from that of step 2");
+  EXPECT_EQ(read_doubt(Env::posix(), job_.run.dir)->sure_step, 3);
+  EXPECT_EQ(
+      doubt(1),
+      "Checkpoints after step 1 may be affected: no other is left, and the same command refuses to go on; "
+      "begin anew with run.resume=never");
+  std::filesystem::rename(job_.run.dir, job_.run.dir + "-moved");
+  EXPECT_EQ(doubt(1), "Nothing was saved before: the same command begins anew");
+}
+
+/// A line that does not fit is told once, and follows when there is room.
+TEST_F(SavingTest, LinesThatCannotBeWrittenAreKeptWhereTheJobSaysSo) {
+  open(0);
+  const std::string much(8192, 'x');
+  for (const auto action : {OnSaveError::kContinue, OnSaveError::kStop}) {
+    job_.run.on_save_error = action;
+    ::testing::internal::CaptureStderr();
+    {
+      const SmallDisk disk(4096);
+      for (int time = 0; time < 2; ++time) {
+        if (action == OnSaveError::kStop) {
+          EXPECT_THROW(files_->write({{"event", "step"}, {"much", much}}), IoError);
+        } else {
+          EXPECT_NO_THROW(files_->write({{"event", "step"}, {"much", much}}));
+        }
+      }
+    }
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::ranges::count(said, '\n'), action == OnSaveError::kContinue ? 1 : 0) << said;
+    EXPECT_EQ(said.ends_with("; kept in memory for later (run.on_save_error: continue)\n"),
+              action == OnSaveError::kContinue)
+        << said;
+    files_->write({{"event", "step"}});
+  }
+  const std::string text = metrics();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 6);
+}
+
+TEST_F(SavingTest, ALogHasTheTimeBeforeEachLine) {
+  open(3);
+  files_->log("one\ntwo");
+  std::ifstream status(job_.run.dir + "/status.json");
+  EXPECT_EQ(nlohmann::json::parse(status),
+            nlohmann::json::parse(R"({"version": 1, "state": "running", "step": 3, "exclude_hosts": []})"));
+  files_.reset();
+  std::ifstream file(job_.run.dir + "/log/rank-0.log");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  EXPECT_EQ(
+      text.substr(0, 1) + text.substr(5, 1) + text.substr(11, 1) + text.substr(20, 1) + text.substr(24, 5),
+      "[- .] one")
+      << text;
 }
 
 TEST_F(SavingTest, ARunThatBeginsAnewLeavesNoRanksOfTheOneBefore) {

@@ -4,7 +4,10 @@
 #include "trainer/run/step_trace.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trace_schema.pb.h"
 #include "trainer/config/job.hpp"
 
@@ -104,12 +107,82 @@ TEST(StepTraceTest, PacketsBeginAndEndInOrder) {
   ASSERT_TRUE(trace.ParseFromString(trace_packets(timeline, 2, "node7", {.begin = {0, 4}, .end = {0, 4}})));
   EXPECT_EQ(trace.packet(0).track_descriptor().process().process_name(), "rank 2 (node7)");
   EXPECT_EQ(trace.packet(1).track_descriptor().thread().thread_name(), "main thread");
+  constexpr std::uint64_t kProcess = 3ULL << 20;
+  ASSERT_EQ(trace.packet_size(), 8);
+  EXPECT_EQ(trace.packet(0).sequence_flags(), 1U);
+  EXPECT_EQ(trace.packet(0).track_descriptor().uuid(), kProcess);
+  EXPECT_EQ(trace.packet(0).track_descriptor().process().pid(), 3);
+  EXPECT_EQ(trace.packet(1).track_descriptor().uuid(), kProcess + 1);
+  EXPECT_EQ(trace.packet(1).track_descriptor().parent_uuid(), kProcess);
+  EXPECT_EQ(trace.packet(1).track_descriptor().thread().pid(), 3);
+  EXPECT_EQ(trace.packet(1).track_descriptor().thread().tid(), 30000);
+  for (const perfetto::TracePacket& packet : trace.packet()) {
+    EXPECT_EQ(packet.trusted_packet_sequence_id(), 3U);
+    if (!packet.has_track_event()) continue;
+    const bool begins = packet.track_event().type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN;
+    EXPECT_EQ(packet.track_event().track_uuid(), kProcess + 1);
+    EXPECT_EQ(begins, !packet.track_event().name().empty());
+    EXPECT_EQ(packet.track_event().categories_size(), begins ? 1 : 0);
+  }
   std::vector<std::pair<std::string, std::uint64_t>> events;
   for (const perfetto::TracePacket& packet : trace.packet())
     if (packet.has_track_event()) events.emplace_back(packet.track_event().name(), packet.timestamp());
   const std::vector<std::pair<std::string, std::uint64_t>> expected = {
       {"step", 6}, {"fc1 forward", 16}, {"", 26}, {"fc1 backward", 26}, {"", 36}, {"", 36}};
   EXPECT_EQ(events, expected);
+}
+
+TEST(StepTraceTest, NothingHappensBeforeTheClockOfRank0Begins) {
+  Timeline timeline;
+  timeline.thread_track();
+  timeline.open();
+  timeline.add(slice_of(1, 6, Work::kStep));
+  timeline.close();
+  perfetto::Trace trace;
+  ASSERT_TRUE(trace.ParseFromString(trace_packets(timeline, 0, "a", {.begin = {0, 4}, .end = {0, 4}})));
+  ASSERT_EQ(trace.packet_size(), 4);
+  EXPECT_EQ(trace.packet(2).timestamp(), 0U);
+  EXPECT_EQ(trace.packet(3).timestamp(), 2U);
+}
+
+TEST(StepTraceTest, TheLongerOfTwoSlicesThatBeginTogetherIsTheOuterOne) {
+  Timeline timeline;
+  timeline.thread_track();
+  timeline.open();
+  for (const std::int64_t end : {20, 40, 30}) timeline.add(slice_of(10, end, Work::kStep));
+  timeline.close();
+  std::vector<std::int64_t> ends;
+  for (const TimeSlice& slice : slices_of(timeline, 0)) ends.push_back(slice.end_ns);
+  EXPECT_EQ(ends, (std::vector<std::int64_t>{40, 30, 20}));
+  EXPECT_TRUE(slices_of(timeline, 1).empty());
+}
+
+TEST(StepTraceTest, AWindowIsWrittenWhenItHasPassedOrTheRunEnds) {
+  const testing::TemporaryDirectory directory;
+  Job job;
+  job.run.trace = {2, 3};
+  const auto told_at = [&](std::int64_t first, std::int64_t last, bool to_the_end) {
+    std::string told;
+    run_thread_ranks(1, [&](Communicator& comm) {
+      StepTrace trace(job, comm);
+      for (std::int64_t step = first; step <= last; ++step) told += trace.before_step(step, directory.path());
+      if (to_the_end) told += trace.end(last, directory.path());
+    });
+    return told.substr(0, told.find(" ("));
+  };
+  const std::string in_file = " of 1 rank in " + directory.path("trace.pftrace");
+  EXPECT_EQ(told_at(1, 3, false), "");
+  EXPECT_EQ(told_at(1, 4, false), "trace: steps 2..3" + in_file);
+  EXPECT_EQ(told_at(3, 4, false), "trace: steps 3..3" + in_file);
+  EXPECT_EQ(told_at(1, 2, true), "trace: steps 2..2" + in_file);
+  EXPECT_EQ(told_at(1, 4, true), "trace: steps 2..3" + in_file) << "once";
+  EXPECT_EQ(told_at(4, 9, true), "trace: none, since this start took no step of 2..3");
+  job.run.trace = {};
+  EXPECT_EQ(told_at(1, 4, true), "");
+  job.run.trace = {5, 7};
+  EXPECT_NO_THROW(require_traced_steps(job, 5));
+  EXPECT_EQ(message_of<ConfigError>([&] { require_traced_steps(job, 4); }),
+            "run.trace: 5..7: the run has 4 steps; name some of them");
 }
 
 }  // namespace

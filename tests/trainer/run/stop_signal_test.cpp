@@ -53,6 +53,12 @@ TEST(StopRequestsTest, AnyLaterOneLeavesAfterTheGrace) {
   EXPECT_EQ(verdicts_at({0, 0.1, 5.1}), (std::vector{Effect::kStop, Effect::kSame, Effect::kLeave}));
 }
 
+TEST(StopRequestsTest, LimitsAreOfTheNextRequest) {
+  EXPECT_EQ(verdicts_at({0, 1}), (std::vector{Effect::kStop, Effect::kPatience}));
+  EXPECT_EQ(verdicts_at({0, 4.999}), (std::vector{Effect::kStop, Effect::kPatience}));
+  EXPECT_EQ(verdicts_at({0, 5}), (std::vector{Effect::kStop, Effect::kLeave}));
+}
+
 TEST(StopRequestsTest, HammeringLeavesAfterTwoSeconds) {
   std::vector<double> four_a_second;
   for (int i = 0; i <= 8; ++i) four_a_second.push_back(0.25 * i);

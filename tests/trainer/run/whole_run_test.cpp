@@ -1,0 +1,430 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Whole runs of a few steps in this process: every word that they say, write down and record.
+#include "common/output.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/run/training_run.hpp"
+
+#include <regex>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class WholeRunTest : public ::testing::Test {
+ protected:
+  WholeRunTest() { setenv("LOCKSTEP_ALLOW_INJECT", "1", 1); }
+  ~WholeRunTest() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
+
+  std::string path(const std::string& name) const { return directory_.path(name); }
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(path(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  Job job_of(const std::string& run, const std::string& yaml,
+             const std::vector<std::string>& overrides = {}) const {
+    std::ofstream(path("job.yaml")) << yaml << "run: {dir: " << path(run) << ", report: false}\n";
+    return load_job(path("job.yaml"), overrides);
+  }
+
+  /// The text without what depends on machine and time; without lines of a bar.
+  std::string masked(std::string text) const {
+    for (const auto& [what, mask] : {std::pair{"cpu \\([^)]*\\)", "cpu"},
+                                     {"[0-9.]+ s \\([0-9,]+ samples/s\\)", "T"},
+                                     {" in [0-9.]+ s,", " in T,"},
+                                     {"[0-9.]+ [KMG]iB", "M"},
+                                     {"[0-9a-f]{64}", "H"},
+                                     {"\\([0-9]+ slices\\)", "(N slices)"},
+                                     {"Lockstep [0-9.]+:", "Lockstep V:"},
+                                     {"●", "*"},
+                                     {"(^|\n)[^\n]* ETA [^\n]*", ""},
+                                     {"(^|\n)expected wait [^\n]*", ""}})
+      text = std::regex_replace(text, std::regex(what), mask);
+    for (std::size_t at = 0; (at = text.find(directory_.path())) != text.npos;)
+      text.replace(at, directory_.path().size(), "DIR");
+    return text;
+  }
+
+  /// Trains; expects exit code 0 and these words on standard output.
+  void expect_told(const Job& job, const std::string& expected, const std::string& finished = "") const {
+    std::string told_when_finished;
+    ::testing::internal::CaptureStdout();
+    const int code = train(job, [&](const std::string& directory, const TrainTestData& data) {
+      told_when_finished = directory;
+      EXPECT_GT(data.test.size(), 0);
+    });
+    EXPECT_EQ(masked(::testing::internal::GetCapturedStdout()), expected);
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(told_when_finished, finished.empty() ? "" : path(finished));
+  }
+  /// Trains; @returns the exit code and standard error.
+  static std::pair<int, std::string> outcome_of(const Job& job) {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int code = train(job);
+    ::testing::internal::GetCapturedStdout();
+    return {code, ::testing::internal::GetCapturedStderr()};
+  }
+
+  /// The lines of rank-0.log, without their time.
+  std::string log_of(const std::string& run) const {
+    return masked(std::regex_replace(text_of(run + "/log/rank-0.log"),
+                                     std::regex("\\[[0-9-]{10} [0-9:]{8}\\.[0-9]{3}\\] "), ""));
+  }
+  /// The events of metrics.jsonl: numbers of four digits, and "T" in place of what depends on machine and time.
+  Json events_of(const std::string& run) const {
+    static const std::set<std::string> kMasked = {"version",
+                                                  "setup_seconds",
+                                                  "host",
+                                                  "command",
+                                                  "time",
+                                                  "seconds",
+                                                  "train_seconds",
+                                                  "samples_per_second",
+                                                  "epoch_seconds",
+                                                  "step_seconds_p50",
+                                                  "step_seconds_p90",
+                                                  "step_seconds_p99",
+                                                  "resident_bytes",
+                                                  "exposed_seconds",
+                                                  "rank_skew",
+                                                  "peak_resident_bytes",
+                                                  "rank_busy_seconds",
+                                                  "slowest_rank",
+                                                  "weights_sha256",
+                                                  "rank_exposed_seconds"};
+    Json events = Json::array();
+    std::istringstream lines(text_of(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      Json event = Json::parse(line);
+      for (auto& [key, value] : event.items()) {
+        if (kMasked.contains(key))
+          value = "T";
+        else if (value.is_number_float())
+          value = std::stod(fmt::format("{:.4g}", value.get<double>()));
+      }
+      events.push_back(std::move(event));
+    }
+    return events;
+  }
+  CheckpointState saved(const std::string& run, std::int64_t step) const {
+    return load_checkpoint(Env::posix(), path(run) + "/checkpoints/" + checkpoint_name(step));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+constexpr const char* kTwoRanks =
+    "model: linear\n"
+    "data: {set: synthetic, train_samples: 160, test_samples: 1016, global_batch: 96, validation: 0.1}\n"
+    "train: {epochs: 2, ema: 0.9, swa: {from_epoch: 1}, evaluate_every_steps: 1, patience: 1,\n"
+    "        optimizer: {lr: 1.0e-9}}\n"
+    "parallel: {device: cpu, grain: 16, backend: thread, ranks: 2, threads: 1}\n";
+const std::vector<std::string> kTalkative = {"run.print_loss_every_steps=1", "run.curve=true",
+                                             "run.print_shapes=true"};
+
+constexpr const char* kFirstLines =
+    R"(Lockstep V: linear, 7,850 parameters, on synthetic (144 train, 16 validation, 1,016 test; made in memory)
+2 ranks on 1 host, cpu, 1 thread each, backend thread
+global batch 96 = 6 grains of 16, 2 steps an epoch; determinism: world; 1 bucket: 7,850 parameters
+sgd, learning rate 1e-09, constant
+)";
+constexpr const char* kFirstStep =
+    R"(Let's use 2 ranks! 0: cpu, 1: cpu
+    In Model: input size [48, 1, 28, 28] output size [48, 10]  (rank 0, cpu)
+    In Model: input size [48, 1, 28, 28] output size [48, 10]  (rank 1, cpu)
+Outside: input size [96, 1, 28, 28] output_size [96, 10]
+)";
+constexpr const char* kLastLines =
+    R"(ema: accuracy 8.17 % of 1,016 test samples, checkpoint DIR/run@ema
+swa: accuracy 8.17 % of 1,016 test samples, checkpoint DIR/run@swa
+best: validation accuracy 12.50 % after step 1, checkpoint DIR/run@step:1
+)";
+constexpr const char* kHash = "weights sha256 H\n";
+
+TEST_F(WholeRunTest, EveryWordOfATalkativeRunIsThatOfItsNumbers) {
+  const Job job = job_of("run", kTwoRanks, kTalkative);
+  const std::string told = kFirstLines + std::string(kFirstStep) +
+                           R"([1,     1] loss: 2.427
+epoch  1/2  step 1  validation loss 2.3875  accuracy 12.50 %  ema 12.50 %
+    In Model: input size [16, 1, 28, 28] output size [16, 10]  (rank 0, cpu)
+    In Model: input size [32, 1, 28, 28] output size [32, 10]  (rank 1, cpu)
+Outside: input size [48, 1, 28, 28] output_size [48, 10]
+[1,     2] loss: 2.452
+epoch  1/2  train loss 2.4351  validation loss 2.3875  accuracy 12.50 %  ema 12.50 %, swa 12.50 %  T
+     0--------------------------------------------------------1  validation accuracy
+   1 |       *                                                | 0.1250
+memory: at most M resident, for all 2 ranks
+Finished Training
+no better accuracy than 12.50 % in 1 evaluation: ended by train.patience at step 2 of 4
+done: 2 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
+)" + kLastLines;
+  expect_told(job, told + kHash, "run");
+  EXPECT_EQ(log_of("run"), told);
+  EXPECT_EQ(Json::parse(text_of("run/status.json")),
+            Json::parse(R"({"version": 1, "state": "ended", "step": 2, "exclude_hosts": []})"));
+  EXPECT_EQ(events_of("run"), Json::parse(R"([
+{"event": "start", "version": "T", "world": 2, "hosts": 1, "threads": 1, "device": "cpu",
+ "backend": "thread", "strategy": "data", "buckets": "1 bucket: 7,850 parameters", "model": "linear",
+ "parameters": 7850, "data": "synthetic", "data_origin": "made in memory", "train_samples": 144,
+ "test_samples": 1016, "validation_samples": 16, "global_batch": 96, "grain": 16, "determinism": "world",
+ "seed": 1234, "optimizer": "sgd", "schedule": "constant", "learning_rate": 1e-09, "setup_seconds": "T",
+ "host": "T", "command": "T", "time": "T"},
+{"event": "loss", "epoch": 1, "step": 1, "steps": 1, "mean_loss": 2.427, "learning_rate": 1e-09,
+ "time": "T"},
+{"event": "step", "epoch": 1, "step": 1, "loss": 2.427, "learning_rate": 1e-09, "train_accuracy": 0.03125,
+ "accuracy_steps": 1, "gradient_norm": 3.79, "samples_per_second": "T", "time": "T"},
+{"event": "evaluation", "epoch": 1, "step": 1, "validation_loss": 2.388, "validation_accuracy": 0.125,
+ "validation_samples": 16, "ema_validation_loss": 2.388, "ema_validation_accuracy": 0.125, "time": "T"},
+{"event": "loss", "epoch": 1, "step": 2, "steps": 1, "mean_loss": 2.452, "learning_rate": 1e-09,
+ "time": "T"},
+{"event": "step", "epoch": 1, "step": 2, "loss": 2.452, "learning_rate": 1e-09, "train_accuracy": 0.08333,
+ "accuracy_steps": 1, "gradient_norm": 5.387, "samples_per_second": "T", "time": "T"},
+{"event": "epoch", "epoch": 1, "step": 2, "train_loss": 2.435, "train_accuracy": 0.04861,
+ "train_samples": 144, "train_seconds": "T", "learning_rate": 1e-09, "validation_loss": 2.388,
+ "validation_accuracy": 0.125, "validation_samples": 16, "ema_validation_loss": 2.388,
+ "ema_validation_accuracy": 0.125, "swa_validation_loss": 2.388, "swa_validation_accuracy": 0.125,
+ "epoch_seconds": "T", "step_seconds_p50": "T", "step_seconds_p90": "T", "step_seconds_p99": "T",
+ "resident_bytes": "T", "peak_resident_bytes": "T", "exposed_seconds": "T", "rank_skew": "T",
+ "slowest_rank": "T", "rank_busy_seconds": "T", "rank_exposed_seconds": "T", "time": "T"},
+{"event": "end", "step": 2, "seconds": "T", "validation_loss": 2.388, "validation_accuracy": 0.125,
+ "validation_samples": 16, "test_loss": 2.435, "test_accuracy": 0.08169, "test_samples": 1016,
+ "ema_validation_loss": 2.388, "ema_validation_accuracy": 0.125, "swa_validation_loss": 2.388,
+ "swa_validation_accuracy": 0.125, "ema_test_loss": 2.435, "ema_test_accuracy": 0.08169,
+ "swa_test_loss": 2.435, "swa_test_accuracy": 0.08169, "stopped_early": true, "weights_sha256": "T",
+ "time": "T"}
+])"));
+}
+
+TEST_F(WholeRunTest, ARunWithNothingLeftSaysWhyAndGoesOnWhereMoreIsAsked) {
+  Job job = job_of("run", kTwoRanks, kTalkative);
+  outcome_of(job);
+  const std::string already = "already finished: DIR/run holds 2 steps, ",
+                    train_on = "; nothing was trained or written; to train on, set ",
+                    again = "lockstep train DIR/run/job.yaml ",
+                    afresh = "; to start afresh, run.resume=never or another run.dir\n",
+                    patience = "train.patience=2 or more (0: never): ";
+  expect_told(job, already + "after which its patience (train.patience) was at its end" + train_on +
+                       patience + again + "train.patience=2" + afresh + kHash);
+  job.train.max_steps = 1;
+  expect_told(job, already + "more than the 1 asked for" + train_on +
+                       "train.max_steps=3 or more (0: no limit) and " + patience + again +
+                       "train.max_steps=3 train.patience=2" + afresh + kHash);
+  job.train.max_steps = 0;
+  job.train.patience = 2;
+  expect_told(job,
+              kFirstLines + std::string("going on from step 2 in DIR/run\n") + kFirstStep +
+                  R"([2,     1] loss: 2.391
+epoch  2/2  step 3  validation loss 2.3875  accuracy 12.50 %  ema 12.50 %, swa 12.50 %
+memory: at most M resident, for all 2 ranks
+Finished Training
+no better accuracy than 12.50 % in 2 evaluations: ended by train.patience at step 3 of 4
+done: 3 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
+)" + kLastLines + kHash,
+              "run");
+  const Json events = events_of("run");
+  ASSERT_EQ(events.size(), 11U) << events.dump(1);
+  EXPECT_EQ(events[10]["step"], 3);
+  EXPECT_EQ(events[9], Json::parse(R"({"event": "evaluation", "epoch": 2, "step": 3,
+      "validation_loss": 2.388, "validation_accuracy": 0.125, "validation_samples": 16,
+      "ema_validation_loss": 2.388, "ema_validation_accuracy": 0.125,
+      "swa_validation_loss": 2.388, "swa_validation_accuracy": 0.125, "time": "T"})"));
+  EXPECT_EQ(saved("run", 3).facts.patience, (CheckpointPatience{0.125, 2, 0}));
+}
+
+/// One rank: classes in turns, samples left out, weights of another run, a trace and an event file.
+TEST_F(WholeRunTest, WhatARunIsMadeOfIsSaidAtItsStart) {
+  outcome_of(job_of("a", kTwoRanks));
+  std::ofstream(path("out.txt")) << "3\n5\n";
+  const std::string yaml =
+      "model: linear\ndata: {set: synthetic, train_samples: 1100, test_samples: 100, "
+      "per_rank_batch: 64, balance_classes: true, leave_out: " +
+      path("out.txt") + "}\ntrain: {epochs: 1, optimizer: {lr: 0.05}, initial_weights: " + path("a") +
+      "}\nparallel: {device: cpu, grain: 16, backend: thread, threads: 1}\n";
+  const auto job = [&](const std::string& steps) {
+    return job_of("b", yaml,
+                  {"train.max_steps=" + steps, "run.tensorboard=true", "run.trace=2..3",
+                   "run.checkpoint_every_steps=4"});
+  };
+  const std::string first =
+      R"(Lockstep V: linear, 7,850 parameters, on synthetic (1,098 of 1,100 train, 2 left out, 100 test; made in memory)
+1 rank on 1 host, cpu, 1 thread each, backend none
+global batch 64 = 4 grains of 16, 18 steps an epoch; determinism: world; buckets: none, one rank
+global batch 64 = 1 rank x data.per_rank_batch 64: another number of ranks trains other weights
+10 classes balanced, of 103 to 121 samples: each is drawn 109 or 110 times an epoch
+sgd, learning rate 0.05, constant
+)";
+  expect_told(
+      job("3"),
+      first +
+          R"(initial weights: DIR/a/checkpoints/step-00000002/model.safetensors (epoch 1, step 2, validation accuracy 12.50 %): 2 tensors by name
+trace: steps 2..3 of 1 rank in DIR/b/trace.pftrace (N slices); open it in ui.perfetto.dev
+memory: at most M resident
+done: 3 steps in T, accuracy 64.00 % of 100 test samples, run directory DIR/b
+weights sha256 H
+)",
+      "b");
+  expect_told(job("5"),
+              first +
+                  R"(going on from step 3 in DIR/b
+trace: none, since this start took no step of 2..3
+memory: at most M resident
+done: 5 steps in T, accuracy 74.00 % of 100 test samples, run directory DIR/b
+weights sha256 H
+)",
+              "b");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path("b/checkpoints")))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000003", "step-00000004", "step-00000005"}));
+  expect_told(job("5"),
+              "already finished: DIR/b holds all 5 steps; nothing was trained or written; to train on, set "
+              "train.max_steps=6 or more (0: no limit): lockstep train DIR/b/job.yaml train.max_steps=6; to "
+              "start afresh, run.resume=never or another run.dir\nweights sha256 H\n");
+}
+
+// Faults on purpose, in the second of two steps whose rate moves no weight.
+
+constexpr const char* kTwoSteps =
+    "model: linear\n"
+    "data: {set: synthetic, train_samples: 32, test_samples: 16, global_batch: 16}\n"
+    "train: {epochs: 1, optimizer: {lr: 1.0e-30}}\n"
+    "parallel: {device: cpu, grain: 16, threads: 1}\n";
+
+std::vector<std::string> fault(const std::string& what, int step = 2, int rank = 0) {
+  return {"inject.what=" + what, fmt::format("inject.step={}", step), fmt::format("inject.rank={}", rank)};
+}
+
+/// {place: changed bits} of the numbers that differ.
+std::map<std::size_t, std::uint32_t> changes(const std::vector<float>& before,
+                                             const std::vector<float>& after) {
+  std::map<std::size_t, std::uint32_t> found;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(before[i]) ^ std::bit_cast<std::uint32_t>(after.at(i));
+    if (bits != 0) found[i] = bits;
+  }
+  return found;
+}
+
+TEST_F(WholeRunTest, AFaultChangesTheBitsThatItNames) {
+  outcome_of(job_of("right", kTwoSteps));
+  const CheckpointState right = saved("right", 2);
+  const auto struck = [&](const std::string& what) {
+    const auto [code, said] = outcome_of(job_of("run", kTwoSteps, fault(what)));
+    EXPECT_EQ(code, 0) << said;
+    EXPECT_NE(said.find("lockstep: injected on purpose: rank 0, before step 2: " + what + "\n"), said.npos);
+    EXPECT_EQ(text_of("run/injected"), "rank 0, before step 2: " + what + "\n");
+    CheckpointState state = saved("run", 2);
+    std::filesystem::remove_all(path("run"));
+    return state;
+  };
+  using Changes = std::map<std::size_t, std::uint32_t>;
+  for (const auto& [what, expected] : {std::pair{"flip-bit weights 5:3", Changes{{5, 0x8}}},
+                                       {"flip-bit weights", Changes{{3925, 0x1}}},
+                                       {"flip-bits weights 7855:30", Changes{{5, 0xC0000022}}}})
+    EXPECT_EQ(changes(right.weights, struck(what).weights), expected) << what;
+  Changes stuck;
+  for (std::size_t i = 8; i < right.weights.size(); i += 32)
+    if ((std::bit_cast<std::uint32_t>(right.weights[i]) & 2) == 0) stuck[i] = 2;
+  EXPECT_EQ(changes(right.weights, struck("stuck-bit weights 40:33").weights), stuck);
+  for (const auto& [what, place] :
+       {std::pair{"flip-bit momentum 1:30", std::size_t{1}}, {"flip-bit gradient 7:40", std::size_t{7}}}) {
+    const auto found = changes(right.optimizer.at(0).values, struck(what).optimizer.at(0).values);
+    EXPECT_EQ(found.size(), 1U) << what;
+    EXPECT_TRUE(found.contains(place)) << what;
+  }
+}
+
+/// The loss of the second step, of what the fault makes of its samples and outputs.
+TEST_F(WholeRunTest, AFaultInSamplesOrOutputsChangesTheLossOfItsStep) {
+  for (const auto& [what, loss] : {std::pair{"none", 2.3686},
+                                   {"delay 1ms", 2.3686},
+                                   {"flip-bit data 3:2", 2.36853},
+                                   {"flip-bits data 3:2", 2.36781},
+                                   {"wrong-forward", 2.26185},
+                                   {"wrong-lane", 2.37486}}) {
+    outcome_of(
+        job_of("run", kTwoSteps, what == std::string("none") ? std::vector<std::string>() : fault(what)));
+    std::istringstream lines(text_of("run/metrics.jsonl"));
+    std::vector<double> losses;
+    for (std::string line; std::getline(lines, line);)
+      if (const Json event = Json::parse(line); event["event"] == "step") losses.push_back(event["loss"]);
+    ASSERT_EQ(losses.size(), 2U);
+    EXPECT_NEAR(losses[0], 2.46085, 1e-5) << what;
+    EXPECT_NEAR(losses[1], loss, 1e-5) << what;
+    std::filesystem::remove_all(path("run"));
+  }
+}
+
+TEST_F(WholeRunTest, AFaultStrikesOnceUnlessTheRunBeginsAnew) {
+  const std::vector<std::string> nan = fault("nan");
+  const auto [code, said] = outcome_of(job_of("run", kTwoSteps, nan));
+  EXPECT_EQ(code, 70);
+  test::expect_words(said,
+                     {"lockstep: injected on purpose: rank 0, before step 2: nan\n"
+                      "lockstep: step 2: the loss of 16 of 16 samples and the gradient of fc.bias are NaN "
+                      "or infinite; fc.weight has a weight of nan. Try this: "});
+  EXPECT_EQ(Json::parse(text_of("run/status.json"))["state"], "failed");
+  EXPECT_EQ(Json::parse(text_of("run/status.json"))["step"], 1);
+  const auto [code_again, said_again] = outcome_of(job_of("run", kTwoSteps, nan));
+  EXPECT_EQ(code_again, 0);
+  EXPECT_EQ(said_again.find("injected"), said_again.npos);
+  outcome_of(job_of("right", kTwoSteps));
+  EXPECT_EQ(saved("run", 2).weights, saved("right", 2).weights);
+  std::vector<std::string> anew = nan;
+  anew.emplace_back("run.resume=never");
+  EXPECT_EQ(outcome_of(job_of("run", kTwoSteps, anew)).first, 70);
+  EXPECT_EQ(outcome_of(job_of("run", kTwoSteps, fault("nan", 1))).first, 70) << "another fault";
+  EXPECT_EQ(outcome_of(job_of("late", kTwoSteps, fault("nan", 3))).first, 0) << "after the last step";
+}
+
+TEST_F(WholeRunTest, AFaultThatCannotStrikeIsRefused) {
+  for (const auto& [inject, words] :
+       {std::pair{fault("nan", 2, 1), "lockstep: inject.rank: there is no rank 1, only 0 to 0\n"},
+        {fault("flip-bit statistics"),
+         "lockstep: inject.what: this network keeps no running statistics\n"}}) {
+    const auto [code, said] = outcome_of(job_of("run", kTwoSteps, inject));
+    EXPECT_EQ(code, 2);
+    EXPECT_TRUE(said.ends_with(words)) << said;
+    std::filesystem::remove_all(path("run"));
+  }
+  for (const char* allowed : {"", "0", "11"}) {
+    setenv("LOCKSTEP_ALLOW_INJECT", allowed, 1);
+    EXPECT_EQ(
+        message_of<ConfigError>([&] { train(job_of("run", kTwoSteps, fault("nan"))); }),
+        "override 'inject.what=nan': inject makes a rank fail on purpose, and is only for tests: set "
+        "LOCKSTEP_ALLOW_INJECT=1 if that is what you want (mpirun -x LOCKSTEP_ALLOW_INJECT=1 sets it on "
+        "all hosts), or remove inject");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+TEST_F(WholeRunTest, WrongSumsAreLaidToTheirRank) {
+  const char* const on_the_way = "what arrived at rank 1 on ";
+  for (const auto& [what, words] : {std::pair{"stale-message", on_the_way},
+                                    {"swapped-message", on_the_way},
+                                    {"flip-bit link 5:3", on_the_way},
+                                    {"stuck-bit link", on_the_way},
+                                    {"flip-bits sums 5:3", "rank 1 on "},
+                                    {"flip-bit weights 5:3", "rank 0 on "}}) {
+    std::vector<std::string> overrides = fault(what, 2, 1);
+    overrides.insert(overrides.end(), {"parallel.backend=thread", "parallel.ranks=2", "data.train_samples=64",
+                                       "data.global_batch=32"});
+    const auto [code, said] = outcome_of(job_of("run", kTwoSteps, overrides));
+    EXPECT_EQ(code, 72) << what;
+    test::expect_words(said, {std::string("lockstep: step 2: ") + words,
+                              "Nothing was saved before: the same command begins anew"});
+    const Json status = Json::parse(text_of("run/status.json"));
+    EXPECT_EQ(status["state"], "failed");
+    EXPECT_EQ(status["step"], 2);
+    EXPECT_EQ(status["exclude_hosts"].size(), std::string(words) == "rank 0 on " ? 2U : 1U) << what;
+    std::filesystem::remove_all(path("run"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
