@@ -135,13 +135,13 @@ TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
       if (comm.rank() == 0) report = std::move(mine);
     });
     std::vector<std::string> expected = {"--without jobs", "--without speed", "a GPU: it is emulated"};
-    if (ranks == 1)
-      expected.insert(expected.end(), {"links between ranks: there is one rank",
-                                       "its speed beside others: there is one rank"});
-    else
-      expected.insert(expected.end(),
-                      {"the network between hosts: there is one host",
-                       "the speed of the one link: two ranks have no other to compare it with"});
+    for (const char* missing :
+         {ranks == 1 ? "links between ranks: there is one rank"
+                     : "the network between hosts: there is one host",
+          ranks == 1 ? "its speed beside others: there is one rank"
+                     : "the speed of the one link: two ranks have no other to compare it "
+                       "with"})
+      expected.emplace_back(missing);
     expected.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
     EXPECT_EQ(report.not_exercised, expected);
     ASSERT_EQ(std::ssize(report.ranks), ranks);
