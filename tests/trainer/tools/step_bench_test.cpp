@@ -37,8 +37,8 @@ void expect_near(double value, double expected, const char* what) {
 }
 
 TEST(StepBenchTest, NumbersOfEachWayFollowFromTheTimeOfAStep) {
-  const auto report =
-      parse_json(printed_by(kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true}));
+  const auto report = parse_json(
+      printed_by(kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .trace = {}}));
   EXPECT_EQ(report["format"], 1);
   EXPECT_EQ(report["bench"], "step");
   EXPECT_EQ(report["parameters"], 7850);
@@ -76,8 +76,8 @@ TEST(StepBenchTest, NumbersOfEachWayFollowFromTheTimeOfAStep) {
 
 /// The one layer's products, at the peak, are all that its steps need.
 TEST(StepBenchTest, TracedStepsAreExplained) {
-  const auto report = parse_json(
-      printed_by(kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .explain = true}));
+  const auto report = parse_json(printed_by(
+      kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .explain = true, .trace = {}}));
   const auto& traced = report["traced"];
   EXPECT_EQ(traced["steps"], 3);
   EXPECT_GT(traced["seconds"], 0);
@@ -95,8 +95,9 @@ TEST(StepBenchTest, TracedStepsAreExplained) {
 }
 
 TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
-  const std::string alone = printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1}),
-                    two = printed_by(kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 2, .explain = true});
+  const std::string alone = printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
+                    two = printed_by(kTwoRanks, "cpu",
+                                     {.rounds = 1, .steps_per_round = 2, .explain = true, .trace = {}});
   test::expect_words(
       alone, {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank x 1 thread, ",
               "\nnapkin limit: ", "\nworld ", "\noff ", "\nworld: buckets leave after ", "\nworld costs "});
@@ -109,7 +110,7 @@ TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
 
 TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
   const auto report =
-      parse_json(printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 5, .json = true}));
+      parse_json(printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 5, .json = true, .trace = {}}));
   EXPECT_EQ(report["bench"], "step");
   EXPECT_EQ(report["parameters"], 7850);
   EXPECT_EQ(report["global_batch"], kBatch);
@@ -126,7 +127,7 @@ TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
     expect_near(way["flops"], report["flops_per_sample"].get<double>() * kBatch / seconds, "FLOP/s");
   }
   test::expect_words(
-      printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1}),
+      printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
       {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank, ", "\nnative, no graph "});
 }
 
@@ -134,7 +135,7 @@ TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
   const Job job = job_on("emulated");
   const DatasetFuture data = load_in_advance(job);
   const std::string file = ::testing::TempDir() + "/steps.pftrace";
-  for (const StepBenchOptions& options : {StepBenchOptions{.explain = true}, {.trace = file}})
+  for (const StepBenchOptions& options : {StepBenchOptions{.explain = true, .trace = {}}, {.trace = file}})
     run_thread_ranks(1, [&](Communicator& comm) {
       EXPECT_EQ(message_of<AgreedError>([&] { bench_step(comm, job, data, options); }),
                 "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
