@@ -74,7 +74,7 @@ TEST(DoctorCommandTest, ALogWithAKnownCauseIsNotWell) {
   EXPECT_EQ(answer_to({"doctor", "--log", directory.path("log")}), "no known cause\n");
 }
 
-// What conversions say of samples.
+// Samples, as conversions describe them.
 
 TEST(SamplesOfClassesTest, AFewClassesHaveALineEach) {
   EXPECT_EQ(judges_text(1500, 0), "1,500 to test with");

@@ -43,7 +43,7 @@ TEST(PredictionReportTest, TheTopClassesStandLikeliestFirst) {
   EXPECT_EQ(line_of(cow(), style), "a.png: cow 75.00 % cat 25.00 %\n");
 }
 
-/// Of many classes the twenty likeliest; names in a column of 12 to 30.
+/// Twenty of many classes, the likeliest; names in a column of 12 to 30.
 TEST(PredictionReportTest, BarsAreTwentyAtMostAndStandInAColumn) {
   ReportStyle style;
   Prediction prediction{.picture = "a.png", .scores = {}, .done = {}, .warnings = {}};
