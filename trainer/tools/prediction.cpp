@@ -78,10 +78,7 @@ std::vector<int> likeliest(const Prediction& prediction, int top) {
 
 /// Makes a line of ASCII without terminal control characters; bytes of a file name that are not UTF-8 become U+FFFD.
 std::string one_line(const Json& json) {
-  std::string line = json_text_in_ascii(json);
-  for (std::size_t at = line.find('\x7f'); at != line.npos; at = line.find('\x7f', at))
-    line.replace(at, 1, "\\u007f");
-  return line + "\n";
+  return json_text_in_ascii(json) + "\n";
 }
 
 /// "set/t10k-images-idx3-ubyte[12] (cats/7.png)"

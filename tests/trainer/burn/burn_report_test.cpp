@@ -51,6 +51,16 @@ std::string named(std::vector<RankResult> ranks) {
   return text;
 }
 
+/// "WRONG 2: what", a line for each finding.
+std::string said(std::vector<RankResult> ranks, bool speeds = true) {
+  compare_ranks(ranks, speeds);
+  std::string text;
+  for (const RankResult& result : ranks)
+    for (const BurnFinding& finding : result.findings)
+      text += fmt::format("{} {}: {}\n", spelt(finding.grade), result.rank, finding.what);
+  return text;
+}
+
 TEST(BurnComparison, FindsNothingAmongHealthyRanks) {
   for (const int ranks : {1, 2, 3, 7}) {
     EXPECT_EQ(named(healthy(ranks, 1)), "");
@@ -62,9 +72,11 @@ TEST(BurnComparison, NamesWhoSendsOrReceivesDamagedMessages) {
   auto ranks = healthy(4, 4);
   for (const int to : {0, 1, 3}) damage(ranks, 2, to);
   EXPECT_EQ(named(ranks), "2 message");
+  EXPECT_EQ(said(ranks), "WRONG 2: messages that it sent were damaged, with 3 of 3 partners\n");
   ranks = healthy(4, 4);
   for (const int from : {0, 1, 3}) damage(ranks, from, 2);
   EXPECT_EQ(named(ranks), "2 message");
+  EXPECT_EQ(said(ranks), "WRONG 2: messages that it received were damaged, with 3 of 3 partners\n");
   ranks = healthy(2, 1);
   damage(ranks, 1, 0);
   EXPECT_EQ(named(ranks), "1 message");
@@ -74,6 +86,14 @@ TEST(BurnComparison, NamesWhoseSumsAreWrong) {
   auto ranks = healthy(3, 3);
   for (const int with : {0, 2}) link(ranks, 1, with).wrong_sums = link(ranks, with, 1).wrong_sums = 4;
   EXPECT_EQ(named(ranks), "1 sum");
+  const std::string sums = ": an all-reduce of it and one other rank gave wrong integers, with ";
+  EXPECT_EQ(said(ranks), "WRONG 1" + sums + "2 of 2 partners\n");
+  ranks[2].wrong_sums_of_all = 1;
+  EXPECT_EQ(said(ranks), "WRONG 1" + sums + "2 of 2 partners\n") << "it explains those of all";
+  ranks = healthy(3, 3);
+  link(ranks, 0, 2).wrong_sums = link(ranks, 2, 0).wrong_sums = 1;
+  EXPECT_EQ(said(ranks), "WRONG 0" + sums + "1 of 2 partners; either of the two may be at fault\nWRONG 2" +
+                             sums + "1 of 2 partners; either of the two may be at fault\n");
   ranks = healthy(3, 3);
   ranks[0].wrong_sums_of_all = 1;
   EXPECT_EQ(named(ranks), "0 sum, 1 sum, 2 sum") << "no pair is wrong: it may be any";
@@ -83,6 +103,16 @@ TEST(BurnComparison, NamesTheRankWhoseLinksAreSlow) {
   auto ranks = healthy(3, 1);
   for (const int with : {0, 1}) set_seconds(ranks, 2, with, 60e-3);
   EXPECT_EQ(named(ranks), "2 link");
+  EXPECT_EQ(said(ranks),
+            "SLOW 2: its quickest message of 1 MiB to another host takes 60.0 ms, the others' 10.0 ms\n");
+  EXPECT_EQ(said(ranks, false), "") << "speeds are not compared";
+  ranks = healthy(3, 3);
+  set_seconds(ranks, 0, 2, 50e-3), set_seconds(ranks, 1, 2, 60e-3);
+  EXPECT_EQ(said(ranks),
+            "SLOW 2: its quickest message of 1 MiB within its host takes 50.0 ms, the others' 1.0 ms\n");
+  ranks = healthy(2, 1);
+  set_seconds(ranks, 0, 1, 60e-3);
+  EXPECT_EQ(said(ranks), "") << "one link has no other to compare it with";
   ranks = healthy(4, 2);
   for (const int a : {0, 1})
     for (const int b : {2, 3}) set_seconds(ranks, a, b, 60e-3);
@@ -93,12 +123,19 @@ TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
   auto ranks = healthy(4, 1);
   set_seconds(ranks, 1, 3, 60e-3);
   EXPECT_EQ(named(ranks), "1 link, 3 link");
+  EXPECT_EQ(said(ranks),
+            "SLOW 1: a message of 1 MiB to rank 3 on node3 and back takes 60.0 ms, to others 10.0 ms\n"
+            "SLOW 3: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n");
+  ranks[3].oversubscribed = true;
+  EXPECT_EQ(said(ranks), "") << "one of the two shares its cores";
 }
 
 TEST(BurnComparison, NamesALongCableByItsSmallMessages) {
   auto ranks = healthy(4, 1);
   for (const int with : {0, 2, 3}) link(ranks, 1, with).latency = link(ranks, with, 1).latency = 5e-3;
   EXPECT_EQ(named(ranks), "1 link");
+  EXPECT_EQ(said(ranks),
+            "SLOW 1: its quickest message of 8 bytes to another host takes 5.0 ms, the others' 0.1 ms\n");
   for (RankResult& rank : ranks) rank.oversubscribed = true;
   EXPECT_EQ(named(ranks), "") << "on shared cores messages wait for one";
 }
@@ -107,6 +144,8 @@ TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
   auto ranks = healthy(4, 4);
   ranks[3].measures["training"] = 16e-3;
   EXPECT_EQ(named(ranks), "3 rank");
+  EXPECT_EQ(said(ranks),
+            "SLOW 3: its trainings alone take 1.6 times as long as the median of 3 ranks like it\n");
   ranks[3].measures["share of core"] = 0.5;
   EXPECT_EQ(named(ranks), "") << "where its cores are shared, it may take twice as long";
   ranks[3].measures["training"] = 21e-3;
@@ -166,6 +205,8 @@ TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
   auto ranks = healthy(2, 2);
   ranks[0].wrong_jobs_of_all = 1;
   EXPECT_EQ(named(ranks), "0 job, 1 job");
+  EXPECT_EQ(said(ranks).substr(0, said(ranks).find('\n')),
+            "WRONG 0: all ranks together trained to other weights, none of them alone did");
   ranks[1].findings.push_back({Grade::kWrong, "sum", "", ""});
   EXPECT_EQ(named(ranks), "1 sum");
 }
@@ -197,6 +238,61 @@ TEST(BurnReport, ExitCodesGoByTheWorst) {
   EXPECT_EQ(exit_code_of(report), 69);
   report.stopped_by = "SIGTERM";
   EXPECT_EQ(exit_code_of(report), 75);
+}
+
+TEST(BurnReport, TextHasRanksChecksFindingsAndTheVerdict) {
+  BurnReport report = bad_report();
+  report.seconds = 61;
+  report.ranks[0].uuid = "GPU-0";
+  const std::string text = to_text(report, 1000);
+  EXPECT_EQ(text,
+            "rank  host   device         UUID   verdict\n"
+            "   0  node0  cpu (AVX-512)  GPU-0  PASS\n"
+            "   1  node1  cpu (AVX-512)  -      WRONG\n"
+            "   2  node2  cpu (AVX-512)  -      SLOW\n"
+            "\n"
+            "jobs   WRONG  many\n"
+            "links  PASS   some\n"
+            "speed  SLOW   beside the other ranks\n"
+            "\n"
+            "WRONG rank 1 on node1: job: other weights\n  do: change it\n"
+            "SLOW rank 2 on node2: rank: slower\n  do: cool it\n"
+            "\n"
+            "not exercised: disks and file systems\n"
+            "level 1, 3 rounds in 1:01\n"
+            "burn: WRONG rank 1 on node1: job: other weights\n");
+  report.ranks.resize(1);
+  test::expect_words(to_text(report, 1000), {"\nspeed  NOT TESTED  there is one rank\n\nnot exercised"});
+}
+
+TEST(BurnReport, JsonHasEveryFactOfARank) {
+  BurnReport report = bad_report();
+  report.seconds = 1.5;
+  report.level = 2;
+  report.left_out = {"links"};
+  RankResult& rank = report.ranks[1];
+  rank.uuid = "GPU-1", rank.simd = "AVX-512", rank.threads = 4;
+  rank.links.clear();
+  const auto json = to_json(report);
+  EXPECT_EQ(json["ranks"][1], nlohmann::ordered_json::parse(R"json({"rank": 1, "host": "node1",
+    "device": "cpu (AVX-512)", "uuid": "GPU-1", "processor": "AMD EPYC", "simd": "AVX-512", "threads": 4,
+    "verdict": "WRONG",
+    "findings": [{"verdict": "WRONG", "kind": "job", "what": "other weights", "fix": "change it"}],
+    "measures": {"training": 0.01}, "links": [],
+    "checks": {
+    "jobs" : {"verdict" : "WRONG", "what" : "other weights"},
+             "links" : {"verdict" : "NOT TESTED", "what" : "--without links"},
+                       "speed" : {
+      "verdict" : "PASS", "what" : "beside the other ranks"
+    }}
+})json"));
+  EXPECT_EQ(json["format"], 2);
+  EXPECT_EQ(json["exit_code"], 1);
+  EXPECT_EQ(json["level"], 2);
+  EXPECT_EQ(json["seconds"], 1.5);
+  EXPECT_EQ(json["rounds"], 3);
+  EXPECT_EQ(json["not_exercised"], nlohmann::ordered_json::array({"disks and file systems"}));
+  EXPECT_EQ(json["stopped_by"], "");
 }
 
 TEST(BurnReport, FitsEightyColumnsAndEndsInTheVerdict) {
@@ -241,6 +337,7 @@ TEST(BurnReport, SaysHowLongARankWaitedForItsCore) {
     return to_json(report)["ranks"][1]["checks"]["speed"]["what"];
   };
   EXPECT_EQ(speed_at(0.96), "beside the other ranks");
+  EXPECT_EQ(speed_at(0.95), "beside the other ranks; it waited for a core 5 % of the time");
   EXPECT_EQ(speed_at(0.75), "beside the other ranks; it waited for a core 25 % of the time");
 }
 
@@ -257,9 +354,19 @@ TEST(BurnReport, SharedLinesCountRanksAndGrades) {
   report.seconds = 61;
   report.ranks[0].threads = 2;
   report.ranks[0].findings.push_back({Grade::kWrong, "job", "other weights", ""});
-  const std::string text = to_share(report);
-  test::expect_words(text, {"\nranks       3 on 3 hosts, 2 threads each\n",
-                            "\nburn        level 1, 1:01, 0 PASS, 1 SLOW, 0 NOT TESTED, 2 WRONG\n"});
+  report.ranks[0].simd = "AVX2";
+  report.ranks[0].answers = {{"linear on 1,000 digits", "4af3"}};
+  report.compiler = "GNU 12";
+  const std::string head = "processor   AMD EPYC, AVX2\ndevice      cpu (AVX-512)\n",
+                    rest =
+                        "ranks       3 on 3 hosts, 2 threads each\n"
+                        "burn        level 1, 1:01, 0 PASS, 1 SLOW, 0 NOT TESTED, 2 WRONG\n"
+                        "linear on 1,000 digits 4af3\n";
+  EXPECT_EQ(to_share(report), head + "built with  GNU 12\nlibrary     none\n" + rest);
+  report.driver = "driver 13.0";
+  report.library = "Open MPI 4";
+  EXPECT_EQ(to_share(report),
+            head + "driver      driver 13.0\nbuilt with  GNU 12\nlibrary     Open MPI 4\n" + rest);
 }
 
 TEST(BurnReport, SharesNoNameOfAHost) {

@@ -4,8 +4,11 @@
 /// finds it is left out, nothing is said but that.
 #include "trainer/burn/burn.hpp"
 
+#include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
@@ -96,8 +99,65 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
 TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
   const BurnReport report = burn_with({"", {"links"}, Grade::kPass, ""}, 0, {"links"});
   for (const RankResult& result : report.ranks)
-    EXPECT_NE(result.exercised.at("links").find(" of 1.0 MiB from 2 of 2 other ranks, "), std::string::npos)
-        << result.exercised.at("links");
+    EXPECT_EQ(result.exercised.at("links"),
+              "6 messages of 1.0 MiB from 2 of 2 other ranks, 2 sums of pairs, 3 of all");
+  const std::vector<LinkView>& links = report.ranks[1].links;
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(links[0].with, 0);
+  EXPECT_EQ(links[1].with, 2);
+  for (const LinkView& link : links) {
+    EXPECT_EQ(link.received, 3);
+    EXPECT_EQ(link.bytes, 1 << 20);
+    EXPECT_EQ(link.damaged + link.wrong_sums, 0);
+    EXPECT_GT(link.seconds, 0);
+    EXPECT_GT(link.latency, 0);
+  }
+  EXPECT_EQ(report.rounds, 1);
+  EXPECT_EQ(report.left_out, (std::vector<std::string>{"jobs", "speed"}));
+  EXPECT_EQ(
+      report.not_exercised,
+      (std::vector<std::string>{"--without jobs", "--without speed", "a GPU: there is none, or --device cpu",
+                                "the network between hosts: there is one host",
+                                "memory (memtester, gpu-burn and DCGM fill it), disks and file systems"}));
+}
+
+TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
+  for (const int ranks : {1, 2}) {
+    BurnOptions options;
+    options.seconds = 0;
+    options.without = {"jobs", "speed"};
+    options.threads = 2;
+    options.parallel.device = "emulated";
+    options.shows_progress = false;
+    BurnReport report;
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      BurnReport mine = run_burn(comm, options);
+      if (comm.rank() == 0) report = std::move(mine);
+    });
+    std::vector<std::string> expected = {"--without jobs", "--without speed", "a GPU: it is emulated"};
+    for (const char* missing :
+         {ranks == 1 ? "links between ranks: there is one rank"
+                     : "the network between hosts: there is one host",
+          ranks == 1 ? "its speed beside others: there is one rank"
+                     : "the speed of the one link: two ranks have no other to compare it "
+                       "with"})
+      expected.emplace_back(missing);
+    expected.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
+    EXPECT_EQ(report.not_exercised, expected);
+    ASSERT_EQ(std::ssize(report.ranks), ranks);
+    EXPECT_EQ(report.ranks[0].exercised.contains("links"), ranks == 2);
+    EXPECT_EQ(report.ranks[0].threads, 2);
+    EXPECT_EQ(report.ranks[0].host, host_name());
+  }
+}
+
+TEST(BurnFaults, OfARankThatIsNotThereAreRefused) {
+  BurnOptions options;
+  options.fault = {"sum", 2};
+  run_thread_ranks(2, [&](Communicator& comm) {
+    EXPECT_EQ(message_of<AgreedError>([&] { run_burn(comm, options); }),
+              "--inject: there is no rank 2, only 0 to 1");
+  });
 }
 
 TEST(BurnFaults, EveryKindHasACase) {
@@ -111,6 +171,11 @@ TEST(BurnFaults, AreRefusedUnlessAllowedAndNamed) {
   EXPECT_THROW(parse_fault("sum@0"), UsageError);
   ::setenv("LOCKSTEP_ALLOW_INJECT", "1", 1);
   EXPECT_EQ(parse_fault("slow-link@12").rank, 12);
+  EXPECT_EQ(parse_fault("sum@0").kind, "sum");
+  EXPECT_EQ(
+      message_of<UsageError>([] { parse_fault("fire@0"); }),
+      "--inject 'fire@0' is not KIND@RANK with a rank from 0 on and one of the kinds job, message, sum, "
+      "slow-rank, slow-link");
   for (const char* wrong : {"", "sum", "sum@", "sum@x", "sum@-1", "sum@1x", "fire@0", "sum@99999999999"})
     EXPECT_THROW(parse_fault(wrong), UsageError) << wrong;
 }
@@ -123,6 +188,11 @@ TEST(BurnOptions, TimesAreReadOrRefused) {
   EXPECT_EQ(parse_time("2h"), 7200);
   for (const char* wrong : {"", "10", "s", "-1s", "inf", "infh", "nanm", "721h", "1d"})
     EXPECT_THROW(parse_time(wrong), UsageError) << wrong;
+  EXPECT_EQ(parse_time("0s"), 0);
+  EXPECT_EQ(parse_time("1.5m"), 90);
+  EXPECT_EQ(parse_time("720h"), 2'592'000);
+  EXPECT_EQ(message_of<UsageError>([] { parse_time("1d"); }),
+            "--time '1d' is not a time as 90s, 10m or 2h, up to 720h");
   EXPECT_LE(kSecondsOfLevels.front(), 60);
 }
 

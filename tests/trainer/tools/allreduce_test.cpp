@@ -4,11 +4,15 @@
 /// that lies on a GPU stays, since freeing would wait for an all-reduce that never ends.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "kernels/device_ops.hpp"
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/leak_check.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
+
+#include <unistd.h>
 
 namespace lockstep::bench {
 
@@ -156,6 +160,83 @@ TEST(AllreduceBenchTest, EveryWrongElementOfAnyRankIsCountedOnAllRanks) {
   EXPECT_NE(out.find("# Out of bounds values : 8 FAILED\n"), std::string::npos) << out;
 }
 
+TEST(AllreduceBenchTest, EachSizeHasARowOfEachType) {
+  AllreduceOptions options;
+  options.min_bytes = 1024, options.max_bytes = 16384, options.factor = 4;
+  options.iterations = 2, options.warmup = 0, options.backend = "thread";
+  const auto printed = [&](const char* device) {
+    options.device = device;
+    ::testing::internal::CaptureStdout();
+    run_thread_ranks(2, [&](Communicator& comm) { EXPECT_EQ(bench_allreduce(comm, options), 0); });
+    return ::testing::internal::GetCapturedStdout();
+  };
+  for (const auto& [device, path] :
+       {std::pair("cpu", "thread"), {"emulated", "thread through pinned memory"}}) {
+    options.json = false;
+    const std::string out = printed(device);
+    EXPECT_TRUE(
+        out.starts_with(fmt::format("# all-reduce (sum) over {}, 2 ranks\n# 1024 to 16384 bytes, times 4 "
+                                    "each; median of 2 after 0 to warm up\n# rank   0 pid {} on {}, ",
+                                    path, getpid(), host_name())))
+        << out;
+    EXPECT_NE(out.find("\n# rank   1 pid "), std::string::npos) << out;
+    std::size_t at = 0;
+    for (const char* row :
+         {"\n     1024       128 int64 ", "\n     1024       256 float ", "\n     4096       512 int64 ",
+          "\n     4096      1024 float ", "\n    16384      2048 int64 ", "\n    16384      4096 float ",
+          "\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : "}) {
+      at = out.find(row, at);
+      ASSERT_NE(at, std::string::npos) << row << out;
+    }
+    options.json = true;
+    const auto report = parse_json(printed(device));
+    EXPECT_EQ(report["path"], path);
+    EXPECT_EQ(report["ranks"], 2);
+    EXPECT_EQ(report["rows"].size(), 6U);
+  }
+}
+
+TEST(AllreduceBenchTest, BuffersAreOnADeviceWhereTheOptionsSayIt) {
+  Memory memory;
+  const CountingPlatform counting(memory);
+  const Platform& gpus = counting;
+  const auto platform_for = [&](const char* device, const char* backend) {
+    AllreduceOptions options;
+    options.device = device, options.backend = backend;
+    return platform_of(options, gpus);
+  };
+  EXPECT_EQ(platform_for("auto", "auto"), nullptr);
+  EXPECT_EQ(platform_for("auto", "nccl"), &gpus);
+  EXPECT_EQ(platform_for("cuda", "mpi"), &gpus);
+  EXPECT_EQ(platform_for("emulated", "mpi"), &emulated::platform());
+  EXPECT_EQ(platform_for("cpu", "nccl"), nullptr);
+}
+
+/// Three ranks, of which the last gets no row of four.
+TEST(AllreduceDemoTest, EveryRanksNumbersAreShownBeforeAndAfter) {
+  ::testing::internal::CaptureStdout();
+  run_thread_ranks(3, [](Communicator& comm) { show_allreduce(comm, {}); });
+  const std::string half = "  rank 0: [[0.5, 0.5, 0.5, 0.5]]\n";
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "get_params: rank 0 has made b1, the others have only room for it\n" + half +
+                "  rank 1: [[0, 0, 0, 0]]\n  rank 2: [[0, 0, 0, 0]]\n"
+                "after replicate:\n" +
+                half + "  rank 1: [[0.5, 0.5, 0.5, 0.5]]\n  rank 2: [[0.5, 0.5, 0.5, 0.5]]\n" +
+                "\nbefore allreduce:\n  rank 0: [[1, 1]]\n  rank 1: [[2, 2]]\n  rank 2: [[3, 3]]\n"
+                "after allreduce:\n  rank 0: [[6, 6]]\n  rank 1: [[6, 6]]\n  rank 2: [[6, 6]]\n"
+                "\ninput: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]\n"
+                "scattered over 3 ranks on " +
+                host_name() +
+                ":\n  rank 0: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]\n"
+                "  rank 1: [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]\n  rank 2: []\n"
+                "after parallel_apply, in which each rank squares what it has:\n"
+                "  rank 0: [[0, 1, 4, 9, 16], [25, 36, 49, 64, 81]]\n"
+                "  rank 1: [[100, 121, 144, 169, 196], [225, 256, 289, 324, 361]]\n  rank 2: []\n"
+                "gathered on rank 0: [[0, 1, 4, 9, 16], [25, 36, 49, 64, 81], [100, 121, 144, 169, 196], "
+                "[225, 256, "
+                "289, 324, 361]]\n");
+}
+
 TEST(AllreduceLossTest, InGoodOrderAllMemoryIsFreed) {
   const Memory memory = memory_after(kNever);
   EXPECT_GT(memory.allocated, 0);
@@ -170,15 +251,29 @@ TEST(AllreduceLossTest, AfterALossNothingMoreIsFreed) {
 
 constexpr AllreduceRow kRow{1 << 20, 131072, "int64", {100e-6, 0}, {50e-6, 0}};
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(AllreduceTableTest, BusBandwidthIsWhatEachLinkCarries) {
   AllreduceTable table(4);
   const std::string row = table.row(kRow);
-  EXPECT_TRUE(contains(row, " 10.49  15.73 ")) << row;  // 1 MiB / 100 us, times 2 * 3 / 4
-  EXPECT_TRUE(contains(row, " 20.97  31.46 ")) << row;
+  EXPECT_EQ(row,  // 1 MiB / 100 us, times 2 * 3 / 4
+            "  1048576    131072 int64   100.0  10.49  15.73    0   50.00  20.97  31.46    0");
+}
+
+TEST(AllreduceTableTest, NumbersHaveFourDigitsOrSo) {
+  AllreduceTable table(2);
+  EXPECT_EQ(table.row({8, 1, "int64", {9999e-6, 0}, {10000e-6, 0}}),
+            "        8         1 int64  9999.0   0.00   0.00    0   10000   0.00   0.00    0");
+  EXPECT_EQ(table.row({8, 2, "float", {99e-6, 0}, {0, 0}}),
+            "        8         2 float   99.00   0.00   0.00    0    0.00      -      -    0");
+}
+
+TEST(AllreduceTableTest, JsonHasAllRows) {
+  AllreduceTable table(2);
+  table.row({1024, 128, "int64", {0x1p-20, 1}, {0x1p-21, 2}});
+  EXPECT_EQ(parse_json(table.json("mpi")),
+            parse_json(R"({"format": 1, "bench": "allreduce", "ranks": 2, "path": "mpi", "wrong": 3, "rows": [
+              {"bytes": 1024, "count": 128, "type": "int64",
+               "out_of_place": {"seconds": 9.5367431640625e-07, "bus_bytes_per_second": 1073741824.0, "wrong": 1},
+               "in_place": {"seconds": 4.76837158203125e-07, "bus_bytes_per_second": 2147483648.0, "wrong": 2}}]})"));
 }
 
 TEST(AllreduceTableTest, TheAverageIsOverBothHalvesOfAllRows) {

@@ -72,6 +72,66 @@ TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
   EXPECT_EQ(json.at("ranks").size(), 2U);
 }
 
+/// Two ranks of one host, one with a GPU, and a check of each kind of result.
+Diagnosis made_up_diagnosis() {
+  RankView first, second;
+  first.host = second.host = "nodea";
+  first.free_bytes = second.free_bytes = std::uint64_t{2} << 30;
+  first.device.description = "cpu (AVX-512)";
+  first.cores = {0, 1, 3};
+  first.versions = {{"MPI", "Open MPI 4"}, {"PMIx of the launcher", "3.2"}, {"lockstep", "0.1.0"}};
+  first.settings = {{"NCCL_DEBUG", "WARN"}, {"UCX_TLS", "tcp"}};
+  second.rank = second.local_rank = 1;
+  second.device.description = "NVIDIA H100";
+  second.device.uuid = "GPU-1";
+  Diagnosis diagnosis;
+  diagnosis.ranks = {first, second};
+  diagnosis.results = {{"clocks", "clocks agree", {}},
+                       {"disk", "room", {{"no room", "make some"}}},
+                       {"tasks", "tasks", {}, "srun"},
+                       {"cpus-per-task", "cores", {}, "srun"},
+                       {"gpu-driver", "drivers", {}, "GPUs"}};
+  diagnosis.all_reduce = {{8, 10e-6}, {4 << 20, 2e-3}};
+  return diagnosis;
+}
+
+TEST(DiagnosisTest, TextHasRanksProbeSettingsAndChecks) {
+  Diagnosis diagnosis = made_up_diagnosis();
+  const std::string text =
+      "rank  host   local  device         place         memory        versions\n"
+      "0     nodea  0      cpu (AVX-512)  cores 0-1, 3  2.0 GiB free  Open MPI 4, lockstep 0.1.0\n"
+      "1     nodea  1      NVIDIA H100    GPU-1         2.0 GiB free\n"
+      "\n"
+      "all-reduce: 10 us for 8 B, 2.10 GB/s bus bandwidth for 4.0 MiB\n"
+      "set in the environment:\n  NCCL_DEBUG=WARN\n  UCX_TLS=tcp\n";
+  const std::string left_out = "not checked, because missing here: srun, GPUs\n1 finding\n";
+  EXPECT_EQ(to_text(diagnosis, false), text + "ok clocks agree\n!! no room\n    fix: make some\n" + left_out);
+  EXPECT_EQ(to_text(diagnosis, true),
+            text + "\u2713 clocks agree\n\u2717 no room\n   fix: make some\n" + left_out);
+  diagnosis.ranks = {diagnosis.ranks[1]};
+  diagnosis.results.clear();
+  diagnosis.all_reduce.clear();
+  EXPECT_EQ(to_text(diagnosis, false),
+            "rank  host   local  device       place  memory        versions\n"
+            "1     nodea  1      NVIDIA H100  GPU-1  2.0 GiB free\n\nall is well\n");
+}
+
+TEST(DiagnosisTest, JsonHasChecksAndProbe) {
+  Diagnosis diagnosis = made_up_diagnosis();
+  diagnosis.results.erase(diagnosis.results.begin() + 2, diagnosis.results.begin() + 4);
+  const auto json = to_json(diagnosis);
+  EXPECT_EQ(json["ranks"][1]["device"]["uuid"], "GPU-1");
+  EXPECT_EQ(json["checks"], nlohmann::ordered_json::parse(R"([
+    {"id": "clocks", "ok": true, "applies": true, "findings": []},
+    {"id": "disk", "ok": false, "applies": true, "findings": [{"what": "no room", "fix": "make some"}]},
+    {"id": "gpu-driver", "ok": true, "applies": false, "findings": []}])"));
+  EXPECT_EQ(json["all_reduce"][0], (nlohmann::ordered_json{{"bytes", 8}, {"seconds", 10e-6}}));
+  EXPECT_EQ(json["all_reduce"].size(), 2U);
+  EXPECT_EQ(json["ok"], false);
+  diagnosis.results.erase(diagnosis.results.begin() + 1);
+  EXPECT_EQ(to_json(diagnosis)["ok"], true);
+}
+
 // Pages that launchers really print, and what is recognised in them.
 
 struct Page {
@@ -116,8 +176,31 @@ TEST(LaunchLogTest, EachPageIsRecognised) {
 }
 
 TEST(LaunchLogTest, AHealthyRunSaysNothing) {
-  EXPECT_TRUE(
-      read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
+  const auto none =
+      read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n");
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(to_text(none, true), "no known cause\n");
+  EXPECT_EQ(to_json(none), (nlohmann::ordered_json{
+                               {"format", 1}, {"ok", true}, {"checks", nlohmann::ordered_json::array()}}));
+}
+
+TEST(LaunchLogTest, EachCauseIsSaidOnceWithItsCure) {
+  const auto found = read_launch_log(
+      "mpirun has detected an attempt to run as root.\nRead -1, expected 8\nRead -1, expected 9\n");
+  const std::string vader = "ranks may not read each other's memory (process_vm_readv)",
+                    mechanism = "export OMPI_MCA_btl_vader_single_copy_mechanism=none",
+                    root = "Open MPI does not run as root unless told to",
+                    allow =
+                        "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; launch/run does";
+  EXPECT_EQ(to_text(found, false),
+            "!! " + vader + "\n    fix: " + mechanism + "\n!! " + root + "\n    fix: " + allow + "\n");
+  const auto json = to_json(found);
+  EXPECT_EQ(json["ok"], false);
+  ASSERT_EQ(json["checks"].size(), 2U);
+  const nlohmann::ordered_json cause = {{"what", root}, {"fix", allow}};
+  EXPECT_EQ(json["checks"][1],
+            (nlohmann::ordered_json{
+                {"id", "root"}, {"ok", false}, {"findings", nlohmann::ordered_json::array({cause})}}));
 }
 
 // View of a rank from a made-up root of /proc, /sys and /etc, and from its environment.
@@ -219,8 +302,14 @@ TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
   EXPECT_EQ(hosts[0].slots, 12);
   EXPECT_EQ(hosts[1].slots, 1);
   for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=0", "slots=1e3",
-                                  "slots", "slots=99999999999", "slots=a[$(id)0]"})
-    expect_refused_hosts("node1 " + slots, slots);
+                                  "slots", "slots=100001", "slots=99999999999", "slots=a[$(id)0]"})
+    expect_refused_hosts("node1 " + slots, "hosts: '" + slots +
+                                               "' gives no whole number from 1 to 100000; a line is 'node1 "
+                                               "slots=8'");
+  put("hosts", "n slots=100000\nm slots=1\n");
+  EXPECT_EQ(read_hostfile(root_ / "hosts")[0].slots, 100000);
+  expect_refused_hosts("# nobody\n", "hosts: names no host; a line is 'node1 slots=8'");
+  EXPECT_THROW(read_hostfile(root_ / "none"), MissingDataError);
 }
 
 TEST_F(SurroundingsTest, AHostfileNamesNoOptionsAndNoPaths) {

@@ -4,6 +4,8 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/machine.hpp"
+#include "data/batch_loader.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
@@ -107,16 +109,18 @@ TEST(ReplayTest, AnHonestStepIsSilent) {
 
 TEST(ReplayTest, WhatIsAtFaultIsSaid) {
   for (int odd = 0; odd < 4; ++odd) {
-    const std::string who = "rank " + std::to_string(odd) + " on ";
-    const std::string processor = said(wrong_on(odd, 2), right, right, 1, Doubt::kSinceReplay),
-                      data = said(wrong_on(odd, 2), right, other_on(odd), 1, Doubt::kSinceStart),
-                      memory = said(wrong_on(odd, 2), other_on(odd), right);
-    for (const std::string& text : {processor, data, memory})
-      EXPECT_EQ(text.find("step 7: " + who), 0) << text;
-    test::expect_words(processor,
-                       {"its processor computed wrongly", "computed the gradients of c differently"});
-    EXPECT_NE(data.find("its training samples are not those of the others"), std::string::npos) << data;
-    EXPECT_NE(memory.find("its weights are not those of the others from b on"), std::string::npos) << memory;
+    const std::string who = fmt::format("step 7: rank {} on {} (cpu): ", odd, host_name()),
+                      cure = ". Try this: test that host's memory and processor, and leave it out";
+    EXPECT_EQ(
+        said(wrong_on(odd, 2), right, right, 1, Doubt::kSinceReplay),
+        who +
+            "it computed the gradients of c differently from other ranks with the same weights and samples: "
+            "its processor computed wrongly" +
+            cure);
+    EXPECT_EQ(said(wrong_on(odd, 2), right, other_on(odd), 1, Doubt::kSinceStart),
+              who + "its training samples are not those of the others: its memory changed them" + cure);
+    EXPECT_EQ(said(wrong_on(odd, 2), other_on(odd), right),
+              who + "its weights are not those of the others from b on: its memory changed them" + cure);
   }
 }
 
@@ -127,6 +131,8 @@ TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
   EXPECT_EQ(steps_between_replays(options, 4, false), 128);
   EXPECT_EQ(steps_between_replays(options, 4, true), 8192);
   EXPECT_EQ(steps_between_replays(options, 1, false), 0) << "there is no other";
+  options.replay_every_steps = 5;
+  EXPECT_EQ(steps_between_replays(options, 2, true), 5);
   options.determinism = Determinism::kOff;
   EXPECT_EQ(steps_between_replays(options, 4, false), 0) << "sums are not exact";
 }
@@ -142,6 +148,96 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   test::expect_words(link, {"the output of a arrived changed", "Try this: look at that host's network"});
   test::expect_words(first, {"Try this: test that host's memory and processor"});
   EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
+}
+
+TEST(ReplayTest, PartsOfARowAreNamedWithTheirKindsAndHolders) {
+  ParameterLayout layout;
+  layout.parameters = {{.name = "a", .shape = {}}, {.name = "b", .shape = {}}};
+  const auto named = [&](const std::vector<int>& holders) {
+    std::string text;
+    for (const ComparedPart& part : parts_of_row(layout, {"momentum", "v"}, holders))
+      text += fmt::format("{} of {} on {}\n", part.kind, part.name, part.member);
+    return text;
+  };
+  EXPECT_EQ(
+      named({3, 1}),
+      "summed gradients of a on 3\nsummed gradients of b on 1\nweights of a on 3\nweights of b on 1\n"
+      "values of momentum of a on 3\nvalues of momentum of b on 1\nvalues of v of a on 3\nvalues of v of b "
+      "on 1\n");
+  layout.kept = {{.name = "mean", .shape = {}}};
+  EXPECT_EQ(named({}),
+            "summed gradients of a on 0\nsummed gradients of b on 0\nweights of a on 0\nweights of b on 0\n"
+            "running statistics of mean on 0\nvalues of momentum of a on 0\nvalues of momentum of b on 0\n"
+            "values of v of a on 0\nvalues of v of b on 0\n");
+}
+
+/// Pictures and labels of a share, byte after byte.
+TEST(ReplayTest, FingerprintsOfSamplesAreOfAShareAsItIsInMemory) {
+  const TrainTestData data =
+      load_dataset({.set = "synthetic", .mean = {0}, .std = {1}, .train_samples = 20, .test_samples = 4});
+  DistributedSampler sampler({.samples = 20, .global_batch = 12, .grain = 4, .seed = 7, .world_size = 2});
+  sampler.set_epoch(0);
+  const auto add = [](std::uint64_t& fingerprint, std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) fingerprint = mix_bits(fingerprint ^ static_cast<std::uint64_t>(byte));
+  };
+  for (const int share : {0, 1}) {
+    SumFingerprints expected(2);
+    for (const Grain& grain : sampler.grains_of(share, 1))
+      for (const std::int32_t index : sampler.indices(1, grain)) {
+        const ImageRows rows(data.train, {&index, 1});
+        const std::int32_t label = data.train.labels[static_cast<std::size_t>(index)];
+        add(expected[0], std::as_bytes(rows[0]));
+        add(expected[1], std::as_bytes(std::span(&label, 1)));
+      }
+    EXPECT_EQ(fingerprints_of_samples(data.train, sampler, 1, share), expected) << share;
+  }
+}
+
+TEST(WrongSumsTest, TheMemoryOrTheLinkOfARankIsNamedWithTheTensor) {
+  ParameterLayout layout;
+  layout.parameters = {{.name = "a", .shape = {}}, {.name = "b", .shape = {}}};
+  const std::string device = "cpu", host = host_name();
+  const auto said_with = [&](int odd, const SumRecord& its_record) {
+    std::vector<std::string> texts(3);
+    run_thread_ranks(3, [&](Communicator& comm) {
+      const SumRecord good{.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}};
+      try {
+        throw_wrong_sums(comm, SumsDifferError(comm.rank() == odd ? its_record : good), 5, layout, device);
+      } catch (const WrongRankError& wrong) {
+        texts[static_cast<std::size_t>(comm.rank())] = wrong.what();
+        EXPECT_EQ(wrong.numbers().ranks, std::vector{odd});
+        EXPECT_EQ(wrong.numbers().step, 5);
+      }
+    });
+    EXPECT_EQ(texts[0], texts[2]);
+    return texts[1];
+  };
+  EXPECT_EQ(
+      said_with(1, {.left = {1, 2, 3}, .kept = {1, 7, 3}, .arrived = {3, 6, 9}}),
+      "step 5: rank 1 on " + host +
+          " (cpu) sent other sums of b than it had added up: its memory changed them. Try this: test that "
+          "host's memory, and leave it out");
+  EXPECT_EQ(
+      said_with(2, {.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {4, 6, 9}}),
+      "step 5: what arrived at rank 2 on " + host +
+          " (cpu) is not the sum of a that the ranks sent: a link or memory at its end changed it. Try this: "
+          "look at that host's network, and leave it out if it happens again");
+}
+
+TEST(WrongNumbersTest, FindingsOfSomeRanksAreThrownOnAll) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    std::optional<WrongNumbers> mine;
+    if (comm.rank() == 1)
+      mine = WrongNumbers{.step = 9, .what = "w", .help = "h", .ranks = {2}, .doubt = Doubt::kSinceReplay};
+    try {
+      throw_on_all(comm, mine, 9);
+    } catch (const WrongRankError& error) {
+      EXPECT_STREQ(error.what(), "step 9: w. Try this: h");
+      EXPECT_EQ(error.numbers().ranks, std::vector{2});
+      EXPECT_EQ(error.numbers().doubt, Doubt::kSinceReplay);
+      EXPECT_EQ(error.code(), ExitCode::kWrongRank);
+    }
+  });
 }
 
 /// Memory and results agree with what was sent: a fingerprint itself was hit.

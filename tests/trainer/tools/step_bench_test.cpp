@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// `bench step` on ranks that are threads of this process. Its numbers follow from each other.
+#include "trainer/tools/step_bench.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/json_text.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int kBatch = 32, kThreads = 1, kTwoRanks = 2;
+
+/// Two full steps an epoch, and a smaller one.
+Job job_on(const std::string& device) {
+  return parse_job(
+      "model: linear\n"
+      "data: {set: synthetic, train_samples: 80, test_samples: 8, global_batch: 32}\n"
+      "parallel: {device: " +
+          device + ", grain: 8, threads: 1, bucket_bytes: 4096}\n",
+      "test.yaml");
+}
+
+std::string printed_by(int ranks, const std::string& device, const StepBenchOptions& options) {
+  const Job job = job_on(device);
+  const DatasetFuture data = load_in_advance(job);
+  ::testing::internal::CaptureStdout();
+  run_thread_ranks(ranks, [&](Communicator& comm) { bench_step(comm, job, data, options); });
+  return ::testing::internal::GetCapturedStdout();
+}
+
+void expect_near(double value, double expected, const char* what) {
+  EXPECT_NEAR(value, expected, 1e-9 * std::abs(expected)) << what;
+}
+
+TEST(StepBenchTest, NumbersOfEachWayFollowFromTheTimeOfAStep) {
+  const auto report = parse_json(
+      printed_by(kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .trace = {}}));
+  EXPECT_EQ(report["format"], 1);
+  EXPECT_EQ(report["bench"], "step");
+  EXPECT_EQ(report["parameters"], 7850);
+  EXPECT_EQ(report["global_batch"], kBatch);
+  EXPECT_EQ(report["grain"], 8);
+  EXPECT_EQ(report["ranks"], kTwoRanks);
+  EXPECT_EQ(report["threads"], kThreads);
+  EXPECT_EQ(report["precision"], "fp32");
+  EXPECT_FALSE(report.contains("int16"));
+  EXPECT_FALSE(report.contains("traced"));
+  ASSERT_EQ(report["ways"].size(), 2U);
+  EXPECT_EQ(report["ways"][0]["determinism"], "world");
+  EXPECT_EQ(report["ways"][1]["determinism"], "off");
+  const double needed = report["needed_flops_per_sample"], peak = report["peak_flops"];
+  EXPECT_GT(peak, 0);
+  for (const auto& way : report["ways"]) {
+    const double seconds = way["seconds"];
+    EXPECT_GT(seconds, 0);
+    expect_near(way["samples_per_second"], kBatch / seconds, "samples/s");
+    expect_near(way["peak_share"], needed * kBatch / seconds / (kTwoRanks * kThreads) / peak, "of peak");
+    for (const char* share : {"input_share", "exposed_share", "optimizer_share"}) {
+      EXPECT_GE(way[share], 0) << share;
+      EXPECT_LE(way[share], 1) << share;
+    }
+    EXPECT_GE(way["skew_share"], -1e-9)
+        << "no rank waits less than the one that waits for communication alone";
+    EXPECT_LE(way["hidden_seconds"], way["under_way_seconds"]);
+    EXPECT_GE(way["comparing_seconds"], 0);
+  }
+  EXPECT_EQ(report["ways"][0]["bucket_leaves_seconds"].size(), report["buckets"]);
+  expect_near(report["world_over_off"],
+              report["ways"][0]["seconds"].get<double>() / report["ways"][1]["seconds"].get<double>(),
+              "of one turn each");
+}
+
+/// The one layer's products, at the peak, are all that its steps need.
+TEST(StepBenchTest, TracedStepsAreExplained) {
+  const auto report = parse_json(printed_by(
+      kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .explain = true, .trace = {}}));
+  const auto& traced = report["traced"];
+  EXPECT_EQ(traced["steps"], 3);
+  EXPECT_GT(traced["seconds"], 0);
+  EXPECT_GE(traced["exposed_share"], 0);
+  EXPECT_LE(traced["hidden_measured_seconds"], traced["under_way_measured_seconds"]);
+  const auto layer =
+      std::ranges::find_if(traced["layers"], [](const auto& entry) { return entry.contains("peak_share"); });
+  ASSERT_NE(layer, traced["layers"].end());
+  const double seconds = layer->at("forward").get<double>() + layer->at("backward").get<double>();
+  expect_near(layer->at("peak_share").get<double>() * seconds * report["peak_flops"].get<double>(),
+              report["needed_flops_per_sample"].get<double>() * kBatch / (kTwoRanks * kThreads), "FLOPs");
+  expect_near(report["world_over_off"],
+              report["ways"][0]["seconds"].get<double>() / report["ways"][1]["seconds"].get<double>(),
+              "without the traced turn");
+}
+
+TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
+  const std::string alone = printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
+                    two = printed_by(kTwoRanks, "cpu",
+                                     {.rounds = 1, .steps_per_round = 2, .explain = true, .trace = {}});
+  test::expect_words(
+      alone, {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank x 1 thread, ",
+              "\nnapkin limit: ", "\nworld ", "\noff ", "\nworld: buckets leave after ", "\nworld costs "});
+  EXPECT_EQ(alone.find("gradients under way"), std::string::npos) << "one rank sends none";
+  EXPECT_EQ(alone.find("Where a step"), std::string::npos);
+  test::expect_words(
+      two, {"\n2 ranks x 1 thread, backend thread, ", "\nworld: gradients under way for ",
+            "\noff: gradients under way for ", "\n\nWhere a step of rank 0 goes (mean of 2 steps, "});
+}
+
+TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
+  const auto report =
+      parse_json(printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 5, .json = true, .trace = {}}));
+  EXPECT_EQ(report["bench"], "step");
+  EXPECT_EQ(report["parameters"], 7850);
+  EXPECT_EQ(report["global_batch"], kBatch);
+  EXPECT_EQ(report["ranks"], 1);
+  ASSERT_GE(report["ways"].size(), 3U);
+  const char* const names[] = {"native, graph", "native, no graph", "determinism off"};
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    const auto& way = report["ways"][i];
+    EXPECT_EQ(way["way"], names[i]);
+    const double seconds = way["seconds"];
+    EXPECT_GT(seconds, 0);
+    EXPECT_GE(way["host_seconds"], 0);
+    expect_near(way["samples_per_second"], kBatch / seconds, "samples/s");
+    expect_near(way["flops"], report["flops_per_sample"].get<double>() * kBatch / seconds, "FLOP/s");
+  }
+  test::expect_words(
+      printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
+      {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank, ", "\nnative, no graph "});
+}
+
+TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
+  const Job job = job_on("emulated");
+  const DatasetFuture data = load_in_advance(job);
+  const std::string file = ::testing::TempDir() + "/steps.pftrace";
+  for (const StepBenchOptions& options : {StepBenchOptions{.explain = true, .trace = {}}, {.trace = file}})
+    run_thread_ranks(1, [&](Communicator& comm) {
+      EXPECT_EQ(message_of<AgreedError>([&] { bench_step(comm, job, data, options); }),
+                "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
+                "(docs/timeline.md)");
+    });
+}
+
+}  // namespace
+}  // namespace lockstep::bench
