@@ -385,6 +385,62 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
   });
 }
 
+/// All that two epochs leave, whose last batch is smaller.
+struct Traces {
+  std::vector<std::uint64_t> fingerprints;  ///< rows of the steps
+  std::vector<std::vector<float>> state;    ///< weights, and what the optimiser and averages remember
+};
+
+Traces traces_of(bool on_device) {
+  Traces traces;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    Job job = make_job();
+    job.data.global_batch = 6;
+    job.parallel.grain = 2;
+    job.run.trail = true;
+    job.train.optimizer = {.lr = 0.1, .momentum = 0.5};
+    job.train.clip_norm = 0.5;
+    job.train.freeze = {"fc1.bias"};
+    job.train.ema = 0.9;
+    job.train.swa = {.from_epoch = 1};
+    auto data = make_data();
+    for (std::size_t i = 0; i < data->train.images.size(); ++i)
+      data->train.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
+    for (std::size_t i = 0; i < data->train.labels.size(); i += 2) data->train.labels[i] = 0;
+    bool gone = false;
+    JobSetup setup =
+        setup_of(job, "layers:\n  - linear: 70\n  - batch_norm\n  - relu\n  - linear: classes\n", kOneBucket,
+                 on_device ? std::make_unique<MortalAllReduce>(gone) : nullptr, std::move(data));
+    if (on_device) setup.device.gpu->all_reduce.reset();
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    setup.network.initialise(5, strategy->whole_state().weights);
+    strategy->distribute();
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+      const StepSeries series =
+          strategy->run({.epoch = epoch, .step_in_epoch = 0, .global_step = 3 * epoch}, 3, false);
+      EXPECT_EQ(series.steps, 3);
+      EXPECT_EQ(series.samples, kSamples);
+      traces.fingerprints.insert(traces.fingerprints.end(), series.fingerprints.begin(),
+                                 series.fingerprints.end());
+    }
+    strategy->collect();
+    const TrainedState state = strategy->whole_state();
+    traces.state.emplace_back(state.weights.begin(), state.weights.end());
+    for (const OptimizerBufferView& buffer : state.optimizer)
+      traces.state.emplace_back(buffer.values.begin(), buffer.values.end());
+  });
+  return traces;
+}
+
+/// The first layer has more weights than a part of what no update reads.
+TEST(DataParallelTest, FingerprintsAndAveragesOfADeviceAreThoseOfACpu) {
+  const Traces cpu = traces_of(false), device = traces_of(true);
+  EXPECT_FALSE(cpu.fingerprints.empty());
+  EXPECT_EQ(device.fingerprints, cpu.fingerprints);
+  EXPECT_EQ(cpu.state.size(), 4U);
+  EXPECT_EQ(device.state, cpu.state);
+}
+
 /// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
 TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
   const Network network = Network::parse("layers:\n  - linear: 300\n  - linear: 20\n  - linear: classes\n",
