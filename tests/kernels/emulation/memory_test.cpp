@@ -63,10 +63,10 @@ TEST_F(MemoryTest, PropertiesAreThoseThatAreDocumented) {
   EXPECT_EQ(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(9999), 0), cudaErrorInvalidValue);
   EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, 1), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
-  int major = 0;
+  int runtime = 0;
   LOCKSTEP_CUDA(cudaDriverGetVersion(&value));
-  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&major));
-  EXPECT_EQ(std::pair(value, major), std::pair(13000, 13000));
+  LOCKSTEP_CUDA(cudaRuntimeGetVersion(&runtime));
+  EXPECT_EQ(std::pair(value, runtime), std::pair(13000, 13000));
   cudaFuncAttributes attributes{};
   LOCKSTEP_CUDA(cudaFuncGetAttributes(&attributes, [] {}));
   EXPECT_EQ(attributes.binaryVersion, 80);

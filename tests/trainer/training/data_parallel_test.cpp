@@ -388,6 +388,7 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
 /// All that two epochs leave, whose last batch is smaller.
 struct Traces {
   std::vector<std::uint64_t> fingerprints;  ///< rows of the steps
+  std::vector<double> numbers;              ///< sums of an epoch's steps, and those of its last one
   std::vector<std::vector<float>> state;    ///< weights, and what the optimiser and averages remember
 };
 
@@ -417,9 +418,14 @@ Traces traces_of(bool on_device) {
     strategy->distribute();
     for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
       const StepSeries series =
-          strategy->run({.epoch = epoch, .step_in_epoch = 0, .global_step = 3 * epoch}, 3, false);
+          strategy->run({.epoch = epoch, .step_in_epoch = 0, .global_step = 3 * epoch}, 3, epoch == 1);
       EXPECT_EQ(series.steps, 3);
       EXPECT_EQ(series.samples, kSamples);
+      EXPECT_EQ(series.last.samples, 4);
+      EXPECT_EQ(series.last.stop_requested, epoch == 1);
+      for (const double number : {static_cast<double>(series.correct), series.loss_units.value(),
+                                  static_cast<double>(series.last.correct), series.last.loss()})
+        traces.numbers.push_back(number);
       traces.fingerprints.insert(traces.fingerprints.end(), series.fingerprints.begin(),
                                  series.fingerprints.end());
     }
@@ -437,8 +443,36 @@ TEST(DataParallelTest, FingerprintsAndAveragesOfADeviceAreThoseOfACpu) {
   const Traces cpu = traces_of(false), device = traces_of(true);
   EXPECT_FALSE(cpu.fingerprints.empty());
   EXPECT_EQ(device.fingerprints, cpu.fingerprints);
+  EXPECT_EQ(device.numbers, cpu.numbers);
   EXPECT_EQ(cpu.state.size(), 4U);
   EXPECT_EQ(device.state, cpu.state);
+}
+
+TEST(DataParallelTest, ADeviceShowsSamplesStateAndComparedSums) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    for (const std::int64_t replay_every : {0, 1}) {
+      Job job = make_job();
+      job.parallel.replay_every_steps = replay_every;
+      const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, std::make_unique<StreamAllReduce>(comm));
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      EXPECT_NO_THROW(strategy->require_sight(Sight::kSamples));
+      EXPECT_NO_THROW(strategy->require_sight(Sight::kState));
+      const auto refusal = [&](Sight part) {
+        return message_of<ConfigError>([&] { strategy->require_sight(part); });
+      };
+      EXPECT_EQ(refusal(Sight::kSums),
+                "inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
+      EXPECT_EQ(refusal(Sight::kOutputs),
+                "inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+      EXPECT_EQ(refusal(Sight::kMessages),
+                "inject.what: there are no messages between stages; use parallel.strategy=pipeline");
+      if (replay_every == 1) {
+        EXPECT_NO_THROW(strategy->require_sight(Sight::kSumsOnTheirWay));
+      } else {
+        EXPECT_TRUE(contains(refusal(Sight::kSumsOnTheirWay), {"or parallel.replay_every_steps=1"}));
+      }
+    }
+  });
 }
 
 /// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
