@@ -87,6 +87,19 @@ TEST(ChooseDeviceTest, EachRankTriesTheGpuOfItsNumberAndWithTooFewAny) {
   });
 }
 
+TEST(ChooseDeviceTest, VendorsKernelsAreNotForTheEmulator) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    ParallelSection parallel = section("emulated");
+    EXPECT_EQ(choose_device(parallel, comm).kind, "emulated");
+    parallel.kernels = Kernels::kVendor;
+    expect_error<AgreedError>([&] { choose_device(parallel, comm); },
+                              {"vendor needs a GPU, and this device is emulated"});
+    parallel.device = "gpu";
+    EXPECT_EQ(message_of<ConfigError>([&] { choose_device(parallel, comm); }),
+              "'gpu' is not a device: auto, cpu, cuda, cuda:N or emulated");
+  });
+}
+
 TEST(DeviceNameTest, Table) {
   const std::vector<std::tuple<const char*, DeviceKind, std::optional<int>>> names = {
       {"auto", DeviceKind::kAuto, {}},      {"cpu", DeviceKind::kCpu, {}},

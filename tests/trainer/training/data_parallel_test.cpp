@@ -194,6 +194,35 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
   });
 }
 
+/// Six batches a rank, which the ring has to take in turn, and that twice.
+TEST(DeviceEvaluatorTest, AStreamedSetHasTheNumbersOfAWholeOne) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    Gpu gpu;
+    gpu.device = emulated::platform().make_device(0);
+    gpu.ops = emulated::platform().make_ops(*gpu.device);
+    Dataset set = make_set(53);
+    for (std::size_t i = 0; i < set.images.size(); ++i)
+      set.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
+    for (std::size_t i = 0; i < set.labels.size(); i += 3) set.labels[i] = 0;
+    const Network network = Network::parse(kOneLayer, "test.yaml", kImage, kClasses);
+    std::vector<float> weights(network.parameters().weights_size());
+    network.initialise(5, weights);
+    const auto stream = gpu.device->make_stream();
+    const auto on_device = upload(*gpu.device, *stream, weights);
+    std::vector<Evaluation> found;
+    for (const Communicator* streams_to : {static_cast<const Communicator*>(nullptr), &std::as_const(comm)}) {
+      DeviceEvaluator evaluator(network, gpu, *stream, set, LossKind::kCrossEntropy, 5, streams_to);
+      for (int i = 0; i < 2; ++i) found.push_back(evaluator.evaluate(comm, on_device.data()));
+    }
+    for (const Evaluation& evaluation : found) {
+      EXPECT_EQ(evaluation.samples, 53);
+      EXPECT_EQ(evaluation.correct, found.front().correct);
+      EXPECT_EQ(evaluation.loss, found.front().loss);
+      EXPECT_FALSE(evaluation.interrupted);
+    }
+  });
+}
+
 using Events = std::vector<std::string>;
 
 /// A rank's end of a group, which notes when sums over the host start and when they are tested.

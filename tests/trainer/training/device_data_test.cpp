@@ -7,6 +7,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/device/device_loss.hpp"
 #include "trainer/setup/job_setup.hpp"
 
 namespace lockstep::device_data_test {
@@ -291,6 +292,51 @@ TEST_F(DeviceDataTest, FeaturesAreAsTheyAre) {
   EXPECT_EQ(data.view().images, nullptr);
   EXPECT_EQ(on_device(data.view().features_fp32, 3), (std::vector<float>{7, 8, 9}));
   EXPECT_EQ(std::pair(data.view().scale, data.view().shift), std::pair(1.0F, 0.0F));
+}
+
+TEST_F(DeviceDataTest, ALossHasItsWeightsAndSetsOfLabelsOnTheDevice) {
+  const std::vector<float> weights{1, 2, 3};
+  Dataset set;
+  set.classes = 3;
+  set.label_sets = {1, 0, 1, 0, 1, 0};
+  const DeviceLossRule rule(*device_, *stream_,
+                            {.kind = LossKind::kBinaryCrossEntropy, .class_weights = weights.data()}, set);
+  EXPECT_NE(rule.rule().class_weights, weights.data());
+  EXPECT_EQ(on_device(rule.rule().class_weights, 3), weights);
+  EXPECT_EQ(on_device(rule.rule().label_sets, 6), set.label_sets);
+  EXPECT_EQ(rule.of_evaluation().kind, LossKind::kBinaryCrossEntropy);
+  EXPECT_EQ(rule.of_evaluation().label_sets, rule.rule().label_sets);
+  EXPECT_EQ(rule.of_evaluation().class_weights, nullptr);
+  const DeviceLossRule plain(*device_, *stream_, {}, set_);
+  EXPECT_EQ(plain.rule().class_weights, nullptr);
+  EXPECT_EQ(plain.rule().label_sets, nullptr);
+}
+
+TEST_F(DeviceDataTest, MixesHaveRoomForAnOrderAndABatchOrTwo) {
+  const SampleMixer mixer({{.kind = AugmentKind::kMixup, .values = {{{1, 1}, {1, 1}}}}}, kShape, 7);
+  DeviceMixes mixes(*device_, mixer, 4, 2), with_next(*device_, mixer, 4, 2, true);
+  std::vector<SampleMix> order(5);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i].partner = static_cast<std::int32_t>(i + 7);
+  mixes.queue(*stream_, std::span(order).first(4));
+  const std::vector<SampleMix> there = on_device(mixes.mixes(), 4);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(there[i].partner, order[i].partner);
+  EXPECT_THROW(mixes.queue(*stream_, order), InternalError);
+  const std::array labels = {MixedLabel{1, 0.5F}, MixedLabel{2, 0.25F}, MixedLabel{3, 0.125F}};
+  mixes.queue_labels(*stream_, labels.data(), 2);
+  mixes.queue_labels(*stream_, nullptr, 3);
+  const std::vector<MixedLabel> second = on_device<MixedLabel>(mixes.second_labels(), 2);
+  EXPECT_EQ(std::pair(second[0].label, second[1].share), std::pair(1, 0.25F));
+  EXPECT_THROW(mixes.queue_labels(*stream_, labels.data(), 3), InternalError);
+  EXPECT_EQ(mixes.next_second_labels(), nullptr);
+  const std::pair before(with_next.second_labels(), with_next.next_second_labels());
+  EXPECT_NE(before.second, nullptr);
+  with_next.take_next();
+  EXPECT_EQ(std::pair(with_next.next_second_labels(), with_next.second_labels()), before);
+  DeviceMixes none(*device_, SampleMixer(), 4, 2, true);
+  EXPECT_EQ(none.mixes(), nullptr);
+  EXPECT_EQ(none.second_labels(), nullptr);
+  EXPECT_EQ(none.next_second_labels(), nullptr);
+  EXPECT_NO_THROW(none.queue(*stream_, {}));
 }
 
 TEST_F(DeviceDataTest, AStreamedSetHasItsLabelsAndARing) {
