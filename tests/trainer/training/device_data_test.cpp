@@ -235,7 +235,7 @@ TEST(RowsOfStepsTest, OfTrainingAreTheRanksShareEpochAfterEpoch) {
   EXPECT_EQ(training_rows(idle, SampleMixer(), 2)(1), Rows()) << "no grain of the last batch";
 }
 
-// What kernels are told of a set.
+// A set as kernels see it.
 
 class DeviceDataTest : public SampleRingTest {
  protected:
