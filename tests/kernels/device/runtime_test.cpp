@@ -54,7 +54,9 @@ TEST_F(RuntimeTest, MemoryInUseIsCounted) {
     EXPECT_EQ(with.allocated, before.allocated + 4 * kMebibyte);
     EXPECT_GE(with.reserved, before.reserved);
     EXPECT_GE(with.reserved, 4 * kMebibyte);
-    if (device().kind() == "emulated") EXPECT_EQ(with.reserved, before.reserved + 4 * kMebibyte);
+    if (device().kind() == "emulated") {
+      EXPECT_EQ(with.reserved, before.reserved + 4 * kMebibyte);
+    }
   }
   const DeviceMemoryUse after = device().memory_use();
   EXPECT_EQ(after.allocated, before.allocated);

@@ -390,7 +390,9 @@ TEST_F(DeviceGradientReducerTest, ComparesExactSumsOnTheHostAndOnStreamsWhereItI
     } else {
       EXPECT_THROW(reducer.hold_buckets(true), InternalError);
     }
-    if (row.way == Way::kStream) EXPECT_THROW(reducer.reduce(*main_), InternalError);
+    if (row.way == Way::kStream) {
+      EXPECT_THROW(reducer.reduce(*main_), InternalError);
+    }
   }
 }
 
