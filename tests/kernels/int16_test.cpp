@@ -9,6 +9,7 @@
 #include "tests/kernels/reference/memory_tiles.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/trapped_tiles.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <fmt/format.h>
@@ -283,11 +284,34 @@ TEST(Int16Test, SamplesHaveTheirNumbersWhateverIsBesideThem) {
 }
 
 TEST(Int16Test, EnginesThatAreNotThereAreRefused) {
-  EXPECT_THROW(int16::choose_engine("abacus"), UsageError);
+  std::string listed;
+  for (const std::string& choice : int16::engine_choices()) listed += (listed.empty() ? "" : ", ") + choice;
+  EXPECT_EQ(message_of<UsageError>([] { int16::choose_engine("abacus"); }),
+            "LOCKSTEP_INTEGER_ENGINE=abacus is not an engine: choose one of " + listed);
+  const std::string before = int16::engine_name();
+  EXPECT_NO_THROW(int16::choose_engine(""));
+  EXPECT_EQ(int16::engine_name(), before);
   const reference::ForcedTarget forced(reference::all_targets().back());
   if (int16::engine_choices().front() != "doubles") GTEST_SKIP() << "every instruction set here has others";
-  EXPECT_THROW(int16::choose_engine("vnni"), DeviceError);
-  EXPECT_THROW(int16::choose_engine("amx"), DeviceError);
+  for (const std::string name : {"vnni", "amx"})
+    EXPECT_EQ(message_of<DeviceError>([&] { int16::choose_engine(name); }),
+              "LOCKSTEP_INTEGER_ENGINE=" + name + ": this processor does not have it, but doubles");
+}
+
+/// Images with their borders, outputs, weights, sums, and what the engines keep besides.
+TEST(Int16Test, RoomIsForTheLargestEngine) {
+  Conv2dShape shape{.in_channels = 3,
+                    .in_height = 4,
+                    .in_width = 5,
+                    .out_channels = 2,
+                    .kernel_height = 3,
+                    .kernel_width = 3,
+                    .padding = 1};
+  constexpr std::uint64_t kImage = 19 * 6 * 7, kOutput = 18 * 4 * 5, kWeights = 7 * 19 * 18 * 9;
+  constexpr std::uint64_t kAll = (kImage + 2 * kOutput) * 7 + kWeights + 64 * 27 + 24576;
+  EXPECT_EQ(int16::scratch_numbers(shape, 7), kAll);
+  shape.in_channels = 6, shape.out_channels = 4, shape.groups = 2;
+  EXPECT_EQ(int16::scratch_numbers(shape, 7), kAll) << "one group after the other";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep {
@@ -244,6 +245,25 @@ void expect_one_rounding(const std::vector<float>& x, float scale, float shift) 
     ASSERT_TRUE(same(y[i], std::fma(x[i] - 0.0F, scale, shift)))
         << show({x[i], scale, shift}) << " on " << cpu::simd_name();
   }
+}
+
+TEST(SimdChoiceTest, NamesThatAreNoneOrNotHereAreRefusedWithThoseThatAre) {
+  const std::vector<std::string> choices = cpu::simd_choices();
+  std::string listed;
+  for (const std::string& choice : choices) listed += (listed.empty() ? "" : ", ") + choice;
+  EXPECT_EQ(message_of<UsageError>([] { cpu::choose_simd("none"); }),
+            "LOCKSTEP_SIMD=none is not an instruction set: choose one of " + listed);
+  int refused = 0;
+  for (const std::string name : {"avx512", "avx2", "sse4", "neon", "portable"}) {
+    if (std::ranges::count(choices, name) > 0) continue;
+    ++refused;
+    EXPECT_EQ(message_of<DeviceError>([&] { cpu::choose_simd(name); }),
+              "LOCKSTEP_SIMD=" + name + ": this processor does not have it, but " + listed);
+  }
+  EXPECT_GT(refused, 0) << "no processor has all";
+  const std::string before = cpu::simd_name();
+  EXPECT_NO_THROW(cpu::choose_simd(""));
+  EXPECT_EQ(cpu::simd_name(), before);
 }
 
 TEST(MultiplyAddTest, RoundsOnceOnEverySimdTarget) {

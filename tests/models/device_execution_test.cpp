@@ -4,11 +4,13 @@
 /// same logits, losses and gradients, dropout masks included.
 #include "models/device/device_execution.hpp"
 
+#include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test::device_execution_test {
@@ -295,6 +297,82 @@ TEST(DeviceExecutionTest, TheLastLayerAndItsLossAreOneLaunch) {
   EXPECT_EQ(launches_saved("  - conv2d: {out: 4, kernel: 3}\n  - max_pool: 2\n  - linear: classes\n"), 1U);
   EXPECT_EQ(launches_saved("  - linear: classes\n"), 1U);
   EXPECT_EQ(launches_saved(kNetworks[3]), 0U);
+}
+
+TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
+  DeviceRig rig;
+  const Problem problem("  - linear: classes\n", {2, 9, 11}, 5);
+  const auto weights = rig.upload(problem.weights.span());
+  DeviceExecution execution(problem.network, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);
+  EXPECT_EQ(execution.max_batch(), 5);
+  for (const int batch : {-1, 6})
+    EXPECT_THROW(execution.begin_training(weights.data(), {.batch = batch}), InternalError);
+  EXPECT_NO_THROW(execution.begin_training(weights.data(), {.batch = 5}));
+  EXPECT_THROW(execution.forward_training(rig.stream(), weights.data(), {.batch = 0}), InternalError);
+  const auto side = rig.device().make_stream();
+  const auto backward = [&](const float* of_weights, int batch) {
+    execution.begin_training(weights.data(), {.batch = 0});
+    execution.backward(rig.stream(), *side, of_weights, {.batch = batch}, execution.output_gradient(), {},
+                       [](Stream&, std::size_t, std::size_t) {});
+  };
+  EXPECT_NO_THROW(backward(weights.data(), 0));
+  EXPECT_THROW(backward(weights.data() + 1, 0), InternalError);
+  EXPECT_THROW(backward(weights.data(), 1), InternalError);
+  const Network with_cuts = Network::parse("layers:\n  - linear: 3\n  - batch_norm\n  - linear: classes\n",
+                                           "test.yaml", {2, 9, 11}, kClasses);
+  DeviceExecution cut(with_cuts, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);
+  EXPECT_THROW(cut.forward_training(rig.stream(), weights.data(), {.batch = 5}), InternalError);
+}
+
+TEST(DeviceExecutionTest, TheNextInputTakesThePlaceOfThisOne) {
+  DeviceRig rig;
+  const Problem problem("  - linear: classes\n", {2, 9, 11}, 5);
+  DeviceExecution execution(problem.network, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);
+  EXPECT_EQ(execution.next_input(), nullptr);
+  EXPECT_EQ(execution.next_labels(), nullptr);
+  execution.make_room_for_next_input(rig.device());
+  const std::array inputs = {execution.input(), execution.next_input()};
+  const std::array labels = {execution.labels(), execution.next_labels()};
+  EXPECT_TRUE(inputs[1] != nullptr && labels[1] != nullptr);
+  execution.take_next_input();
+  EXPECT_EQ((std::array{execution.next_input(), execution.input()}), inputs);
+  EXPECT_EQ((std::array{execution.next_labels(), execution.labels()}), labels);
+  EXPECT_EQ(execution.input_gradient(), nullptr);
+  EXPECT_EQ(execution.output_gradient(), execution.logits());
+}
+
+std::string beyond_limits(const std::string& layers, const ImageShape& input, std::int64_t samples,
+                          std::string_view fewer = "less") {
+  const Network network = Network::parse("layers:\n" + layers, "test.yaml", input, 2);
+  try {
+    check_device_limits(network, samples, fewer);
+  } catch (const ShapeError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DeviceLimitsTest, AreMetByTheLastNumberThatFits) {
+  const std::string last = "  - linear: classes\n";
+  EXPECT_EQ(beyond_limits(last, {1, 1, 1}, 2'097'120), "");
+  const std::string too_many =
+      "2097121 samples of one rank in a step are more than a GPU's grid can have (2097120); ";
+  EXPECT_EQ(beyond_limits(last, {1, 1, 1}, 2'097'121), too_many + "less or use more ranks");
+  EXPECT_EQ(beyond_limits(last, {1, 1, 1}, 2'097'121, ""),
+            too_many + "lower " + spelling().global_batch + " or use more ranks");
+  const std::string wide = "  - linear: 32768\n";
+  for (const auto& [layers, input] :
+       {std::pair(last, ImageShape{1, 128, 256}), std::pair(wide + last, ImageShape{1, 1, 1})}) {
+    EXPECT_EQ(beyond_limits(layers, input, 65'535), "");
+    const std::string text = beyond_limits(layers, input, 65'536);
+    EXPECT_TRUE(text.starts_with("layer fc1 (")) << text;
+    expect_words(text, {"): 32768 numbers for each of 65536 samples of a rank are more than a GPU kernel can "
+                        "count (2147483647); less or use more ranks; use "});
+  }
+  const std::string end = "  - conv2d: {out: 1, kernel: 1}\n" + last;
+  EXPECT_EQ(beyond_limits("  - linear: 65535\n" + end, {1, 1, 1}, 1), "");
+  expect_words(beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
+               {"layer conv1 (", "is beyond what a GPU's grid can have (65535)"});
 }
 
 TEST(DeviceExecutionTest, EvaluationHasNoDropout) {

@@ -58,6 +58,7 @@ class FakePlatform final : public Platform {
   std::string versions() const override { return ""; }
   std::unique_ptr<Device> make_device(int index) const override {
     if (!use_.empty()) throw DeviceError(use_);
+    if (index < 0 || index >= visible_) throw InternalError("no such fake GPU");
     return std::make_unique<FakeGpu>("GPU-" + std::to_string(index),
                                      "0000:0" + std::to_string(index) + ":00.0");
   }

@@ -62,8 +62,12 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   FakeNccl& fake = *current;
+  std::string blocks;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
+  if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT) blocks = ", blocks: " + std::to_string(config->maxCTAs);
+#endif
   fake.note("init " + std::to_string(rank) + " of " + std::to_string(nranks) +
-            (config->blocking == 0 ? "" : ", blocking"));
+            (config->blocking == 0 ? "" : ", blocking") + blocks);
   {
     const std::lock_guard lock(fake.mutex);
     fake.first_id_bytes.push_back(id.internal[0]);
@@ -94,27 +98,27 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
                      (send == receive ? "" : ", not in place"));
 }
 
-ncclResult_t ncclSend(const void* /*data*/, size_t /*count*/, ncclDataType_t /*int8*/, int /*peer*/,
-                      ncclComm_t comm, cudaStream_t stream) {
-  return started(comm, stream, "send");
+ncclResult_t ncclSend(const void* /*data*/, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return started(comm, stream, "send " + std::to_string(count) + " to " + std::to_string(peer));
 }
 
-ncclResult_t ncclRecv(void* /*data*/, size_t /*count*/, ncclDataType_t /*int8*/, int /*peer*/,
-                      ncclComm_t comm, cudaStream_t stream) {
-  return started(comm, stream, "receive");
+ncclResult_t ncclRecv(void* /*data*/, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return started(comm, stream, "receive " + std::to_string(count) + " from " + std::to_string(peer));
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   FakeNccl& fake = *current;
   fake.note("finalize");
   comm->polls_left = fake.polls_until_finalized.load();
-  return ncclInProgress;
+  return fake.finalizing;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   current.load()->note("destroy");
   delete comm;
-  return ncclSuccess;
+  return current.load()->destruction;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
@@ -130,7 +134,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 const char* ncclGetLastError(ncclComm_t /*comm*/) {
-  return "socket closed\nby peer";
+  return last_nccl_error;
 }
 
 cudaError_t cudaSetDevice(int device) {

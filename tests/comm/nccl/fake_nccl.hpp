@@ -21,6 +21,7 @@ struct FakeNccl {
   std::atomic<ncclResult_t> refusal{ncclSuccess};  ///< returned at once by polls and all-reduces
   int version = 22809;
   ncclResult_t creation = ncclSuccess;  ///< result of creating a communicator
+  ncclResult_t finalizing = ncclInProgress, destruction = ncclSuccess;
   std::function<void()> on_creation = [] {};
   std::function<void()> on_abort = [] {};  ///< on whichever thread aborts
 
@@ -36,6 +37,9 @@ struct FakeNccl {
   std::mutex mutex;
   std::vector<std::string> noted;
 };
+
+/// ncclGetLastError() of the process.
+inline std::atomic<const char*> last_nccl_error = "socket closed\nby peer";
 
 /// The one that the stand-in follows now; the test's own.
 void use_fake_nccl(FakeNccl& fake);

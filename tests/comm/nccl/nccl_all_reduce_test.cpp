@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// All-reduce and messages between GPUs, over a stand-in for NCCL.
 #include "comm/nccl/nccl.hpp"
+#include "comm/nccl/nccl_communicator.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "kernels/device_buffer.hpp"
@@ -85,6 +86,32 @@ TEST_F(NcclAllReduceTest, SumsFromOneBufferIntoAnotherWithoutACopy) {
   });
 }
 
+TEST_F(NcclAllReduceTest, ACheckThrowsWhatHasFailedSince) {
+  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& /*device*/) {
+    EXPECT_NO_THROW(all_reduce.check());
+    nccl_.failure = ncclRemoteError;
+    expect_error<Error>([&] { all_reduce.check(); }, {"remote process exited"});
+  });
+}
+
+TEST_F(NcclAllReduceTest, AStartThatDoesNotComeIsAPeerLost) {
+  expect_error<PeerLostError>(
+      [this] {
+        run_thread_ranks(
+            1,
+            [this](Communicator& comm) {
+              const auto device = emulated::platform().make_device(0);
+              const std::unique_ptr<DeviceAllReduce> all_reduce(lockstep_make_nccl_all_reduce(comm, *device));
+              const auto stream = device->make_stream();
+              const DeviceBuffer<float> data(*device, 8);
+              nccl_.polls_until_settled = FakeNccl::kNever;
+              all_reduce->all_reduce(*stream, data.data(), data.size());
+            },
+            std::chrono::milliseconds(100));
+      },
+      {"the start of an all-reduce over NCCL"});
+}
+
 TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
   nccl_.polls_until_settled = 50;
   with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
@@ -132,10 +159,27 @@ class NcclLinkTest : public ::testing::Test {
 
 /// A first message may wait for its other end within the call: links are made with it.
 TEST_F(NcclLinkTest, IsConnectedWhenItIsMade) {
-  run_thread_ranks(2, [](Communicator& comm) { const LinkRank rank(comm); });
-  for (const char* call : {"init 0 of 2", "init 1 of 2", "send", "receive"})
+  nccl_.polls_until_settled = 3;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const LinkRank rank(comm);
+    EXPECT_EQ(rank.link->name(), "NCCL 2.28.9");
+    comm.barrier();
+    EXPECT_EQ(nccl_.polls_left, 0);
+    comm.barrier();
+  });
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
+  const std::string blocks = ", blocks: 4";
+#else
+  const std::string blocks;
+#endif
+  for (const std::string& call : {"init 0 of 2" + blocks, "init 1 of 2" + blocks, std::string("device 0"),
+                                  std::string("send 1 to 1"), std::string("receive 1 from 0")})
     EXPECT_TRUE(nccl_.called(call)) << call;
   EXPECT_EQ(nccl_.calls().back(), "destroy");
+}
+
+TEST_F(NcclLinkTest, IsBetweenTwoRanks) {
+  EXPECT_THROW(run_thread_ranks(1, [](Communicator& comm) { const LinkRank rank(comm); }), InternalError);
 }
 
 TEST_F(NcclLinkTest, AMessageIsThereWhenNcclAndThenTheStreamAreDoneWithIt) {
@@ -162,6 +206,10 @@ TEST_F(NcclLinkTest, ARankThatNcclMissesIsAPeerLost) {
     nccl_.failure = ncclRemoteError;
     comm.barrier();
     expect_error<PeerLostError>([&] { message->test(); }, {"remote process exited"});
+    comm.barrier();
+    nccl_.failure = ncclInternalError;
+    comm.barrier();
+    expect_error<NcclError>([&] { message->test(); }, {"please report this"});
     comm.barrier();
   });
   EXPECT_TRUE(nccl_.called("abort"));

@@ -66,6 +66,56 @@ TEST_F(NcclCommunicatorTest, ConnectsWithoutBlockingAndEndsInGoodOrder) {
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "destroy"}));
 }
 
+TEST_F(NcclCommunicatorTest, BlocksOfTheGpuAreBoundedWhereItIsAsked) {
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 17, 0)
+  GTEST_SKIP() << "this NCCL cannot be told";
+#endif
+  alone([](Communicator& comm) { NcclCommunicator(comm, 3).connect(); });
+  EXPECT_EQ(nccl_.calls().front(), "init 0 of 1, blocks: 3");
+}
+
+/// The calls of an end, and what it prints. @param body  after it has connected
+Calls end_of(FakeNccl& nccl, std::string& printed, const std::function<void()>& body) {
+  ::testing::internal::CaptureStderr();
+  run_thread_ranks(1, [&](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    body();
+  });
+  printed = ::testing::internal::GetCapturedStderr();
+  Calls calls = nccl.calls();
+  calls.erase(calls.begin());
+  return calls;
+}
+
+TEST_F(NcclCommunicatorTest, AnEndThatFailsIsSaidAndAborts) {
+  constexpr const char* kAborted = ": NCCL did not end in good order, it is aborted\n";
+  std::string printed;
+  EXPECT_EQ(end_of(nccl_, printed, [&] { nccl_.refusal = ncclInternalError; }), (Calls{"finalize", "abort"}));
+  EXPECT_TRUE(contains(printed, {"rank 0 on ", kAborted}));
+}
+
+TEST_F(NcclCommunicatorTest, AnEndThatDoesNotBeginIsNotWaitedFor) {
+  nccl_.finalizing = ncclSystemError;
+  std::string printed;
+  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "abort"}));
+  EXPECT_TRUE(contains(printed, {"NCCL did not end in good order"}));
+}
+
+TEST_F(NcclCommunicatorTest, AnEndThatIsThereAtOnceIsGood) {
+  nccl_.finalizing = ncclSuccess;
+  std::string printed;
+  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(NcclCommunicatorTest, ADestructionThatFailsIsSaid) {
+  nccl_.destruction = ncclInternalError;
+  std::string printed;
+  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
+  EXPECT_TRUE(contains(printed, {"rank 0 on ", ": ncclCommDestroy failed"}));
+}
+
 TEST_F(NcclCommunicatorTest, ACommunicatorThatNeverConnectedNeedsNoEnd) {
   alone([](Communicator& comm) { const NcclCommunicator unused(comm); });
   EXPECT_TRUE(nccl_.calls().empty());
@@ -168,20 +218,24 @@ TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
     ended.set_value();
   };
   const auto start = std::chrono::steady_clock::now();
+  ::testing::internal::CaptureStderr();
   EXPECT_THROW(connected_alone(fail, kLittle), std::runtime_error);
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), {"ncclCommAbort hangs, it is left behind"}));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   end.set_value();
   ended.get_future().wait();
 }
 
 TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
-  struct sigaction ours = {}, after = {}, before = {};
-  ours.sa_handler = [](int) {};
-  sigaction(SIGUSR1, &ours, &before);
-  nccl_.on_creation = [] { std::signal(SIGUSR1, SIG_IGN); };
-  connected_alone(nothing);
-  sigaction(SIGUSR1, &before, &after);
-  EXPECT_EQ(after.sa_handler, ours.sa_handler);
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    struct sigaction ours = {}, after = {}, before = {};
+    ours.sa_handler = [](int) {};
+    sigaction(signal, &ours, &before);
+    nccl_.on_creation = [signal] { std::signal(signal, SIG_IGN); };
+    connected_alone(nothing);
+    sigaction(signal, &before, &after);
+    EXPECT_EQ(after.sa_handler, ours.sa_handler) << signal;
+  }
 }
 
 // Treatment of a result that is not ncclSuccess.
@@ -207,6 +261,30 @@ TEST(NcclErrorTest, TheExitCodeSaysWhoIsToBlame) {
   EXPECT_EQ(error_of(ncclInvalidUsage).code(), ExitCode::kDeviceUnavailable);
   EXPECT_EQ(error_of(ncclInvalidArgument).code(), ExitCode::kInternal);
   EXPECT_EQ(error_of(ncclInternalError).code(), ExitCode::kInternal);
+}
+
+TEST(NcclErrorTest, TheFixIsThatOfItsKind) {
+  const std::pair<ncclResult_t, std::string_view> fixes[] = {
+      {ncclSystemError,
+       "; see what the other ranks said; if hosts do not reach each other, name the network interface that "
+       "they "
+       "share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more"},
+      {ncclUnhandledCudaError, "; see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use backend mpi"},
+      {ncclInvalidUsage,
+       "; every rank needs a GPU of its own and the same NCCL; NCCL_DEBUG=WARN says more; or use backend "
+       "mpi"},
+      {ncclInternalError, "; NCCL_DEBUG=WARN says more; please report this"}};
+  for (const auto& [result, fix] : fixes)
+    EXPECT_TRUE(std::string_view(error_of(result).what()).ends_with(fix)) << error_of(result).what();
+}
+
+TEST(NcclErrorTest, WithoutALastWordOfNcclThereIsNone) {
+  const char* const before = last_nccl_error;
+  for (const char* none : {static_cast<const char*>(nullptr), ""}) {
+    last_nccl_error = none;
+    EXPECT_TRUE(contains(error_of(ncclRemoteError).what(), {" in result: remote process exited; see "}));
+  }
+  last_nccl_error = before;
 }
 
 TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {

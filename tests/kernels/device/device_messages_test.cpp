@@ -3,7 +3,9 @@
 #include "kernels/device_messages.hpp"
 
 #include "common/error.hpp"
+#include "common/timeline.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/device_timeline.hpp"
 #include "kernels/nvml.hpp"
 #include "kernels/platform.hpp"
 #include "tests/support/messages.hpp"
@@ -32,6 +34,10 @@ TEST(DeviceMessagesTest, AMachineWithoutADriver) {
 TEST(DeviceMessagesTest, ADriverOlderThanTheToolkitSaysBothVersions) {
   const FailedSearch search{"cudaErrorInsufficientDriver (...)", 11040, 13020, {}};
   expect_one_line_with(no_device_message(search), {"too old", "CUDA 11.4", "CUDA 13.2", "update the driver"});
+  for (const FailedSearch& other : {FailedSearch{"cudaErrorInsufficientDriver (...)", 13020, 13020, {}},
+                                    FailedSearch{"cudaErrorSystemNotReady (...)", 11040, 13020, {}}})
+    expect_one_line_with(no_device_message(other),
+                         {"the GPUs of this machine cannot be used: " + other.error + "; see nvidia-smi"});
 }
 
 TEST(DeviceMessagesTest, NoVisibleDeviceQuotesTheVariableThatHidesThem) {
@@ -131,9 +137,123 @@ TEST(CudaErrorTest, FailuresOfDestructorsAreLoggedOncePerCause) {
   log_cuda_error(failure("cudaErrorIllegalAddress"));
   log_cuda_error(failure("cudaErrorIllegalAddress"));
   log_cuda_error(failure("cudaErrorCudartUnloading"));
+  log_cuda_error(failure("cudaErrorLaunchFailure"));
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
-      "lockstep: warning: cudaSomething(x) failed: cudaErrorIllegalAddress (a text) at somewhere.cu:42\n");
+      "lockstep: warning: cudaSomething(x) failed: cudaErrorIllegalAddress (a text) at somewhere.cu:42\n"
+      "lockstep: warning: cudaSomething(x) failed: cudaErrorLaunchFailure (a text) at somewhere.cu:42\n");
+}
+
+// Times of a device whose clock a test sets.
+
+double now = 0;  // seconds
+
+class SetEvent final : public Event {
+ public:
+  bool done() override { return true; }
+  double seconds_since(const Event& start) const override {
+    return recorded - static_cast<const SetEvent&>(start).recorded;
+  }
+  double recorded = 0;
+};
+
+class SetStream final : public Stream {
+ public:
+  void* native_handle() const override { return nullptr; }
+  void copy_to_device(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {}
+  void copy_to_host(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {}
+  void copy_on_device(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) override {}
+  void fill_zero(void* /*memory*/, std::size_t /*bytes*/) override {}
+  void record(Event& event) override { static_cast<SetEvent&>(event).recorded = now; }
+  void wait(const Event& /*event*/) override {}
+  void synchronize() override { ++synchronized; }
+  void begin_capture() override {}
+  std::unique_ptr<Graph> end_capture() override { return nullptr; }
+  void launch(Graph& /*graph*/) override {}
+  int synchronized = 0;
+};
+
+class SetDevice final : public Device {
+ public:
+  const DeviceProperties& properties() const override { return properties_; }
+  std::string_view kind() const override { return "set"; }
+  void* allocate(std::size_t /*bytes*/) override { return nullptr; }
+  void free(void* /*memory*/) noexcept override {}
+  void* allocate_pinned(std::size_t /*bytes*/) override { return nullptr; }
+  void free_pinned(void* /*memory*/) noexcept override {}
+  std::unique_ptr<Stream> make_stream(Priority /*priority*/) override {
+    return std::make_unique<SetStream>();
+  }
+  std::unique_ptr<Event> make_event(Timing timing) override {
+    EXPECT_EQ(timing, Timing::kOn);
+    return std::make_unique<SetEvent>();
+  }
+
+ private:
+  DeviceProperties properties_;
+};
+
+class DeviceTimelineTest : public ::testing::Test {
+ protected:
+  DeviceTimelineTest() { on_device_.name(main_, "device: main"); }
+  void mark(Stream& stream, const char* of, double begin, double end) {
+    now = begin;
+    const DeviceSpan span(&on_device_, stream, Work::kForward, of);
+    now = end;
+  }
+  const std::string& track_of(std::size_t slice) const {
+    return timeline_.tracks()[timeline_.slices()[slice].track].name;
+  }
+
+  SetDevice device_;
+  SetStream main_, other_;
+  Timeline timeline_;
+  DeviceTimeline on_device_{device_};
+};
+
+TEST_F(DeviceTimelineTest, MarksNothingOutsideOfAStepOfAnOpenTimeline) {
+  on_device_.begin_step(main_);
+  EXPECT_FALSE(on_device_.is_wanted() || on_device_.is_in_step()) << "there is no timeline";
+  on_device_.record_into(&timeline_);
+  on_device_.begin_step(main_);
+  EXPECT_FALSE(on_device_.is_wanted() || on_device_.is_in_step()) << "it is closed";
+  timeline_.open();
+  EXPECT_TRUE(on_device_.is_wanted());
+  mark(main_, "before", 1, 2);
+  on_device_.begin_step(main_);
+  EXPECT_TRUE(on_device_.is_in_step());
+  EXPECT_EQ(main_.synchronized, 2);
+  on_device_.end_step();
+  EXPECT_FALSE(on_device_.is_in_step());
+  mark(main_, "behind", 3, 4);
+  on_device_.end_step();
+  EXPECT_TRUE(timeline_.slices().empty());
+}
+
+TEST_F(DeviceTimelineTest, SlicesCountFromTheBeginningOfTheirStep) {
+  on_device_.record_into(&timeline_);
+  timeline_.open();
+  for (const double start : {5.0, 50.0}) {
+    now = start;
+    const std::int64_t before = clock_ns();
+    on_device_.begin_step(main_);
+    const std::int64_t behind = clock_ns();
+    const std::size_t first = timeline_.slices().size();
+    mark(main_, "conv1", start + 0.25, start + 0.75);
+    if (start == 5.0) mark(other_, "conv2", start + 1, start + 3);
+    on_device_.end_step();
+    ASSERT_EQ(timeline_.slices().size(), start == 5.0 ? 2U : 3U) << "a step has its own slices";
+    const TimeSlice& slice = timeline_.slices()[first];
+    EXPECT_GE(slice.begin_ns, before + 250'000'000);
+    EXPECT_LE(slice.begin_ns, behind + 250'000'000);
+    EXPECT_EQ(slice.nanoseconds(), 500'000'000);
+    EXPECT_EQ(slice.of, "conv1");
+    EXPECT_EQ(slice.work, Work::kForward);
+    EXPECT_EQ(track_of(first), "device: main");
+  }
+  EXPECT_EQ(timeline_.slices()[1].of, "conv2");
+  EXPECT_EQ(timeline_.slices()[1].nanoseconds(), 2'000'000'000);
+  EXPECT_EQ(track_of(1), "device");
 }
 
 TEST(NvmlTest, IsNotThereWithoutItsLibrary) {

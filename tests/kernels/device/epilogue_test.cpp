@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Random epilogues on a device against their layers one by one. Relu, dropout and pool as the CPU has them,
 /// forward, and backward by each layer's own rule.
+#include "common/error.hpp"
 #include "kernels/numerics/random.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
@@ -261,6 +262,18 @@ TEST_F(DeviceEpilogueTest, MaskIsNotWrittenWhereItIsNotWanted) {
   const Result with_mask = run(c);
   const auto without = rig_.download(y);
   EXPECT_EQ(std::memcmp(without.data(), with_mask.y.data(), without.size() * sizeof(float)), 0);
+}
+
+TEST_F(DeviceEpilogueTest, DropoutNeedsTheStateThatKeysIt) {
+  const auto x = rig_.zeroed<float>(16), y = rig_.zeroed<float>(16);
+  Epilogue epilogue;
+  epilogue.count = 1;
+  const auto queue = [&] {
+    rig_.ops().epilogue_forward(rig_.stream(), {1, 2, 2}, 4, x.data(), epilogue, nullptr, y.data(), nullptr);
+  };
+  EXPECT_NO_THROW(queue()) << "it is relu";
+  epilogue.steps[0] = {.kind = EpilogueKind::kDropout, .probability = 0.5F};
+  EXPECT_THROW(queue(), InternalError);
 }
 
 TEST_F(DeviceEpilogueTest, BitsAreTheSameInEveryOrderOfThreads) {

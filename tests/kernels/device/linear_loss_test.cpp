@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The last fully connected layer, its loss and the gradient of its input in one launch. The bits and
 /// counters of three, whatever the numbers are, and nothing of what it does not take.
+#include "common/error.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>
@@ -139,6 +140,12 @@ TEST_F(LinearLossTest, HugeAndBrokenLogitsAreThoseOfThreeLaunches) {
     p.x[20 + 7] = static_cast<double>(kInfinity);
     expect_same(p);
   }
+}
+
+TEST_F(LinearLossTest, NarrowerSumsAreRefused) {
+  const double least = narrow_loss_limit(kMostLossTerms);
+  EXPECT_NO_THROW(run({.layer = {8, 50, 10}, .narrow_limit = least}, Launches::kOne));
+  EXPECT_THROW(run({.layer = {8, 50, 10}, .narrow_limit = least / 2}, Launches::kOne), InternalError);
 }
 
 TEST_F(LinearLossTest, LeavesToOthersWhatItDoesNotTake) {

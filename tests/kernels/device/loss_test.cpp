@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Losses on a device: the bits of the CPU, ties, broken logits, and the counters that a step sends around.
+#include "common/error.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
@@ -157,6 +158,20 @@ TEST_F(LossTest, BitsAreTheSameInEveryOrderOfThreads) {
       return result.gradient;
     });
   }
+}
+
+TEST_F(LossTest, ColumnsWithoutSamplesAndNarrowerSumsAreRefused) {
+  LossShape shape = loss_shape(4, 3);
+  const auto logits = random_logits(shape, 1);
+  const auto labels = random_labels(shape);
+  const double least = narrow_loss_limit(kMostLossTerms);
+  const auto run_to = [&](double limit) {
+    run(shape, logits, labels, Gradient::kApart, Counters(kStepCounters), limit);
+  };
+  EXPECT_NO_THROW(run_to(least));
+  EXPECT_THROW(run_to(least / 2), InternalError);
+  shape.samples = 3;
+  EXPECT_THROW(run_to(least), InternalError);
 }
 
 TEST_F(LossTest, CountersAccumulate) {

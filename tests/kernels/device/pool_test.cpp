@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Pools of any window on a device. The bits of the CPU, which agrees with naive loops
 /// (tests/kernels/pool_test.cpp), and ties, NaN and infinities.
+#include "common/error.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
@@ -90,6 +91,16 @@ TEST_F(DevicePoolTest, FirstMaximumAndNanWin) {
       }
     }
   }
+}
+
+/// The place of a maximum in its window is a byte.
+TEST_F(DevicePoolTest, AWindowHasAtMost16Rows) {
+  const auto pool = [&](int kernel) {
+    const Pool2dShape shape{8, 1, kernel, kernel, kernel, 1, 0};
+    max_forward(shape, std::vector<double>(shape.in_size()));
+  };
+  EXPECT_NO_THROW(pool(16));
+  EXPECT_THROW(pool(17), InternalError);
 }
 
 TEST_F(DevicePoolTest, WindowOfMinusInfinitiesIsWonByItsFirstPixel) {

@@ -54,6 +54,9 @@ TEST_F(RuntimeTest, MemoryInUseIsCounted) {
     EXPECT_EQ(with.allocated, before.allocated + 4 * kMebibyte);
     EXPECT_GE(with.reserved, before.reserved);
     EXPECT_GE(with.reserved, 4 * kMebibyte);
+    if (device().kind() == "emulated") {
+      EXPECT_EQ(with.reserved, before.reserved + 4 * kMebibyte);
+    }
   }
   const DeviceMemoryUse after = device().memory_use();
   EXPECT_EQ(after.allocated, before.allocated);
@@ -76,6 +79,23 @@ TEST_F(RuntimeTest, FactsDescribeADevice) {
   EXPECT_GT(properties.l2_bytes, 0U);
   EXPECT_GE(properties.shared_bytes_per_block, std::size_t{48} << 10);
   EXPECT_GE(properties.max_shared_bytes_per_block, properties.shared_bytes_per_block);
+}
+
+TEST_F(RuntimeTest, FactsOfTheEmulatorAreKnown) {
+  if (device().kind() != "emulated") GTEST_SKIP() << "this is a GPU";
+  const DeviceProperties& properties = device().properties();
+  EXPECT_EQ(properties.name, "Emulated GPU");
+  EXPECT_EQ(properties.uuid, "GPU-656d756c-6174-6564-2064-657669636530");
+  EXPECT_EQ(properties.pci_bus, "0000:00:00.0");
+  EXPECT_EQ(properties.total_bytes, std::size_t{4} << 30);
+  EXPECT_EQ(std::pair(properties.compute_major, properties.compute_minor), std::pair(8, 0));
+  EXPECT_EQ(properties.multiprocessors, 4);
+  EXPECT_EQ(std::pair(properties.clock_mhz, properties.memory_clock_mhz), std::pair(1000, 1000));
+  EXPECT_EQ(properties.memory_bus_bits, 64);
+  EXPECT_EQ(properties.l2_bytes, std::size_t{4} << 20);
+  EXPECT_EQ(properties.shared_bytes_per_block, std::size_t{48} << 10);
+  EXPECT_EQ(properties.max_shared_bytes_per_block, std::size_t{163} << 10);
+  EXPECT_EQ(platform_under_test().versions(), "driver 13.0, runtime 13.0");
 }
 
 TEST_F(RuntimeTest, DevicesAreNumberedAndHaveUuidsOfTheirOwn) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The update on a device. The weights are the CPU's bit for bit, sums are zeroed, the state goes on, and a
 /// step that is not finite halts it.
+#include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
@@ -261,6 +262,20 @@ TEST_F(DeviceUpdateTest, HasTheBitsOfTheCpuAndReadsWhatEachStepIsTold) {
 TEST_F(DeviceUpdateTest, BitsAreTheSameInEveryOrderOfThreads) {
   for (const RuleCase& rule : rule_cases())
     same_in_every_order([&] { return train(rule, 700, 100, Sums::kExact, true); });
+}
+
+TEST_F(DeviceUpdateTest, WhatARuleNeedsMustBeThereAndFloatsHaveNoFingerprints) {
+  const auto sums = rig_.zeroed<std::int64_t>(kCounterSlots + 4);
+  const auto weights = rig_.zeroed<float>(4), buffer = rig_.zeroed<float>(4);
+  const auto state = rig_.upload(std::vector<StepState>(1));
+  UpdateArgs args{.parameters = 4, .sums = sums.data(), .weights = weights.data(), .state = state.data()};
+  args.rule = UpdateRule::kAdam;
+  args.buffers[0] = buffer.data();
+  EXPECT_THROW(rig_.ops().update(rig_.stream(), args), InternalError) << "it has two buffers";
+  args.rule = UpdateRule::kSgd;
+  args.fp32_sums = buffer.data();
+  args.fingerprints.rows = sums.data();
+  EXPECT_THROW(rig_.ops().update(rig_.stream(), args), InternalError);
 }
 
 TEST_F(DeviceUpdateTest, WeightsNeedNoAlignment) {

@@ -35,6 +35,11 @@ __global__ void dynamic_overrun_kernel(unsigned size) {
   for (unsigned i = threadIdx.x; i <= size; i += blockDim.x) bytes[i] = 1;
 }
 
+__global__ void dynamic_underrun_kernel() {
+  LOCKSTEP_DYNAMIC_SHARED(char, bytes);
+  *(bytes - 1) = 1;
+}
+
 #if LOCKSTEP_HAS_ASAN
 using FaultsDeathTest = FaultsTest;
 
@@ -44,6 +49,7 @@ TEST_F(FaultsDeathTest, SanitizerSeesWritesOutOfBounds) {
   EXPECT_DEATH(launch(nullptr, {1, 32}, underrun_kernel, out.data()), "use-after-poison");
   EXPECT_DEATH(launch(nullptr, {2, 32}, shared_overrun_kernel, out.data()), "out of bounds|poison");
   EXPECT_DEATH(launch(nullptr, {1, 32, 77}, dynamic_overrun_kernel, 77), "use-after-poison");
+  EXPECT_DEATH(launch(nullptr, {1, 1, 77}, dynamic_underrun_kernel), "use-after-poison");
 }
 
 __global__ void read_overrun_kernel(const float* in, float* out) {
@@ -87,6 +93,11 @@ TEST_F(FaultsTest, WriteBehindASharedArray) {
     launch(nullptr, {1, 32, 77}, dynamic_overrun_kernel, 77);
   });
   EXPECT_TRUE(contains(beyond, {"block (0,0,0)", "byte 77 of the dynamic shared memory, which has 77"}));
+  const auto before = message_of<InternalError>([&] {
+    launch(nullptr, {1, 1, 77}, dynamic_underrun_kernel);
+  });
+  EXPECT_TRUE(
+      contains(before, {"block (0,0,0): a thread wrote out of bounds: before the first shared array"}));
 }
 
 #endif

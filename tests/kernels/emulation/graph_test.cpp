@@ -137,6 +137,37 @@ TEST_F(GraphTest, CallsThatMakeNoSenseWhileCapturingInvalidateTheCapture) {
   }
 }
 
+TEST_F(GraphTest, CapturesDoNotMerge) {
+  begin();
+  LOCKSTEP_CUDA(cudaStreamBeginCapture(side_, cudaStreamCaptureModeThreadLocal));
+  LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
+  EXPECT_EQ(cudaStreamWaitEvent(stream_, event_), cudaErrorStreamCaptureMerge);
+  expect_invalid();
+  cudaGraph_t graph = nullptr;
+  LOCKSTEP_CUDA(cudaStreamEndCapture(side_, &graph));
+  LOCKSTEP_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST_F(GraphTest, WhatIsNoCaptureNeitherBeginsNorEnds) {
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeThreadLocal),
+            cudaErrorStreamCaptureUnsupported);
+  int anything = 0;
+  auto* graph = reinterpret_cast<cudaGraph_t>(&anything);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorInvalidValue);
+  EXPECT_EQ(graph, nullptr);
+}
+
+TEST_F(GraphTest, OnlyTheNumberOfNodesIsTold) {
+  begin();
+  cudaGraph_t graph = nullptr;
+  LOCKSTEP_CUDA(cudaStreamEndCapture(stream_, &graph));
+  std::size_t count = 1;
+  int nodes = 0;
+  EXPECT_EQ(cudaGraphGetNodes(graph, &nodes, &count), cudaErrorInvalidValue);
+  EXPECT_EQ(count, 1U);
+  LOCKSTEP_CUDA(cudaGraphDestroy(graph));
+}
+
 TEST_F(GraphTest, AnEventOfACaptureThatIsOverTellsNothing) {
   begin();
   LOCKSTEP_CUDA(cudaEventRecord(event_, stream_));
@@ -218,10 +249,14 @@ TEST_F(GraphTest, EventsMeasureTime) {
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
   LOCKSTEP_CUDA(cudaEventRecord(start, stream_));
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, stop, start), cudaErrorInvalidResourceHandle);
   LOCKSTEP_CUDA(cudaEventRecord(stop, stream_));
+  LOCKSTEP_CUDA(cudaEventRecord(event_, stream_));
   LOCKSTEP_CUDA(cudaEventElapsedTime(&milliseconds, start, stop));
   EXPECT_GE(milliseconds, 0.0F);
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, event_), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event_, stop), cudaErrorInvalidResourceHandle) << "not timed";
   LOCKSTEP_CUDA(cudaEventDestroy(stop));
   LOCKSTEP_CUDA(cudaEventDestroy(start));
 }

@@ -143,8 +143,12 @@ TEST_F(ThreadsTest, ImpossibleLaunchesAreRefused) {
   };
   for (const LaunchShape& shape :
        {LaunchShape{0, 1}, LaunchShape{1, 0}, LaunchShape{1, 1025}, LaunchShape{1, {1024, 2}},
-        LaunchShape{1, {1, 1, 65}}, LaunchShape{{1, 65536}, 1}, LaunchShape{1, 1, 164 * 1024}})
+        LaunchShape{1, {1, 1, 65}}, LaunchShape{{1, 65536}, 1}, LaunchShape{{1, 1, 65536}, 1},
+        LaunchShape{0x80000000U, 1}, LaunchShape{1, 1, 163 * 1024 + 1}})
     EXPECT_TRUE(contains(refused(shape), {"threads_test.cpp:", "no GPU runs grid"}));
+  EXPECT_TRUE(contains(refused({{2, 3, 4}, {5, 6, 65}, 7}),
+                       {": no GPU runs grid (2,3,4) of blocks (5,6,65) with 7 bytes of shared memory"}));
+  EXPECT_NO_THROW(emulation::check_shape({{0x7FFFFFFFU, 65535, 65535}, {16, 1, 64}, 163 * 1024}));
   EXPECT_EQ(refused({1, 1024, 163 * 1024}), "no fault");
 }
 

@@ -22,6 +22,7 @@ class CountingDevice final : public Device {
   std::string_view kind() const override { return device_->kind(); }
   void* allocate(std::size_t bytes) override {
     ++allocated;
+    last_bytes = bytes;
     return device_->allocate(bytes);
   }
   void free(void* memory) noexcept override {
@@ -34,6 +35,7 @@ class CountingDevice final : public Device {
   std::unique_ptr<Event> make_event(Timing timing) override { return device_->make_event(timing); }
 
   int allocated = 0, freed = 0;
+  std::size_t last_bytes = 0;
 
  private:
   std::unique_ptr<Device> device_ = emulated::platform().make_device(0);
@@ -48,7 +50,12 @@ class StreamContextTest : public ::testing::Test {
 
 TEST_F(StreamContextTest, MemoryThatIsLargeEnoughIsUsedAgain) {
   float* first = context_.floats(VendorScratch::kBeforeEpilogue, 100);
+  EXPECT_EQ(device_.last_bytes, 400U);
   EXPECT_EQ(context_.floats(VendorScratch::kBeforeEpilogue, 60), first);
+  EXPECT_EQ(context_.floats(VendorScratch::kBeforeEpilogue, 100), first);
+  EXPECT_EQ(context_.floats(VendorScratch::kX, 0), nullptr);
+  EXPECT_TRUE(is_aligned(first) && is_aligned(first + 4));
+  EXPECT_FALSE(is_aligned(first + 2));
 }
 
 TEST_F(StreamContextTest, OutgrownMemoryStaysForTheGraphsThatUseIt) {
@@ -94,6 +101,47 @@ TEST(VendorErrorTest, UnusableLibraryIsADeviceErrorOfOneLineWithAFix) {
   message_of<DeviceError>([] { LOCKSTEP_CUBLAS(CUBLAS_STATUS_ALLOC_FAILED); });
 }
 
+TEST(VendorErrorTest, EachCauseHasItsFix) {
+  const auto fix_of = [](const auto& call) {
+    const std::string text = message_of<DeviceError>(call);
+    return text.substr(std::min(text.size(), text.rfind("; ")));
+  };
+  for (const auto status :
+       {CUDNN_STATUS_NOT_INITIALIZED, CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH,
+        CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE,
+        CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING})
+    EXPECT_EQ(fix_of([&] { LOCKSTEP_CUDNN(status); }),
+              "; install all libraries of one version of cuDNN (libcudnn*.so) in one folder, or use kernels "
+              "native");
+  for (const auto status :
+       {CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER, CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART,
+        CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH})
+    EXPECT_EQ(fix_of([&] { LOCKSTEP_CUDNN(status); }),
+              "; install a version of cuDNN made for this GPU and its driver, or use kernels native");
+  const std::string less =
+      "; use a smaller global batch or a GPU with more free memory, or use kernels native";
+  for (const auto status : {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
+                            CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED})
+    EXPECT_EQ(fix_of([&] { LOCKSTEP_CUDNN(status); }), less);
+  EXPECT_EQ(fix_of([&] { LOCKSTEP_CUBLAS(CUBLAS_STATUS_ALLOC_FAILED); }), less);
+  for (const auto status : {CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ARCH_MISMATCH})
+    EXPECT_EQ(fix_of([&] { LOCKSTEP_CUBLAS(status); }),
+              "; install a version of cuBLAS made for this GPU and its driver, or use kernels native");
+}
+
+TEST(VendorErrorTest, DestructorsOnlyWarn) {
+  ::testing::internal::CaptureStderr();
+  LOCKSTEP_VENDOR_NOEXCEPT(CUDNN_STATUS_SUCCESS);
+  LOCKSTEP_VENDOR_NOEXCEPT(CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  LOCKSTEP_VENDOR_NOEXCEPT(CUDNN_STATUS_BAD_PARAM);
+  LOCKSTEP_VENDOR_NOEXCEPT(CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(),
+                       {"lockstep: warning: CUDNN_STATUS_BAD_PARAM failed with status 2000 at ",
+                        "lockstep: warning: CUBLAS_STATUS_INVALID_VALUE failed with status 7 at "}));
+}
+
 TEST(VendorErrorTest, OtherFailuresAreInternalErrors) {
   message_of<InternalError>([] { LOCKSTEP_CUDNN(CUDNN_STATUS_BAD_PARAM); });
   message_of<InternalError>([] { LOCKSTEP_CUBLAS(CUBLAS_STATUS_INVALID_VALUE); });
@@ -101,7 +149,8 @@ TEST(VendorErrorTest, OtherFailuresAreInternalErrors) {
 
 TEST(VendorErrorTest, EmulatedDeviceHasNoVendorKernels) {
   const auto device = emulated::platform().make_device(0);
-  expect_error<DeviceError>([&] { make_vendor_ops(*device); }, {"kernels vendor needs a GPU"});
+  EXPECT_EQ(message_of<DeviceError>([&] { make_vendor_ops(*device); }),
+            "kernels vendor needs a GPU, and this device is emulated: use kernels native");
 }
 
 /// The fake's ranking has TF32, an algorithm that fails and one that is not deterministic before the right
@@ -117,6 +166,30 @@ TEST(VendorAlgorithmTest, ForwardTakesTheLibrarysChoiceAmongPlainOnes) {
   const auto chosen = choose_algorithm<ForwardApi>(nullptr, VendorAlgorithms::kReproducible, nullptr, nullptr,
                                                    nullptr, nullptr);
   EXPECT_EQ(chosen.algorithm, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+}
+
+TEST(VendorAlgorithmTest, IsWantedByItsStatusMemoryAndDeterminism) {
+  using Ranked = ForwardApi::Ranked;
+  const Ranked plain{CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
+                     CUDNN_STATUS_SUCCESS,
+                     1,
+                     kMaxConv2dWorkspace,
+                     CUDNN_DETERMINISTIC,
+                     CUDNN_FMA_MATH};
+  Ranked failed = plain, large = plain, loose = plain, other = plain;
+  failed.status = CUDNN_STATUS_NOT_SUPPORTED;
+  large.memory += 1;
+  loose.determinism = CUDNN_NON_DETERMINISTIC;
+  other.algo = CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
+  const auto wanted = [](const Ranked& ranked) {
+    return std::pair(is_wanted<ForwardApi>(ranked, VendorAlgorithms::kReproducible),
+                     is_wanted<ForwardApi>(ranked, VendorAlgorithms::kFastest));
+  };
+  EXPECT_EQ(wanted(plain), std::pair(true, true));
+  EXPECT_EQ(wanted(failed), std::pair(false, false));
+  EXPECT_EQ(wanted(large), std::pair(false, false));
+  EXPECT_EQ(wanted(loose), std::pair(false, true));
+  EXPECT_EQ(wanted(other), std::pair(false, true));
 }
 
 TEST(VendorAlgorithmTest, FastestIsTheFirstThatWorksWithoutTf32) {

@@ -166,10 +166,20 @@ TEST(TracedStepsTest, ADeviceHasTracksOfItsOwn) {
   const std::vector<std::string> small = {"model=mlp", "parallel.device=emulated", "data.global_batch=32"};
   with_traced_steps(2, small, [](const TracedRank& rank) {
     expect_steps(rank.timeline);
-    EXPECT_GE(count_of(rank.timeline, Work::kAllReduce), count_of(rank.timeline, Work::kAttempt));
-    if (rank.setup.device.gpu == nullptr) return;
+    const std::size_t attempts = count_of(rank.timeline, Work::kAttempt);
+    EXPECT_GE(count_of(rank.timeline, Work::kAllReduce), attempts);
+    ASSERT_NE(rank.setup.device.gpu, nullptr);
     const auto& tracks = rank.timeline.tracks();
-    EXPECT_NE(std::ranges::find(tracks, "device: main stream", &TimeTrack::name), tracks.end());
+    for (const char* name : {"device: main stream", "device: side stream"})
+      EXPECT_EQ(std::ranges::count(tracks, name, &TimeTrack::name), 1) << name;
+    EXPECT_EQ(count_of(rank.timeline, Work::kInput), attempts);
+    EXPECT_EQ(count_of(rank.timeline, Work::kUpdate), std::size_t{2 * kSteps}) << "of host and device";
+    for (const Work work : {Work::kForward, Work::kBackward}) {
+      EXPECT_GT(count_of(rank.timeline, work), 0U);
+      EXPECT_EQ(count_of(rank.timeline, work) % attempts, 0U);
+    }
+    const auto sums = slices_of(rank.timeline, Work::kAllReduce);
+    EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(sums, "bucket 0", &TimeSlice::of)), attempts);
   });
 }
 

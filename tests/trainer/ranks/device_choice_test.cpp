@@ -11,6 +11,7 @@
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/device/device_name.hpp"
 #include "trainer/device/gpu_choice.hpp"
 #include "trainer/device/gradient_path.hpp"
 
@@ -69,6 +70,51 @@ TEST(ChooseDeviceTest, AutoTakesTheCpuOnAllRanksWhereMoreRanksThanGpusCannotUseT
     const DeviceChoice choice = choose_device(section("auto"), comm, FakePlatform(2, nullptr, kTooOld));
     EXPECT_EQ(choice.kind, "cpu");
   });
+}
+
+TEST(ChooseDeviceTest, EachRankTriesTheGpuOfItsNumberAndWithTooFewAny) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    const GpuProblem none = gpu_problem(usable(2), comm);
+    EXPECT_EQ(none.text, "") << comm.rank();
+    EXPECT_FALSE(none.is_worth_a_word);
+    const DeviceChoice choice = choose_device(section("cuda", "mpi"), comm, usable(3));
+    const std::string number = std::to_string(comm.rank());
+    EXPECT_EQ(choice.gpu->device->properties().uuid, "GPU-" + number);
+    EXPECT_EQ(choice.kind, "cuda");
+    EXPECT_EQ(choice.backend, "thread");
+    EXPECT_EQ(choice.communication, "gradients: thread through pinned memory");
+    EXPECT_EQ(choice.remark, "");
+  });
+}
+
+TEST(ChooseDeviceTest, VendorsKernelsAreNotForTheEmulator) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    ParallelSection parallel = section("emulated");
+    EXPECT_EQ(choose_device(parallel, comm).kind, "emulated");
+    parallel.kernels = Kernels::kVendor;
+    expect_error<AgreedError>([&] { choose_device(parallel, comm); },
+                              {"vendor needs a GPU, and this device is emulated"});
+    parallel.device = "gpu";
+    EXPECT_EQ(message_of<ConfigError>([&] { choose_device(parallel, comm); }),
+              "'gpu' is not a device: auto, cpu, cuda, cuda:N or emulated");
+  });
+}
+
+TEST(DeviceNameTest, Table) {
+  const std::vector<std::tuple<const char*, DeviceKind, std::optional<int>>> names = {
+      {"auto", DeviceKind::kAuto, {}},      {"cpu", DeviceKind::kCpu, {}},
+      {"cuda", DeviceKind::kCuda, {}},      {"emulated", DeviceKind::kEmulated, {}},
+      {"cuda:0", DeviceKind::kCuda, 0},     {"cuda:7", DeviceKind::kCuda, 7},
+      {"cuda:999", DeviceKind::kCuda, 999},
+  };
+  for (const auto& [text, kind, index] : names) {
+    const auto name = parse_device_name(text);
+    ASSERT_TRUE(name) << text;
+    EXPECT_EQ(name->kind, kind) << text;
+    EXPECT_EQ(name->index, index) << text;
+  }
+  for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1000", "cuda:1x", "cpu:0"})
+    EXPECT_FALSE(parse_device_name(text)) << text;
 }
 
 /// The code that all three ranks end with, and what the first one to speak says.
@@ -181,8 +227,15 @@ std::string refusal(int local_size, int visible, std::optional<int> requested) {
 }
 
 TEST(ChooseGpuTest, TooFewGpusNamesTheLaunchersOptions) {
-  const std::string text = refusal(4, 2, std::nullopt);
-  test::expect_words(text, {"4 ranks", "2 GPUs", "ppr:2:node", "--ntasks-per-node=2", "--gpus-per-task=1"});
+  EXPECT_EQ(refusal(4, 2, std::nullopt),
+            "4 ranks on this host see 2 GPUs: start at most 2 a host (mpirun --map-by ppr:2:node, srun "
+            "--ntasks-per-node=2), or give each rank a GPU of its own (srun --gpus-per-task=1)");
+}
+
+TEST(ChooseGpuTest, WithoutAGpuOrARankOfTheHostThereIsNoChoice) {
+  for (const auto& [local_rank, local_size, visible] :
+       {std::array{0, 1, 0}, std::array{-1, 1, 1}, std::array{1, 1, 2}})
+    EXPECT_THROW(choose_gpu(local_rank, local_size, visible, std::nullopt), InternalError);
 }
 
 TEST(ChooseGpuTest, AGpuThatIsNotThereIsNamed) {

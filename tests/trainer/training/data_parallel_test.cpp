@@ -194,6 +194,35 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
   });
 }
 
+/// Six batches a rank, which the ring has to take in turn, and that twice.
+TEST(DeviceEvaluatorTest, AStreamedSetHasTheNumbersOfAWholeOne) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    Gpu gpu;
+    gpu.device = emulated::platform().make_device(0);
+    gpu.ops = emulated::platform().make_ops(*gpu.device);
+    Dataset set = make_set(53);
+    for (std::size_t i = 0; i < set.images.size(); ++i)
+      set.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
+    for (std::size_t i = 0; i < set.labels.size(); i += 3) set.labels[i] = 0;
+    const Network network = Network::parse(kOneLayer, "test.yaml", kImage, kClasses);
+    std::vector<float> weights(network.parameters().weights_size());
+    network.initialise(5, weights);
+    const auto stream = gpu.device->make_stream();
+    const auto on_device = upload(*gpu.device, *stream, weights);
+    std::vector<Evaluation> found;
+    for (const Communicator* streams_to : {static_cast<const Communicator*>(nullptr), &std::as_const(comm)}) {
+      DeviceEvaluator evaluator(network, gpu, *stream, set, LossKind::kCrossEntropy, 5, streams_to);
+      for (int i = 0; i < 2; ++i) found.push_back(evaluator.evaluate(comm, on_device.data()));
+    }
+    for (const Evaluation& evaluation : found) {
+      EXPECT_EQ(evaluation.samples, 53);
+      EXPECT_EQ(evaluation.correct, found.front().correct);
+      EXPECT_EQ(evaluation.loss, found.front().loss);
+      EXPECT_FALSE(evaluation.interrupted);
+    }
+  });
+}
+
 using Events = std::vector<std::string>;
 
 /// A rank's end of a group, which notes when sums over the host start and when they are tested.
@@ -381,6 +410,96 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
       EXPECT_EQ(error.numbers().step, 3);
       EXPECT_EQ(error.numbers().ranks, std::vector{1});
       EXPECT_NE(error.numbers().what.find("its weights are not those of the others"), std::string::npos);
+    }
+  });
+}
+
+/// All that two epochs leave, whose last batch is smaller.
+struct Traces {
+  std::vector<std::uint64_t> fingerprints;  ///< rows of the steps
+  std::vector<double> numbers;              ///< sums of an epoch's steps, and those of its last one
+  std::vector<std::vector<float>> state;    ///< weights, and what the optimiser and averages remember
+};
+
+Traces traces_of(bool on_device) {
+  Traces traces;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    Job job = make_job();
+    job.data.global_batch = 6;
+    job.parallel.grain = 2;
+    job.run.trail = true;
+    job.train.optimizer = {.lr = 0.1, .momentum = 0.5};
+    job.train.clip_norm = 0.5;
+    job.train.freeze = {"fc1.bias"};
+    job.train.ema = 0.9;
+    job.train.swa = {.from_epoch = 1};
+    auto data = make_data();
+    for (std::size_t i = 0; i < data->train.images.size(); ++i)
+      data->train.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);
+    for (std::size_t i = 0; i < data->train.labels.size(); i += 2) data->train.labels[i] = 0;
+    bool gone = false;
+    JobSetup setup =
+        setup_of(job, "layers:\n  - linear: 70\n  - batch_norm\n  - relu\n  - linear: classes\n", kOneBucket,
+                 on_device ? std::make_unique<MortalAllReduce>(gone) : nullptr, std::move(data));
+    if (on_device) setup.device.gpu->all_reduce.reset();
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    setup.network.initialise(5, strategy->whole_state().weights);
+    strategy->distribute();
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+      const StepSeries series =
+          strategy->run({.epoch = epoch, .step_in_epoch = 0, .global_step = 3 * epoch}, 3, epoch == 1);
+      EXPECT_EQ(series.steps, 3);
+      EXPECT_EQ(series.samples, kSamples);
+      EXPECT_EQ(series.last.samples, 4);
+      EXPECT_EQ(series.last.stop_requested, epoch == 1);
+      for (const double number : {static_cast<double>(series.correct), series.loss_units.value(),
+                                  static_cast<double>(series.last.correct), series.last.loss()})
+        traces.numbers.push_back(number);
+      traces.fingerprints.insert(traces.fingerprints.end(), series.fingerprints.begin(),
+                                 series.fingerprints.end());
+    }
+    strategy->collect();
+    const TrainedState state = strategy->whole_state();
+    traces.state.emplace_back(state.weights.begin(), state.weights.end());
+    for (const OptimizerBufferView& buffer : state.optimizer)
+      traces.state.emplace_back(buffer.values.begin(), buffer.values.end());
+  });
+  return traces;
+}
+
+/// The first layer has more weights than a part of what no update reads.
+TEST(DataParallelTest, FingerprintsAndAveragesOfADeviceAreThoseOfACpu) {
+  const Traces cpu = traces_of(false), device = traces_of(true);
+  EXPECT_FALSE(cpu.fingerprints.empty());
+  EXPECT_EQ(device.fingerprints, cpu.fingerprints);
+  EXPECT_EQ(device.numbers, cpu.numbers);
+  EXPECT_EQ(cpu.state.size(), 4U);
+  EXPECT_EQ(device.state, cpu.state);
+}
+
+TEST(DataParallelTest, ADeviceShowsSamplesStateAndComparedSums) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    for (const std::int64_t replay_every : {0, 1}) {
+      Job job = make_job();
+      job.parallel.replay_every_steps = replay_every;
+      const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, std::make_unique<StreamAllReduce>(comm));
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      EXPECT_NO_THROW(strategy->require_sight(Sight::kSamples));
+      EXPECT_NO_THROW(strategy->require_sight(Sight::kState));
+      const auto refusal = [&](Sight part) {
+        return message_of<ConfigError>([&] { strategy->require_sight(part); });
+      };
+      EXPECT_EQ(refusal(Sight::kSums),
+                "inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
+      EXPECT_EQ(refusal(Sight::kOutputs),
+                "inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+      EXPECT_EQ(refusal(Sight::kMessages),
+                "inject.what: there are no messages between stages; use parallel.strategy=pipeline");
+      if (replay_every == 1) {
+        EXPECT_NO_THROW(strategy->require_sight(Sight::kSumsOnTheirWay));
+      } else {
+        EXPECT_TRUE(contains(refusal(Sight::kSumsOnTheirWay), {"or parallel.replay_every_steps=1"}));
+      }
     }
   });
 }

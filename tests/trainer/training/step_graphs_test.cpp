@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "models/network.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/device/device_step.hpp"
 #include "trainer/setup/job_setup.hpp"
@@ -319,24 +320,123 @@ TEST(StepGraphsTest, SamplesThatAreGatheredAheadAreThoseOfTheirStep) {
   }
 }
 
-TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
-  const auto device = platform_under_test().make_device(0);
-  const auto ops = platform_under_test().make_ops(*device);
-  const auto main = device->make_stream();
-  constexpr std::size_t kSize = 4;
-  LoneAllReduce all_reduce(*device, kCounterSlots + kSize);
-  const DeviceBuffer<std::int64_t> sums(*device, kCounterSlots + kSize);
-  const BucketPlan plan = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
-  const GradientUnits units(std::vector{kSize}, 1);
-  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, units, Determinism::kWorld, sums.data());
+/// One tensor of four sums in one bucket.
+class DeviceGradientReducerTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 4;
+  enum class Way { kNone, kHost, kStream };
+
+  DeviceGradientReducer make(Way way, Determinism determinism = Determinism::kWorld, bool compares = false) {
+    all_reduce_ = std::make_unique<LoneAllReduce>(*device_, kCounterSlots + kSize, way == Way::kStream);
+    return {*device_,     *ops_,   way == Way::kNone ? nullptr : all_reduce_.get(),
+            plan_,        units_,  determinism,
+            sums_.data(), compares};
+  }
+
+  std::unique_ptr<Device> device_ = platform_under_test().make_device(0);
+  std::unique_ptr<DeviceOps> ops_ = platform_under_test().make_ops(*device_);
+  std::unique_ptr<Stream> main_ = device_->make_stream();
+  BucketPlan plan_ = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
+  GradientUnits units_{std::vector{kSize}, 1};
+  DeviceBuffer<std::int64_t> sums_{*device_, kCounterSlots + kSize};
+  std::unique_ptr<LoneAllReduce> all_reduce_;
+};
+
+TEST_F(DeviceGradientReducerTest, AllThatRanksSumOnStreamsIsOnOneStream) {
+  DeviceGradientReducer reducer = make(Way::kStream);
   reducer.begin();
-  reducer.sum(*main, sums.data(), 2);
-  reducer.ready(*main, 0, kSize);
-  reducer.finish(*main);
-  main->synchronize();
-  EXPECT_EQ(all_reduce.calls(), 2);
-  EXPECT_EQ(all_reduce.streams().size(), 1);
-  EXPECT_FALSE(all_reduce.streams().contains(main.get()));
+  reducer.sum(*main_, sums_.data(), 2);
+  reducer.ready(*main_, 0, kSize);
+  reducer.finish(*main_);
+  main_->synchronize();
+  EXPECT_EQ(all_reduce_->calls(), 2);
+  EXPECT_EQ(all_reduce_->streams().size(), 1);
+  EXPECT_FALSE(all_reduce_->streams().contains(main_.get()));
+}
+
+TEST_F(DeviceGradientReducerTest, OneRankSumsNothing) {
+  DeviceGradientReducer reducer = make(Way::kNone, Determinism::kWorld, true);
+  EXPECT_FALSE(reducer.on_host() || reducer.compares_sums());
+  reducer.begin();
+  reducer.ready(*main_, 0, kSize);
+  reducer.sum(*main_, sums_.data(), 2);
+  reducer.finish(*main_);
+  EXPECT_EQ(reducer.take_fingerprints_that_left(), std::vector<std::uint64_t>());
+}
+
+TEST_F(DeviceGradientReducerTest, ComparesExactSumsOnTheHostAndOnStreamsWhereItIsAsked) {
+  struct Row {
+    Way way;
+    Determinism determinism;
+    bool asked, compares;
+  };
+  for (const Row& row :
+       {Row{Way::kHost, Determinism::kWorld, false, true}, Row{Way::kHost, Determinism::kOff, true, false},
+        Row{Way::kStream, Determinism::kWorld, false, false},
+        Row{Way::kStream, Determinism::kWorld, true, true},
+        Row{Way::kStream, Determinism::kOff, true, false}}) {
+    DeviceGradientReducer reducer = make(row.way, row.determinism, row.asked);
+    EXPECT_EQ(reducer.on_host(), row.way == Way::kHost);
+    EXPECT_EQ(reducer.compares_sums(), row.compares);
+    EXPECT_EQ(reducer.fp32_sums() != nullptr, row.determinism == Determinism::kOff);
+    if (row.compares) {
+      EXPECT_NO_THROW(reducer.require_compared_sums());
+    } else {
+      expect_error<ConfigError>([&] { reducer.require_compared_sums(); },
+                                {"sums that do not go by way of the host cannot be reached"});
+    }
+    if (row.compares && row.way == Way::kStream) {
+      EXPECT_NO_THROW(reducer.hold_buckets(true));
+    } else {
+      EXPECT_THROW(reducer.hold_buckets(true), InternalError);
+    }
+    if (row.way == Way::kStream) {
+      EXPECT_THROW(reducer.reduce(*main_), InternalError);
+    }
+  }
+}
+
+TEST_F(DeviceGradientReducerTest, AHeldBucketDoesNotLeaveByItself) {
+  DeviceGradientReducer reducer = make(Way::kStream, Determinism::kWorld, true);
+  for (const bool held : {true, false}) {
+    reducer.hold_buckets(held);
+    reducer.begin();
+    reducer.ready(*main_, 0, kSize);
+    reducer.finish(*main_);
+    EXPECT_EQ(all_reduce_->calls(), held ? 0 : 1);
+  }
+  main_->synchronize();
+}
+
+TEST_F(DeviceGradientReducerTest, CountersTravelBesideSumsOfFloats) {
+  DeviceGradientReducer reducer = make(Way::kStream, Determinism::kOff);
+  main_->fill_zero(sums_.data(), sums_.bytes());
+  reducer.begin();
+  reducer.finish(*main_);
+  main_->synchronize();
+  EXPECT_EQ(all_reduce_->calls(), 2);
+}
+
+TEST_F(DeviceGradientReducerTest, RangesBeyondThePlanAreRefused) {
+  DeviceGradientReducer reducer = make(Way::kStream);
+  reducer.begin();
+  expect_error<InternalError>([&] { reducer.ready(*main_, kSize, 1); }, {"no bucket holds this gradient"});
+  EXPECT_THROW(reducer.ready(*main_, 0, kSize + 1), InternalError);
+  reducer.ready(*main_, 0, 2);
+  EXPECT_THROW(reducer.ready(*main_, 2, 2), InternalError) << "the bucket has one range";
+  EXPECT_EQ(all_reduce_->calls(), 0);
+}
+
+TEST(StepGraphsTest, SamplesAreGatheredAheadUpTo64MiB) {
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", {1, 28, 28}, 10);
+  constexpr std::int64_t kMost = 21'372;  // times 785 numbers, with the label
+  const auto bytes = [&](GraphUse graph, std::int64_t samples, bool long_steps) {
+    return bytes_gathered_ahead(graph, network, samples, long_steps);
+  };
+  EXPECT_EQ(bytes(GraphUse::kOn, kMost, false), std::uint64_t{kMost} * 785 * 4);
+  EXPECT_EQ(bytes(GraphUse::kOn, kMost + 1, false), 0U);
+  EXPECT_EQ(bytes(GraphUse::kOn, 1, true), 0U);
+  EXPECT_EQ(bytes(GraphUse::kOff, 1, false), 0U);
 }
 
 /// As two ranks plan them that have a GPU each. @param on_stream  how these sum
