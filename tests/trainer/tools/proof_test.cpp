@@ -648,7 +648,7 @@ TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
     forgeries[i](forged);
     EXPECT_EQ(differing_facts(forged, facts).size(), 1U) << i;
   }
-  CheckpointFacts same = facts;  // the same sums, with a digit that was not carried
+  CheckpointFacts same = facts;  // equal sums, with a digit that was not carried
   for (WideSum* sum : {&same.epoch_loss_units, &same.unprinted.value().loss_units})
     sum->limbs[0] += std::int64_t{1} << 32, --sum->limbs[1];
   EXPECT_TRUE(differing_facts(same, facts).empty());

@@ -72,7 +72,7 @@ struct Verdict {
 
 /// The strategy's check, as rank 0 of so many gets it.
 Verdict check_of(const Job& job, const Network& network, int ranks, const DeviceChoice& device = {},
-               std::int64_t samples = 128) {
+                 std::int64_t samples = 128) {
   Verdict check;
   run_thread_ranks(ranks, [&](Communicator& comm) {
     if (comm.rank() != 0) return;
