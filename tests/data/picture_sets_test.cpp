@@ -571,7 +571,7 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
         "none/train-0.tar and those after it: no samples, pictures with a .cls each, and it has no entries");
   test::write_file(path("both/my-train-test.tar"), bytes_of(kTarEnd));
   fails("both", "my-train-test.tar: is called after two halves");
-  expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("none").string()}); },
+  expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("nowhere").string()}); },
                                  {"data set 'pictures' is not on this machine"});
 }
 

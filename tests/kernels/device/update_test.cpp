@@ -268,7 +268,11 @@ TEST_F(DeviceUpdateTest, WhatARuleNeedsMustBeThereAndFloatsHaveNoFingerprints) {
   const auto sums = rig_.zeroed<std::int64_t>(kCounterSlots + 4);
   const auto weights = rig_.zeroed<float>(4), buffer = rig_.zeroed<float>(4);
   const auto state = rig_.upload(std::vector<StepState>(1));
-  UpdateArgs args{.parameters = 4, .sums = sums.data(), .weights = weights.data(), .state = state.data()};
+  UpdateArgs args{};
+  args.parameters = 4;
+  args.sums = sums.data();
+  args.weights = weights.data();
+  args.state = state.data();
   args.rule = UpdateRule::kAdam;
   args.buffers[0] = buffer.data();
   EXPECT_THROW(rig_.ops().update(rig_.stream(), args), InternalError) << "it has two buffers";

@@ -201,7 +201,7 @@ TEST(SetUpAllReduceTest, OneRankNeedsNone) {
     EXPECT_EQ(setup.all_reduce, nullptr);
     EXPECT_EQ(setup.description, "none: one rank");
     EXPECT_EQ(setup.path, GradientPath::kNone);
-    EXPECT_EQ(setup.backend, "thread");
+    EXPECT_EQ(setup.backend, "none");
   });
 }
 
