@@ -133,8 +133,9 @@ struct Term {
       for (const GradientRows& part : of_half) {
         const float* row = call.dy + k * part.dy_channel + part.dy;
         for (std::size_t p = 0; p < part.rows; ++p, row += call.dy_row)
-          for (std::size_t q = 0; q < call.columns; ++q)
-            to = std::copy_n(row + q * call.dy_column, kLine, to);
+          for (std::size_t q = 0; q < call.columns; ++q, to += kLine)
+            for (std::size_t lane = 0; lane < kLine; lane += kVector)  // a call of memmove would show
+              hn::StoreU(hn::LoadU(kTag, row + q * call.dy_column + lane), kTag, to + lane);
       }
     }
   }

@@ -44,6 +44,7 @@ void WideSum::carry() {
 
 /// A long sum in units of 1.
 double WideSum::value() const {
+  static_assert(kWideLimbs < kLongSumLimbs);  // room for the carry; the last word counts refused terms
   std::int64_t words[kLongSumWords] = {};
   std::ranges::copy(limbs, words);
   return std::ldexp(long_sum_value(words), -kLongSumExponent);

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
 
