@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -85,7 +84,9 @@ std::string value_after(const fs::path& file, std::string_view name) {
 
 std::string process_stat(const fs::path& process) {
   std::ifstream file(process / "stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string stat;
+  std::getline(file, stat,
+               '\0');  // a read that fails, as where the process ends meanwhile, is no exception here
   const std::size_t name_end = stat.rfind(')');
   return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
 }

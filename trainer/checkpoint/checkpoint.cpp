@@ -136,6 +136,9 @@ std::pair<std::vector<std::byte>, std::vector<Damage>> read_checked(Env& env, co
 /// Copies the tensors into one buffer of arena order, as bytes, since numbers may be unaligned in the file.
 std::vector<float> gather(const SafetensorsFile& file, const std::vector<CheckpointParameter>& parameters,
                           const std::string& prefix) {
+  for (const CheckpointParameter& parameter :
+       parameters)  // before memory is taken for what a manifest claims
+    file.require(prefix + parameter.name, "F32", parameter.shape);
   std::vector<float> arena(arena_size(parameters));
   auto rest = std::as_writable_bytes(std::span(arena));
   for (const CheckpointParameter& parameter : parameters) {

@@ -103,8 +103,8 @@ struct KnownCheckpoints {
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& keep,
                               KnownCheckpoints& known);
 
-/// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and
-/// none that cannot be read.
+/// The highest accuracy of the checkpoints that are not in doubt; -1 if none has one. Damaged ones do not count, and
+/// none that cannot be read. @throws as summarise_checkpoints
 double best_accuracy(Env& env, const std::string& run_dir);
 
 // Writes checkpoints while training goes on.

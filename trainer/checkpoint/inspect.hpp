@@ -11,7 +11,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 /// The list of checks, and each of them.
 #include "trainer/ranks/checks.hpp"
 
-#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"

@@ -71,10 +71,10 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
   if (possible) return;
   throw DataError(
       fmt::format("the checkpoint of step {} is after {}, {} and {}, where a run with {} an epoch in batches "
-                  "of {} cannot "
-                  "be: the data set has changed its size, or the manifest is damaged; bring the data back as "
-                  "they were, or "
-                  "start afresh with run.resume=never or another run.dir",
+                  "of {} cannot be: "
+                  "the data set has changed its size, or the manifest is damaged; bring the data back as "
+                  "they were, or start "
+                  "afresh with run.resume=never or another run.dir",
                   facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
                   counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
 }
