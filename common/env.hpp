@@ -82,8 +82,8 @@ class Env {
   /// waited for.
   /// @throws MissingDataError if it is not there; DataError if it is not a regular file
   std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
-  /// Its first or last bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws
-  /// as read
+  /// Its first or last bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size.
+  /// @throws as read
   std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) {
     return read_part(path, most, false);
   }

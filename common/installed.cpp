@@ -29,10 +29,11 @@ void remember(const std::filesystem::path& path, std::vector<std::filesystem::pa
   if (std::ranges::find(in, path) == in.end()) in.push_back(path);
 }
 
-/// Folder of the running executable; empty if the system does not say.
+/// Folder of the running executable; if the system does not say: the root, where no stranger puts files.
 std::filesystem::path program_folder() {
   std::error_code unknown;
-  return std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path();
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return unknown ? "/" : program.parent_path();
 }
 
 /// True of a plugin that was built with this program.
@@ -105,8 +106,9 @@ void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
 std::string script_command(const std::string& name) {
   const std::string installed = "lockstep-" + name;
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): it does not change
-  std::istringstream folders(program_folder().string() + ":" + (path == nullptr ? "" : path));
   std::error_code unknown;
+  if (std::filesystem::exists(program_folder() / installed, unknown)) return installed;
+  std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');)
     if (std::filesystem::exists(std::filesystem::path(folder) / installed, unknown)) return installed;
   return "launch/" + name;

@@ -31,8 +31,9 @@ class DeviceAllReduce {
   virtual bool on_stream() const = 0;
 
   /// Device memory `sums` [count] becomes the sum over all ranks of `terms` [count]. It comes after the work that is on
-  /// the stream now, and is there for the work queued on it afterwards. The terms stay as they are unless they are the same memory.
-  /// int64: exact, wraps around, the same bits everywhere. fp32: the same bits on every rank; which, is the backend's.
+  /// the stream now, and is there for the work queued on it afterwards. The terms stay as they are unless they are the
+  /// same memory. int64: exact, wraps around, the same bits everywhere. fp32: the same bits on every rank; which, is
+  /// the backend's.
   /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
   virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                                std::size_t count) = 0;
