@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The column maxima of all operands of a walk over layers: which pass finds some, and which layers read them.
+/// The column maxima of all operands of an Execution: which pass finds some, and which layers read them.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -17,7 +17,7 @@
 namespace lockstep {
 
 /// Activations and gradients that a layer multiplies in 16-bit integers have a place here, all others null. Layers are
-/// counted from the first one of the walk. Recomputation makes the same numbers, whose maxima stay.
+/// counted from its first one. Recomputation makes the same numbers, whose maxima stay.
 class TensorMaxima {
  public:
   TensorMaxima(Layers layers, std::size_t first_layer, int columns)

@@ -138,7 +138,7 @@ struct StepCounters {
 };
 
 /// Counters of a grain's loss. Losses below the limit are one counter's, with the rounding that they always had.
-/// @param narrow_limit  narrow_loss_limit() of the global batch's grains
+/// @param narrow_limit  narrow_loss_limit() of the global batch's grains; 0: each loss takes all limbs (evaluations)
 StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit);
 
 /// Number of fp32 elements that carry the counters exactly. Six digits of 12 bits for each, whose sums over up to

@@ -76,27 +76,23 @@ void check(const LayerKind& kind, const std::string& layer, const Layer* made) {
   }
 }
 
-/// The kinds as the builder takes them, and the texts that they borrow.
-struct OwnKinds {
-  explicit OwnKinds(const std::vector<LayerKind>& own) : keys(own.size()) {
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const LayerKind& kind = own[i];
-      if (!kind.make) throw ConfigError(fmt::format("layer kind '{}' has no make()", kind.name));
-      keys[i] = {"name"};
-      keys[i].insert(keys[i].end(), kind.keys.begin(), kind.keys.end());
-      const auto make = [&kind](const lockstep::LayerOptions& options, const LayerPlace& place) {
-        const LayerOptions::Inside inside{options};
-        std::unique_ptr<const Layer> made = kind.make(place.input, LayerOptions(inside));
-        check(kind, place.name, made.get());
-        return std::make_unique<OwnLayer>(place, kind.name, std::move(made));
-      };
-      kinds.push_back({kind.name, kind.name, "", keys[i], make});
-    }
-  }
-
-  std::vector<std::vector<std::string_view>> keys;
+/// The kinds as the builder takes them. They borrow the texts of `own`.
+std::vector<lockstep::LayerKind> own_kinds(const std::vector<LayerKind>& own) {
   std::vector<lockstep::LayerKind> kinds;
-};
+  for (const LayerKind& kind : own) {
+    if (!kind.make) throw ConfigError(fmt::format("layer kind '{}' has no make()", kind.name));
+    std::vector<std::string_view> keys{"name"};
+    keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+    const auto make = [&kind](const lockstep::LayerOptions& options, const LayerPlace& place) {
+      const LayerOptions::Inside inside{options};
+      std::unique_ptr<const Layer> made = kind.make(place.input, LayerOptions(inside));
+      check(kind, place.name, made.get());
+      return std::make_unique<OwnLayer>(place, kind.name, std::move(made));
+    };
+    kinds.push_back({kind.name, kind.name, "", std::move(keys), make});
+  }
+  return kinds;
+}
 
 Network share(lockstep::Network network) {
   return Network(std::make_shared<const Network::Inside>(Network::Inside{std::move(network)}));
@@ -120,13 +116,13 @@ Network::Network(std::shared_ptr<const Inside> inside) : inside_(std::move(insid
 
 Network Network::load(const std::string& source, const ImageShape& input, int classes,
                       const std::vector<LayerKind>& own) {
-  return share(lockstep::Network::load(source, input, classes, Precision::kFp32, OwnKinds(own).kinds));
+  return share(lockstep::Network::load(source, input, classes, Precision::kFp32, own_kinds(own)));
 }
 
 Network Network::parse(const std::string& yaml, const ImageShape& input, int classes,
                        const std::vector<LayerKind>& own) {
   return share(lockstep::Network::parse(yaml, "network", input, classes, UnreadLayers::kRefused,
-                                        Precision::kFp32, OwnKinds(own).kinds));
+                                        Precision::kFp32, own_kinds(own)));
 }
 
 const std::string& Network::name() const {

@@ -36,7 +36,12 @@ class HostStageLinks final : public StageLinks {
 
   void send(int from, int to, std::span<const float> values) override {
     look_after();
-    std::vector<float> copy(values.begin(), values.end());
+    std::vector<float> copy;
+    if (!free_.empty()) {
+      copy = std::move(free_.back());
+      free_.pop_back();
+    }
+    copy.assign(values.begin(), values.end());
     if (on_one_rank(from, to)) {
       own_[tag_of(from, to)].push_back(std::move(copy));
       return;
@@ -52,6 +57,7 @@ class HostStageLinks final : public StageLinks {
       auto& waiting = own_[tag_of(from, to)];
       LOCKSTEP_CHECK(!waiting.empty() && waiting.front().size() == values.size());
       std::ranges::copy(waiting.front(), values.begin());
+      free_.push_back(std::move(waiting.front()));
       waiting.pop_front();
       return;
     }
@@ -61,12 +67,15 @@ class HostStageLinks final : public StageLinks {
   }
 
   void look_after() override {
-    while (!under_way_.empty() && under_way_.front().pending->test()) under_way_.pop_front();
+    while (!under_way_.empty() && under_way_.front().pending->test()) {
+      free_.push_back(std::move(under_way_.front().values));
+      under_way_.pop_front();
+    }
   }
 
   void flush() override {
     for (PendingSend& message : under_way_) comm_.wait(*message.pending, "messages between stages");
-    under_way_.clear();
+    look_after();
   }
 
  private:
@@ -78,6 +87,7 @@ class HostStageLinks final : public StageLinks {
   bool of_gpus_;
   std::deque<PendingSend> under_way_;
   std::map<int, std::deque<std::vector<float>>> own_;  ///< from this rank to itself, by tag
+  std::vector<std::vector<float>> free_;               ///< memory for the next copies
 };
 
 // Messages between stages from GPU to GPU, without a way through the hosts; these say when.
