@@ -5,7 +5,6 @@
 
 #include "kernels/shapes.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

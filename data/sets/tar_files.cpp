@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <system_error>
-#include <utility>
 
 namespace lockstep {
 namespace {
