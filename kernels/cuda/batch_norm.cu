@@ -105,7 +105,8 @@ __global__ void add_sums(Parts parts, Terms terms, std::int64_t* words) {
           (chains[0] + chains[kBatchNormLanes]) + (chains[2 * kBatchNormLanes] + chains[3 * kBatchNormLanes]);
     }
   }
-  for (int s = 0; s < kBatchNormSums; ++s) add_halves(shares + s * kPartThreads, kBatchNormLanes / 2);
+  static_assert(kBatchNormSums == 2);
+  add_halves(kBatchNormLanes / 2, 1, shares, shares + kPartThreads);
   __syncthreads();
   if (thread < kBatchNormSums)
     add_to_shared_sum(words + channel * kBatchNormWords + static_cast<int>(thread) * kLongSumWords,

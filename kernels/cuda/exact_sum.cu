@@ -108,7 +108,7 @@ __device__ std::int64_t fingerprint_of_block(std::uint32_t buffer, std::size_t f
   for (std::size_t i = threadIdx.x; i < size; i += kFingerprintThreads)
     sum += word_at(i) * word_multiplier(buffer, first + i);
   sums[threadIdx.x] = sum;
-  add_halves(sums, kFingerprintThreads / 2);
+  add_halves(kFingerprintThreads / 2, 1, sums);
   return static_cast<std::int64_t>(sums[0]);
 }
 

@@ -12,7 +12,7 @@ namespace {
 /// Adds up the lanes' sums, into the first one's. All threads of the block call it.
 __device__ double add_lanes(double* lanes, double mine) {
   lanes[threadIdx.x] = mine;
-  add_halves(lanes, kNormLanes / 2);
+  add_halves(kNormLanes / 2, 1, lanes);
   __syncthreads();
   return lanes[0];
 }

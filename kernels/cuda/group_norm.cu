@@ -56,7 +56,7 @@ __device__ double sum_over_group(const GroupShare& share, int count, double* sha
   for (int k = share.chain; share.is_sample && k < count; k += kGroupNormChains) sum += term(k);
   __syncthreads();
   shares[threadIdx.x] = sum;
-  add_halves(shares, kGroupThreads / 2, kSamplesOfBlock);
+  add_halves(kGroupThreads / 2, kSamplesOfBlock, shares);
   __syncthreads();
   return shares[threadIdx.x % kSamplesOfBlock];
 }
@@ -149,8 +149,7 @@ __global__ void sum_norm_weights(GroupPlan plan, Divisor channels, int grain, co
     add_chains(products + thread);
     add_chains(sums + thread);
   }
-  add_halves(products, kGroupNormLanes / 2);
-  add_halves(sums, kGroupNormLanes / 2);
+  add_halves(kGroupNormLanes / 2, 1, products, sums);
   if (thread != 0) return;
   add_exact(gradient.weight, static_cast<std::size_t>(channel), static_cast<float>(products[0]));
   add_exact(gradient.bias, static_cast<std::size_t>(channel), static_cast<float>(sums[0]));

@@ -27,8 +27,8 @@ struct TensorLayout {
   std::size_t feature_stride = 1, sample_stride = 1;
 };
 
-/// Each op queues one launch on the stream, or as many as it says. Those of convolutions, fully connected layers and
-/// average pools are for tensors with the batch innermost; the others are for both layouts, as batch_innermost() says.
+/// Each op queues one launch on the stream, or as many as it says. conv2d_*, linear_forward, linear_backward_* and
+/// avg_pool_* are for tensors with the batch innermost; the others are for both layouts, as batch_innermost() says.
 class NativeOps : public virtual DeviceOps {
  public:
   /// Uses that device's streams only.

@@ -53,13 +53,13 @@ __device__ inline void add_exact(const ExactTarget& to, std::size_t i, float ter
   add_integer(to.sums + i, fixed_point(term, to.format));
 }
 
-/// Adds sums[i + half] to sums[i] for all i < half. Then again for half of that, down to `least`. All threads of the
-/// block call it.
-template <typename T>
-__device__ inline void add_halves(T* sums, unsigned half, unsigned least = 1) {
+/// In each array, adds element i + half to element i for all i < half. Then again for half of that, down to `least`.
+/// All threads of the block call it.
+template <typename... T>
+__device__ inline void add_halves(unsigned half, unsigned least, T*... sums) {
   for (; half >= least; half /= 2) {
     __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    if (threadIdx.x < half) ((sums[threadIdx.x] += sums[threadIdx.x + half]), ...);
   }
 }
 

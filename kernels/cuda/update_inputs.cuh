@@ -22,8 +22,6 @@ namespace {
 /// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and rounds quotients and roots
 /// once.
 struct Floats {
-  using Number = float;
-
   __device__ float of(float value) const { return value; }
   __device__ float fma(float a, float b, float c) const { return fmaf(a, b, c); }
   __device__ float add(float a, float b) const { return a + b; }
