@@ -383,15 +383,13 @@ TEST_F(WholeRunTest, AFaultStrikesOnceUnlessTheRunBeginsAnew) {
 }
 
 TEST_F(WholeRunTest, AFaultThatCannotStrikeIsRefused) {
-  for (const auto& [inject, words] :
-       {std::pair{fault("nan", 2, 1), "lockstep: inject.rank: there is no rank 1, only 0 to 0\n"},
-        {fault("flip-bit statistics"),
-         "lockstep: inject.what: this network keeps no running statistics\n"}}) {
-    const auto [code, said] = outcome_of(job_of("run", kTwoSteps, inject));
-    EXPECT_EQ(code, 2);
-    EXPECT_TRUE(said.ends_with(words)) << said;
-    std::filesystem::remove_all(path("run"));
-  }
+  const auto [code, said] = outcome_of(job_of("run", kTwoSteps, fault("nan", 2, 1)));
+  EXPECT_EQ(code, 2);
+  EXPECT_TRUE(said.ends_with("lockstep: inject.rank: there is no rank 1, only 0 to 0\n")) << said;
+  std::filesystem::remove_all(path("run"));
+  EXPECT_EQ(message_of<Error>([&] { train(job_of("run", kTwoSteps, fault("flip-bit statistics"))); }),
+            "inject.what: this network keeps no running statistics");
+  std::filesystem::remove_all(path("run"));
   for (const char* allowed : {"", "0", "11"}) {
     setenv("LOCKSTEP_ALLOW_INJECT", allowed, 1);
     EXPECT_EQ(

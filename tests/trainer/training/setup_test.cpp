@@ -166,23 +166,22 @@ constexpr DataSizes kSizes{.train_samples = 128, .test_samples = 70, .sample_byt
 /// A stage's share of the memory of its rank.
 class PipelineMemoryTest : public ::testing::Test {
  protected:
-  TrainingMemory need(int world, int rank, const Gpu* gpu = nullptr) {
-    plan_ = plan_stages(job_.parallel, network_, world);
-    return pipeline_memory(job_, network_, sizes_, plan_, gpu, rank);
+  TrainingMemory need(int world, int rank, const Gpu* gpu = nullptr) const {
+    return pipeline_memory(job_, network_, sizes_, plan_stages(job_.parallel, network_, world), gpu, rank);
   }
+  StagePlan plan() const { return plan_stages(job_.parallel, network_, 3); }
   std::uint64_t on_cpu(int stage) const {
-    return execution_bytes(network_, ThreadContext::columns_for(16), at(plan_.stages, stage).part);
+    return execution_bytes(network_, ThreadContext::columns_for(16), at(plan().stages, stage).part);
   }
   std::uint64_t on_gpu(int stage) const {
-    return device_execution_bytes(network_, 16, true, at(plan_.stages, stage).part);
+    return device_execution_bytes(network_, 16, true, at(plan().stages, stage).part);
   }
-  std::uint64_t held(int stage) const { return at(plan_.stages, stage).arena.size; }
+  std::uint64_t held(int stage) const { return at(plan().stages, stage).arena.size; }
 
   const Network network_ = six_layers();
   const std::uint64_t all_ = network_.parameters().size;
   Job job_ = pipeline_job();
   DataSizes sizes_ = kSizes;
-  StagePlan plan_;
 };
 
 TEST_F(PipelineMemoryTest, OneForwardOneBackwardKeepsFewerMicroBatchesInLaterStages) {
