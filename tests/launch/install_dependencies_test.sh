@@ -94,6 +94,15 @@ Packages_to_build_with_have_the_same_name_on_debian_and_ubuntu() {
   expect_equal "$("$repo/launch/install-dependencies" --list build | awk '$1 != "libcli11-dev" && $1 ~ /[a-z][0-9][0-9]|-[0-9]+(-|$)/ { print $1 }')" ""
 }
 
+Every_group_of_the_list_can_be_asked_for_and_no_two_as_one() {
+  local group groups
+  groups=$(awk '/^[a-z]/ { gsub(",", "\n", $1); print $1 }' "$repo/launch/packages.txt" | sort -u)
+  expect_contains "$groups" fashion-mnist
+  for group in $groups; do expect_exit 0 "$repo/launch/install-dependencies" --list "$group"; done
+  expect_exit 2 "$repo/launch/install-dependencies" --list test,package
+  expect_contains "$output" "no group 'test,package'"
+}
+
 Package_list_names_each_package_and_what_it_is_for() {
   expect_equal "$(awk '!/^#/ && (NF < 3 || $1 !~ /^(build(,library)?|test(,package)?|tidy|slurm|mpich|simgrid|arm|containers|fashion-mnist)$/)' "$repo/launch/packages.txt")" ""
 }
