@@ -342,7 +342,7 @@ TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
   EXPECT_EQ(converted(again).train.shape.channels, 3) << "the grey files must be gone";
   write("set/notes", {1});
   convert(again);
-  EXPECT_TRUE(fs::exists(path("set/notes"))) << "what is somebody's stays";
+  EXPECT_TRUE(fs::exists(path("set/notes"))) << "files of others stay";
 }
 
 TEST_F(ConversionTest, ALinkInTheWayIsNotFollowed) {
@@ -360,7 +360,7 @@ TEST_F(ConversionTest, WhatAnInterruptedConversionLeftIsRemoved) {
     write("set/"s + name, {1, 2, 3});
   convert(options());
   EXPECT_FALSE(fs::exists(path("set/train-images-idx3-ubyte.partial")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 11) << "what is somebody's stays";
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 11) << "files of others stay";
 }
 
 TEST_F(ConversionTest, OneConversionAtATimeWorksInADirectoryWhichMayBeNew) {

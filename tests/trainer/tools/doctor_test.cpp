@@ -308,7 +308,7 @@ TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
                                                "slots=8'");
   put("hosts", "n slots=100000\nm slots=1\n");
   EXPECT_EQ(read_hostfile(root_ / "hosts")[0].slots, 100000);
-  expect_refused_hosts("# nobody\n", "hosts: names no host; a line is 'node1 slots=8'");
+  expect_refused_hosts("# a comment alone\n", "hosts: names no host; a line is 'node1 slots=8'");
   EXPECT_THROW(read_hostfile(root_ / "none"), MissingDataError);
 }
 

@@ -208,7 +208,7 @@ TEST_F(PipelineMemoryTest, ReplicasHaveResultsAndReplays) {
   EXPECT_EQ(need(6, 3).host.parameters, (8 + 24 + 8) * held(0)) << "the state is rank 0's to save";
   job_.parallel.replay_every_steps = 10;
   EXPECT_EQ(need(6, 3).host.parameters, (8 + 24 + 8 + 8) * held(0));
-  EXPECT_EQ(need(3, 1).host.parameters, (8 + 24) * held(1)) << "nobody to compare with";
+  EXPECT_EQ(need(3, 1).host.parameters, (8 + 24) * held(1)) << "there is no other replica";
   job_.parallel.determinism = Determinism::kOff;
   EXPECT_EQ(need(6, 3).host.parameters, (8 + 24) * held(0));
 }
