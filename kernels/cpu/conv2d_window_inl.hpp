@@ -45,16 +45,38 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
-  const bool fits = c.filter() * vectors * kVector * sizeof(float) <= kCachedBytes;
-  return fits && c.sources > 1 ? 1 : kColumnsAtOnce;
+  const std::size_t pixels = c.batch == static_cast<int>(kVector) ? 2 : 1;
+  const bool fits = c.filter() * pixels * vectors * kVector * sizeof(float) <= kCachedBytes;
+  return fits && c.sources > 1 ? pixels : kColumnsAtOnce;
 }
 
-/// How many columns of [first, last) in a row sum over the same taps as the first one.
+/// How many of the columns first, first + c.column_period, ... before last sum over the same taps as the first one.
 inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::size_t last) {
   const TapRange& taps = c.columns[first];
-  std::size_t end = first + 1;
-  while (end < last && c.columns[end].tap == taps.tap && c.columns[end].count == taps.count) ++end;
-  return end - first;
+  std::size_t count = 1;
+  for (std::size_t q = first + c.column_period; q < last; q += c.column_period, ++count)
+    if (c.columns[q].tap != taps.tap || c.columns[q].count != taps.count) break;
+  return count;
+}
+
+/// Computes pixels with the same taps. Where a vector has all samples, two neighbours are the vectors of one tile: a
+/// tile of one vector loads a weight for each product, which two units of multiply-adds wait for.
+/// @param size  size of the block of targets
+inline void run_pixels(TileCall call, TileFunction tile, std::size_t size, std::size_t batch) {
+  if (batch == kVector && call.pixels > 1) {
+    TileCall pairs = call;
+    pairs.pixels = call.pixels / 2;
+    pairs.source_vector = call.source_pixel;
+    pairs.target_vector = call.target_pixel;
+    pairs.source_pixel = 2 * call.source_pixel;
+    pairs.target_pixel = 2 * call.target_pixel;
+    find_tile<true>(size, 2)(pairs);
+    const auto done = static_cast<std::ptrdiff_t>(pairs.pixels);
+    call.source += done * pairs.source_pixel;
+    call.target += done * pairs.target_pixel;
+    call.pixels %= 2;
+  }
+  tile(call);
 }
 
 /// Some neighbouring pixels of a row, group by group, since windows overlap within a channel.
@@ -64,22 +86,25 @@ inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::s
 inline void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile,
                               std::ptrdiff_t size, std::ptrdiff_t pixel, std::size_t first,
                               std::size_t last) {
+  const std::size_t period = c.column_period;
   TileCall call = row;
   call.groups = 1;
-  call.target_pixel = c.batch;
+  call.target_pixel = static_cast<std::ptrdiff_t>(period) * c.batch;
   for (std::size_t g = 0; g < row.groups; ++g) {
     call.joins = g > 0;
     call.finishes = g + 1 == row.groups;
     call.last_channels = call.finishes ? row.last_channels : row.channels;
-    for (std::size_t q = first; q < last; q += call.pixels) {
-      const TapRange& column = c.columns[q];
-      call.pixels = columns_alike(c, q, last);
-      if (call.pixels > 1) call.source_pixel = (c.columns[q + 1].source - column.source) * pixel;
-      call.last_columns = column.count;
-      call.source = row.source + g * row.source_group + column.source * pixel;
-      call.weights = row.weights + g * row.weight_group + column.tap * size;
-      call.target = row.target + q * c.batch;
-      tile(call);
+    for (std::size_t begin = first; begin < std::min(last, first + period); ++begin) {
+      for (std::size_t q = begin; q < last; q += call.pixels * period) {
+        const TapRange& column = c.columns[q];
+        call.pixels = columns_alike(c, q, last);
+        if (call.pixels > 1) call.source_pixel = (c.columns[q + period].source - column.source) * pixel;
+        call.last_columns = column.count;
+        call.source = row.source + g * row.source_group + column.source * pixel;
+        call.weights = row.weights + g * row.weight_group + column.tap * size;
+        call.target = row.target + q * c.batch;
+        run_pixels(call, tile, size, c.batch);
+      }
     }
   }
 }

@@ -29,6 +29,8 @@ struct TileCall {
   std::size_t last_channels = 1, last_columns = 1;  ///< sizes of the last group, which may be smaller
   std::size_t pixels = 1;                           ///< with the same taps; of one group
   std::ptrdiff_t source_pixel = 0, target_pixel = 0;
+  std::ptrdiff_t source_vector = kVector,
+                 target_vector = kVector;  ///< from a vector of a tile of two to the other
   std::ptrdiff_t source_group = 0, weight_group = 0;
   std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
   std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
@@ -80,6 +82,10 @@ struct WeightCursor {
 /// K * V accumulators.
 template <bool kPacked, std::size_t K, std::size_t V>
 struct Tile {
+  /// True of the widest tile, and of narrow ones, which a loop over taps would slow down.
+  static constexpr bool kUnrollsRows =
+      kPacked && ((V == kTileVectors && K == kWideTargets) || (V == 1 && K + 3 > kTileTargets));
+
   Lanes sum[K][V];
 
   HWY_INLINE void begin(const float* start) {
@@ -92,10 +98,11 @@ struct Tile {
   }
 
   /// One tap.
-  HWY_INLINE void add_tap(const float* source, const WeightCursor<kPacked, K>& weights) {
+  HWY_INLINE void add_tap(const float* source, std::ptrdiff_t source_vector,
+                          const WeightCursor<kPacked, K>& weights) {
     Lanes x[V];
     LOCKSTEP_UNROLL
-    for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
+    for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + offset_of(v, source_vector));
     LOCKSTEP_UNROLL
     for (std::size_t k = 0; k < K; ++k) {
       const Lanes w = hn::Set(kTag, weights.at(k));
@@ -110,6 +117,7 @@ struct Tile {
                            std::size_t channels, std::size_t columns) {
     const std::ptrdiff_t source_column = call.source_column, weight_column = call.weight_column;
     const std::ptrdiff_t source_row = call.source_row, weight_row = call.weight_row;
+    const std::ptrdiff_t source_vector = call.source_vector;
     const std::size_t rows = call.rows;
     for (std::size_t c = 0; c < channels; ++c) {
       const float *row_source = first_source, *row_weight = first_weight;
@@ -121,7 +129,7 @@ struct Tile {
         row_source += source_row;
         row_weight += weight_row;
         const auto tap = [&]() HWY_ATTR {
-          add_tap(source, weights);
+          add_tap(source, source_vector, weights);
           source += source_column;
           weights.advance(weight_column);
         };
@@ -137,7 +145,7 @@ struct Tile {
 
   HWY_INLINE void add_group(const TileCall& call, const float* source, const float* weight,
                             std::size_t channels, std::size_t columns) {
-    if constexpr (kPacked && V == kTileVectors && K == kWideTargets) {
+    if constexpr (kUnrollsRows) {
       if (columns == 5) return add_rows<5>(call, source, weight, channels, columns);
       if (columns == 3) return add_rows<3>(call, source, weight, channels, columns);
     }
@@ -145,12 +153,12 @@ struct Tile {
   }
 
   /// Adds this group to those before, which wait in the target.
-  HWY_INLINE void join(const float* target, std::ptrdiff_t target_lane) {
+  HWY_INLINE void join(const TileCall& call, const float* target) {
     LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < K; ++k, target += target_lane) {
+    for (std::size_t k = 0; k < K; ++k, target += call.target_lane) {
       LOCKSTEP_UNROLL
       for (std::size_t v = 0; v < V; ++v)
-        sum[k][v] = hn::Add(hn::LoadU(kTag, target + v * kVector), sum[k][v]);
+        sum[k][v] = hn::Add(hn::LoadU(kTag, target + offset_of(v, call.target_vector)), sum[k][v]);
     }
   }
 
@@ -163,12 +171,19 @@ struct Tile {
     }
   }
 
-  HWY_INLINE void store(float* target, std::ptrdiff_t target_lane) const {
+  HWY_INLINE void store(const TileCall& call, float* target) const {
     LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < K; ++k, target += target_lane) {
+    for (std::size_t k = 0; k < K; ++k, target += call.target_lane) {
       LOCKSTEP_UNROLL
-      for (std::size_t v = 0; v < V; ++v) hn::StoreU(sum[k][v], kTag, target + v * kVector);
+      for (std::size_t v = 0; v < V; ++v)
+        hn::StoreU(sum[k][v], kTag, target + offset_of(v, call.target_vector));
     }
+  }
+
+ private:
+  /// Offset of vector v, which in tiles of two may lie elsewhere.
+  static HWY_INLINE std::ptrdiff_t offset_of(std::size_t v, std::ptrdiff_t step) {
+    return static_cast<std::ptrdiff_t>(v) * (V == 2 ? step : std::ptrdiff_t{kVector});
   }
 };
 
@@ -182,9 +197,9 @@ HWY_INLINE void run_group(const TileCall& call) {
     Tile<true, K, V> tile;
     tile.begin(call.start);
     tile.add_group(call, source, call.weights, call.last_channels, call.last_columns);
-    if (call.joins) tile.join(target, call.target_lane);
+    if (call.joins) tile.join(call, target);
     if (call.finishes) tile.finish(call.end);
-    tile.store(target, call.target_lane);
+    tile.store(call, target);
   }
 }
 
@@ -198,9 +213,9 @@ HWY_INLINE void run_groups(const TileCall& call) {
     tile.begin(start);
     tile.template add_rows<0>(call, source, weights, is_last ? call.last_channels : call.channels,
                               is_last ? call.last_columns : call.columns);
-    if (g > 0) tile.join(call.target, call.target_lane);
+    if (g > 0) tile.join(call, call.target);
     if (is_last) tile.finish(call.end);
-    tile.store(call.target, call.target_lane);
+    tile.store(call, call.target);
     if (is_last) return;
   }
 }
