@@ -123,10 +123,8 @@ ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::s
 
 }  // namespace
 
-void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
-                               float* dlogits, const DeviceGradient& gradient,
+void DeviceExecution::backward(Stream& main, Stream& side, float* dlogits, const DeviceGradient& gradient,
                                const DeviceGradientReady& on_ready) {
-  LOCKSTEP_CHECK(weights == weights_ && pass.batch == pass_.batch);
   begin_backward(main, dlogits);
   backward_to_cut(main, side, gradient, on_ready);
 }

@@ -213,7 +213,7 @@ TEST_P(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
     float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
     rig.ops().loss_and_gradient(rig.stream(), {kBatch, kBatch, kClasses}, logits,
                                 {execution.labels(), sums.data(), 1e6, nullptr}, logits);
-    execution.backward(rig.stream(), *side, weights.data(), pass, logits,
+    execution.backward(rig.stream(), *side, logits,
                        {kBatch, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
                        [](Stream&, std::size_t, std::size_t) {});
     const auto totals = rig.download(sums);

@@ -341,8 +341,7 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
   float* arrived = execution.output_gradient();
   if (visit.stage < plan().last()) queue_arrival(arrived, output_size(visit));
   const auto is_not_asked_yet = [](Stream&, std::size_t, std::size_t) {};  // buckets leave in reduce()
-  execution.backward(*main_, *side_, weights_of(visit.stage), pass_of(visit), arrived,
-                     gradient_of(visit.stage), is_not_asked_yet);
+  execution.backward(*main_, *side_, arrived, gradient_of(visit.stage), is_not_asked_yet);
   const float* gradient = execution.input_gradient();
   std::span<const float> leaving;
   if (gradient != nullptr) leaving = queue_leaving(gradient, input_size(visit));
