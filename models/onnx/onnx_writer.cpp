@@ -320,12 +320,10 @@ class GraphWriter {
     return add_last("Add", {add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), scale}), shift});
   }
   Value layer_norm(const GroupNormOp& op, const Value& x) {
-    const ImageShape& s = layer_->input();
-    const bool is_vector = s.height == 1 && s.width == 1;
+    const std::vector<int> dimensions = dimensions_of(layer_->input());
+    const bool is_vector = dimensions.size() == 1;
     std::vector<std::string> inputs = with_parameters(is_vector ? flat(x) : x.name);
-    std::vector<std::int64_t> shape{s.channels};
-    if (!is_vector) shape.insert(shape.end(), {s.height, s.width});
-    if (!op.affine) inputs.push_back(filled("ones", shape, 1));
+    if (!op.affine) inputs.push_back(filled("ones", {dimensions.begin(), dimensions.end()}, 1));
     onnx::NodeProto& node = add_node("LayerNormalization", inputs);
     set(node, "axis", 1);
     set_number(node, "epsilon", static_cast<float>(op.eps));
