@@ -143,22 +143,21 @@ class GraphWriter {
     return {output_name(), is_flat};
   }
 
-  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
+  static onnx::AttributeProto& add_attribute(onnx::NodeProto& node, const char* name,
+                                             onnx::AttributeProto::AttributeType type) {
     onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(value);
+    attribute.set_type(type);
+    return attribute;
+  }
+  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
+    add_attribute(node, name, onnx::AttributeProto::INT).set_i(value);
   }
   static void set_number(onnx::NodeProto& node, const char* name, float value) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::FLOAT);
-    attribute.set_f(value);
+    add_attribute(node, name, onnx::AttributeProto::FLOAT).set_f(value);
   }
   static void set(onnx::NodeProto& node, const char* name, std::initializer_list<std::int64_t> values) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INTS);
+    onnx::AttributeProto& attribute = add_attribute(node, name, onnx::AttributeProto::INTS);
     for (const std::int64_t value : values) attribute.add_ints(value);
   }
   static void set_window(onnx::NodeProto& node, std::pair<int, int> kernel, int stride, int padding) {
