@@ -93,7 +93,9 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
           [&](const ReluOp&) { return relu_forward(x); },
           [&](const DropoutOp& drop) { return dropout(drop, context, x); },
           [&](const ActivationOp& activation) { return activation_forward(activation.function, x); },
-          [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_forward(pool, context.batch, x); },
+          [&](const GlobalAvgPoolOp& pool) {
+            return adaptive_avg_pool_forward(whole_channels(pool, context.batch), x);
+          },
           [&](const AdaptiveAvgPoolOp& pool) {
             return adaptive_avg_pool_forward(with_columns(pool.shape, context.batch), x);
           },

@@ -180,11 +180,11 @@ Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x);
 Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy, std::int64_t& ties);
 Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x);
 Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy);
-Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x);
-Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
-
 Bounded adaptive_avg_pool_forward(const AdaptivePoolShape& s, const Bounded& x);
 Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x, const Bounded& dy);
+/// The mean of a channel is an adaptive pool.
+AdaptivePoolShape whole_channels(const GlobalAvgPoolOp& pool, int batch);
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
 
 // layer_norm and group_norm in double: a group of a sample is what a channel is to batch normalisation.
 

@@ -40,12 +40,6 @@ bool may_win(const Bounded& x, std::size_t i, std::size_t largest) {
   return i != largest && sigma > 0 && x.value[largest] - x.value[i] <= Bounded::kSigmas * sigma;
 }
 
-Pool2dShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
-  const int pixels = pool.input.height * pool.input.width;
-  return {
-      .batch = batch, .channels = pool.input.channels, .in_height = pixels, .in_width = 1, .kernel = pixels};
-}
-
 }  // namespace
 
 Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x) {
@@ -95,28 +89,6 @@ Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded&
   return dx.take();
 }
 
-Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x) {
-  const Pool2dShape s = whole_channels(pool, batch);
-  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
-  SumsUnderWay y(x.size() / pixels);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    y.add(i / (pixels * columns) * columns + i % columns, x.value[i], x.variance[i], 0, 1.0 / s.kernel);
-  return y.take();
-}
-
-Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
-                                 const Bounded& dy) {
-  const Pool2dShape s = whole_channels(pool, batch);
-  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
-  Bounded dx(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i)
-    add_gradient(dx, i, dy, i / (pixels * columns) * columns + i % columns, 1.0 / s.kernel);
-  // All pixels of a channel have one number, and so one error. In a sum over them it counts `pixels` times,
-  // where errors of their own would count the root of that.
-  for (double& variance : dx.variance) variance *= static_cast<double>(pixels);
-  return dx;
-}
-
 namespace {
 
 /// Calls f(y index, x index, share) for each pixel of each window of each sample.
@@ -159,6 +131,19 @@ Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x,
     dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], share);
   });
   return dx.take();
+}
+
+AdaptivePoolShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
+  return {batch, pool.input.channels, pool.input.height, pool.input.width, 1, 1};
+}
+
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
+                                 const Bounded& dy) {
+  Bounded dx = adaptive_avg_pool_backward(whole_channels(pool, batch), x, dy);
+  // All pixels of a channel have one number, and so one error. In a sum over them it counts `pixels` times,
+  // where errors of their own would count the root of that.
+  for (double& variance : dx.variance) variance *= pool.input.height * pool.input.width;
+  return dx;
 }
 
 }  // namespace lockstep::test
