@@ -335,12 +335,7 @@ TEST(DeviceExecutionTest, TheNextInputTakesThePlaceOfThisOne) {
 std::string beyond_limits(const std::string& layers, const ImageShape& input, std::int64_t samples,
                           std::string_view fewer = "less") {
   const Network network = Network::parse("layers:\n" + layers, "test.yaml", input, 2);
-  try {
-    check_device_limits(network, samples, fewer);
-  } catch (const ShapeError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of<ShapeError>([&] { check_device_limits(network, samples, fewer); });
 }
 
 TEST(DeviceLimitsTest, AreMetByTheLastNumberThatFits) {

@@ -124,13 +124,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
 
   template <typename T>
   std::vector<T> weights(const std::string& prefix, const char* type) const {
-    std::vector<T> all;
-    for (const Parameter& parameter : network_.parameters().parameters) {
-      const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
-      const std::vector<T> part = values<T>(prefix + parameter.name, type, shape);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
+    return test::weights_of<T>(file_, network_.parameters().parameters, prefix, type);
   }
 
   /// Columns of the batch, [features][batch].
