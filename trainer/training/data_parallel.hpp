@@ -38,7 +38,7 @@ class DataParallel : public ParallelStrategy {
   virtual void put_weights() {}
   virtual void commit_state() {}
 
-  /// The most that this rank computes at a time: its own share, and those of others where shares are computed again.
+  /// The most that this rank computes at a time. Others' shares are among that where they are computed again.
   int most_of_shares(const std::function<int(int rank)>& of_rank) const {
     int most = of_rank(comm_.rank());
     for (int rank = 0; rank < comm_.size() && setup_.options.step.replay_every_steps != 0; ++rank)

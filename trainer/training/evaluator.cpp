@@ -66,7 +66,7 @@ bool pass_forward(WorkerPool& pool, std::vector<ThreadContext>& threads, const D
     const int samples = static_cast<int>(indices.size());
     const int columns = thread.columns_for(samples);
     loader.load(indices, columns, thread.execution.input(), thread.labels.data());
-    // What this thread is likely to take next.
+    // This thread is likely to take it next.
     if (number + pool.threads() < last) loader.prefetch(samples_of(number + pool.threads()));
     see(index, {.first = number * grain,
                 .shape = {.batch = columns, .samples = samples, .classes = data.classes},

@@ -292,7 +292,7 @@ class Saboteur final : public StepObserver {
   See leaving_, arrived_;
 };
 
-/// What the ranks find of the one that is wrong.
+/// Verdict of the ranks on the one that is wrong.
 WrongNumbers found_in(const auto& steps) {
   try {
     steps();
