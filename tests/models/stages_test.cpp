@@ -201,27 +201,21 @@ TEST(DeviceBytesTest, GradientsThatGoByWayOfOthersHaveTheirOwnMemory) {
 
 namespace {
 
-TEST(MemoryPlanTest, TensorsThatFollowEachOtherShareMemory) {
-  const std::vector<Lifetime> tensors{{640, 0, 1}, {640, 2, 3}, {320, 4, 4}};
-  const MemoryPlan plan = plan_memory(tensors);
-  EXPECT_EQ(plan.bytes, 640U);
-  EXPECT_EQ(plan.offsets, (std::vector<std::size_t>{0, 0, 0}));
-}
-
-TEST(MemoryPlanTest, TensorsThatMeetAtOneMomentDoNotShare) {
-  const std::vector<Lifetime> tensors{{640, 0, 2}, {640, 2, 3}};
-  EXPECT_EQ(plan_memory(tensors).bytes, 1280U);
-}
-
-TEST(MemoryPlanTest, SmallTensorFillsTheGapBetweenTwo) {
-  const std::vector<Lifetime> tensors{{1024, 0, 9}, {512, 0, 4}, {512, 0, 9}, {256, 5, 9}};
-  const MemoryPlan plan = plan_memory(tensors);
-  EXPECT_EQ(plan.bytes, 2048U);
-  EXPECT_EQ(plan.offsets[3], plan.offsets[1]);
-}
-
-TEST(MemoryPlanTest, NothingNeedsNoMemory) {
-  EXPECT_EQ(plan_memory({}).bytes, 0U);
+TEST(MemoryPlanTest, TensorsShareMemoryUnlessTheyMeetAtOneMoment) {
+  struct Row {
+    std::vector<Lifetime> tensors;
+    std::size_t bytes;
+    std::vector<std::size_t> offsets;
+  };
+  for (const Row& row :
+       {Row{{{640, 0, 1}, {640, 2, 3}, {320, 4, 4}}, 640, {0, 0, 0}},
+        Row{{{640, 0, 2}, {640, 2, 3}}, 1280, {0, 640}},
+        Row{{{1024, 0, 9}, {512, 0, 4}, {512, 0, 9}, {256, 5, 9}}, 2048, {0, 1024, 1536, 1024}},
+        Row{{}, 0, {}}}) {
+    const MemoryPlan plan = plan_memory(row.tensors);
+    EXPECT_EQ(plan.bytes, row.bytes);
+    EXPECT_EQ(plan.offsets, row.offsets);
+  }
 }
 
 TEST(MemoryPlanTest, RandomTensorsThatLiveTogetherNeverOverlap) {

@@ -75,7 +75,7 @@ Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded&
 Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x) {
   SumsUnderWay y(s.out_size());
   for_each_window(s, [&](std::size_t to, const std::vector<std::size_t>& window) {
-    for (const std::size_t i : window) y.add(to, x.value[i], x.variance[i], 0, 1.0 / (s.kernel * s.kernel));
+    for (const std::size_t i : window) y.add(to, x, i, 1.0 / (s.kernel * s.kernel));
   });
   return y.take();
 }
@@ -83,8 +83,7 @@ Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x) {
 Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy) {
   SumsUnderWay dx(x.size());
   for_each_window(s, [&](std::size_t from, const std::vector<std::size_t>& window) {
-    for (const std::size_t i : window)
-      dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], 1.0 / (s.kernel * s.kernel));
+    for (const std::size_t i : window) dx.add(i, dy, from, 1.0 / (s.kernel * s.kernel));
   });
   return dx.take();
 }
@@ -119,17 +118,14 @@ void for_each_adaptive_tap(const AdaptivePoolShape& s, F f) {
 
 Bounded adaptive_avg_pool_forward(const AdaptivePoolShape& s, const Bounded& x) {
   SumsUnderWay y(s.out_size());
-  for_each_adaptive_tap(s, [&](std::size_t to, std::size_t i, double share) {
-    y.add(to, x.value[i], x.variance[i], 0, share);
-  });
+  for_each_adaptive_tap(s, [&](std::size_t to, std::size_t i, double share) { y.add(to, x, i, share); });
   return y.take();
 }
 
 Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x, const Bounded& dy) {
   SumsUnderWay dx(x.size());
-  for_each_adaptive_tap(s, [&](std::size_t from, std::size_t i, double share) {
-    dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], share);
-  });
+  for_each_adaptive_tap(s,
+                        [&](std::size_t from, std::size_t i, double share) { dx.add(i, dy, from, share); });
   return dx.take();
 }
 
