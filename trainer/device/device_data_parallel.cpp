@@ -274,12 +274,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   wait_for_stream();
   const StepState& result = step_.state();
   if (result.steps_done == 0) return;
-  const StepTotals sum = totals_of(result.sums);
-  series.steps += result.steps_done;
-  series.samples += sum.samples;
-  series.correct += sum.correct;
-  series.loss_units += sum.loss_units;
-  series.last = totals_of(result.last);
+  series.add(result.steps_done, totals_of(result.sums), totals_of(result.last));
   arena_.append_rows(result.steps_done, series.fingerprints);
   append_own_sums(result.steps_done, series);
 }
