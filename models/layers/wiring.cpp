@@ -147,9 +147,9 @@ class MultiplyLayer final : public BranchLayer {
   };
   /// That of what is scaled, and that of the scale.
   std::pair<WayBack, WayBack> ways_back(const auto& tensors) const {
-    const WayBack x{tensors.branch, tensors.dx, false},
-        branch{tensors.x, tensors.dbranch, tensors.adds_to_dbranch};
-    return input_scales_ ? std::pair(branch, x) : std::pair(x, branch);
+    const WayBack of_x{tensors.branch, tensors.dx, false},
+        of_branch{tensors.x, tensors.dbranch, tensors.adds_to_dbranch};
+    return input_scales_ ? std::pair(of_branch, of_x) : std::pair(of_x, of_branch);
   }
   ScaleShape shape_of(int batch) const {
     if (same_shape_) return {batch, output().features(), 1};
