@@ -64,11 +64,11 @@ Execution::Execution(const Network& network, int max_batch, const NetworkPart& p
 
 Execution::LayerRun Execution::run_of(const ChannelRun& layers) const {
   LayerRun run{.layers = layers, .reader = layers.first + 1};
-  bool is_read = layer(layers.first).output_need() != Layer::OutputNeed::kNothing;
+  bool is_read = layer(layers.first).needs_output();
   for (; run.reader <= layers.last; ++run.reader) {
     is_read = is_read || layer(run.reader).needs_input();
     if (!plan_.layers[run.reader].in_place) break;
-    is_read = is_read || layer(run.reader).output_need() != Layer::OutputNeed::kNothing;
+    is_read = is_read || layer(run.reader).needs_output();
   }
   run.is_kept = is_read;
   for (std::size_t i = layers.first; i <= layers.last; ++i)

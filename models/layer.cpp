@@ -6,6 +6,7 @@
 #include "models/batch_layer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -45,9 +46,13 @@ void Layer::add_kept(const std::string& what, int size, Parameter::Initial initi
   append(kept_, kept_offset(), name() + "." + what, {size}, initial, 0);
 }
 
+std::vector<int> dimensions_of(const ImageShape& shape) {
+  if (shape.height == 1 && shape.width == 1) return {shape.channels};
+  return {shape.channels, shape.height, shape.width};
+}
+
 std::string to_string(const ImageShape& shape) {
-  if (shape.height == 1 && shape.width == 1) return std::to_string(shape.channels);
-  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+  return fmt::format("{}", fmt::join(dimensions_of(shape), "x"));
 }
 
 // Layers that cut a network, and the places of their statistics.

@@ -46,7 +46,7 @@ struct LayerPass {
 struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
-  float* y = nullptr;              ///< in backward: valid if output_need() says so
+  float* y = nullptr;              ///< in backward: valid if needs_output()
   ImagePart read = {};             ///< the part of y that is read, as Conv2dShape::read
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
@@ -83,8 +83,6 @@ class Layer {
  public:
   /// Memory of y: new memory; that of x, unless its bits are needed afterwards; or y is x, untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
-  /// The part of y that backward_data reads.
-  enum class OutputNeed { kNothing, kNumbers };
 
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -109,9 +107,10 @@ class Layer {
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
   /// backward_weights or backward_data reads x.
   virtual bool needs_input() const { return false; }
-  virtual OutputNeed output_need() const { return OutputNeed::kNothing; }
+  /// backward_data reads y.
+  virtual bool needs_output() const { return false; }
   /// The output can be logits, over which their gradient is written.
-  virtual bool may_be_last() const { return output_need() == OutputNeed::kNothing; }
+  virtual bool may_be_last() const { return !needs_output(); }
   /// The earlier layer whose output is this one's second input; none: there is one input.
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   /// backward_data reads the output of branch().
@@ -189,6 +188,12 @@ class Layer {
   std::vector<Parameter> parameters_, kept_;
 };
 
+/// Numbers of so many channels, all samples together.
+inline std::size_t numbers_of(const ImageShape& shape, int batch, const ChannelRange& channels = {}) {
+  return std::size_t{1} * channels.of(shape.channels) * shape.height * shape.width * batch;
+}
+/// As PyTorch counts them: a vector has one.
+std::vector<int> dimensions_of(const ImageShape& shape);
 /// "10x24x24", or "50" for a plain vector.
 std::string to_string(const ImageShape& shape);
 

@@ -118,17 +118,12 @@ int LayerOptions::common_divisor(const std::string& key, int inputs, int outputs
                                            counted(inputs, "channel"), outputs, std::gcd(inputs, outputs)));
 }
 
-EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
-  return earlier_layer(
-      key, shape, [&](const ImageShape& output) { return output == shape; }, to_string(shape));
-}
-
-EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& input,
+EarlierLayer LayerOptions::earlier_layer(const ImageShape& input,
                                          const std::function<bool(const ImageShape&)>& fits,
                                          const std::string& such) const {
-  const YAML::Node node = require(key);
+  const YAML::Node node = require("from");
   if (!node.IsScalar())
-    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
+    fail(node.Mark(), fmt::format("from must be the name of an earlier layer, not {}", shown(node)));
   const std::string& wanted = node.Scalar();
   std::vector<std::string_view> fitting;
   for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
@@ -141,16 +136,10 @@ EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShap
   const std::string help = what_fits(fitting, wanted, such);
   for (const auto& layer : origin_.earlier) {
     if (layer->name() != wanted) continue;
-    fail_shape(node.Mark(), fmt::format("{}: {} has an output of {}, and here come {}{}", key, wanted,
+    fail_shape(node.Mark(), fmt::format("from: {} has an output of {}, and here come {}{}", wanted,
                                         to_string(layer->output()), to_string(input), help));
   }
-  fail(node.Mark(),
-       fmt::format("{}: no layer before this one is called {}{}", key, quoted_text(wanted), help));
-}
-
-EarlierLayer LayerOptions::earlier_layer(const std::string& key) const {
-  return earlier_layer(
-      key, {}, [](const ImageShape& /*output*/) { return true; }, "");
+  fail(node.Mark(), fmt::format("from: no layer before this one is called {}{}", quoted_text(wanted), help));
 }
 
 void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input,

@@ -70,16 +70,11 @@ class LayerOptions {
   KernelSize kernel() const;
   /// Such as `groups`: a whole number that divides the channels of both sides; without the key, 1.
   int common_divisor(const std::string& key, int inputs, int outputs) const;
-  /// The name of an earlier layer with an output of this shape. Must be there.
-  EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
-  /// With an output that fits.
+  /// `from`: the name of an earlier layer with an output that fits. Must be there.
   /// @param input  shape of the input
   /// @param such   the outputs that fit, in words: "4x26x26 or 4"; "": all do
-  EarlierLayer earlier_layer(const std::string& key, const ImageShape& input,
-                             const std::function<bool(const ImageShape&)>& fits,
+  EarlierLayer earlier_layer(const ImageShape& input, const std::function<bool(const ImageShape&)>& fits,
                              const std::string& such) const;
-  /// With an output of any shape.
-  EarlierLayer earlier_layer(const std::string& key) const;
 
   /// @throws ShapeError  if the kernel is larger than the image with its padding
   void require_fit(const KernelSize& kernel, int padding, const ImageShape& input, int dilation = 1) const;

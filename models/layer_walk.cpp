@@ -168,8 +168,8 @@ void Execution::finish_backward(std::size_t i, const BackwardTarget& target) {
 void Execution::join_branches(std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
   if (offsets.from_branches == TensorPlan::kNone) return;
-  const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
-  cpu::add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
+  cpu::add(numbers_of(layer(i).output(), pass_.batch), at(offsets.dy), at(offsets.from_branches),
+           at(offsets.dy));
   if (cpu::ColumnMaxima* maxima = maxima_.of_output_gradient(i)) maxima->are_found = false;
 }
 

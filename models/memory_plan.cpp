@@ -78,19 +78,18 @@ std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t 
 }
 
 std::vector<std::size_t> output_tensors(Layers layers) {
-  using Need = Layer::OutputNeed;
   const std::vector<bool> branches = layers_that_branch(layers);
   std::vector<std::size_t> tensors;
   std::size_t last = 0;
-  Need need = Need::kNumbers;  // the network's input stays as it is
+  bool is_needed = true;  // the network's input stays as it is
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Layer& layer = *layers[i];
-    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && need == Need::kNothing;
+    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && !is_needed;
     if (layer.output_memory() != Layer::OutputMemory::kView && !in_place) {
       ++last;
-      need = Need::kNothing;
+      is_needed = false;
     }
-    need = std::max(need, branches[i] ? Need::kNumbers : layer.output_need());
+    is_needed = is_needed || branches[i] || layer.needs_output();
     tensors.push_back(last);
   }
   return tensors;

@@ -135,7 +135,7 @@ class Planner {
   template <typename Use>
   void for_each_use(std::size_t i, const Use& use) const {
     if (layer(i).reads_layer_before()) use(x_[i], layer(i).needs_input());
-    use(y_[i], layer(i).output_need() != Layer::OutputNeed::kNothing);
+    use(y_[i], layer(i).needs_output());
     if (const auto from = branch_of(i)) use(y_[*from], layer(i).needs_branch());
   }
 

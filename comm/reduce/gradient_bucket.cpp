@@ -159,7 +159,6 @@ StepTotals StepCounters::totals() const {
                     .stop_requested = values[kStopRequests] != 0,
                     .refused = values[kRefused]};
   std::copy_n(values.begin() + kLoss, kWideLimbs, totals.loss_units.limbs.begin());
-  totals.loss_units.carry();
   return totals;
 }
 

@@ -97,8 +97,8 @@ class DeviceExecution {
   /// After forward_training of the same pass, and the loss if the pass has none. Data gradients on `main`, weight
   /// gradients on `side` and the last one on `main`. Afterwards `main` waits for `side`.
   /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
-  void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
-                const DeviceGradient& gradient, const DeviceGradientReady& on_ready);
+  void backward(Stream& main, Stream& side, float* dlogits, const DeviceGradient& gradient,
+                const DeviceGradientReady& on_ready);
   /// Memory for the gradient of the output, if a part takes it from others; in another part, its output.
   float* output_gradient() { return output_gradient_.size() > 0 ? output_gradient_.data() : logits(); }
   /// Gradient of the input [features, batch], after backward until the next pass, in a part that gives it; otherwise

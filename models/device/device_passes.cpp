@@ -123,10 +123,8 @@ ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::s
 
 }  // namespace
 
-void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
-                               float* dlogits, const DeviceGradient& gradient,
+void DeviceExecution::backward(Stream& main, Stream& side, float* dlogits, const DeviceGradient& gradient,
                                const DeviceGradientReady& on_ready) {
-  LOCKSTEP_CHECK(weights == weights_ && pass.batch == pass_.batch);
   begin_backward(main, dlogits);
   backward_to_cut(main, side, gradient, on_ready);
 }
@@ -231,10 +229,9 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
                              .zero_bias = zero_bias_.data()});
   }
   if (before.stored_through) return;
-  if (before.stage.branches) {
-    const std::size_t size = std::size_t{1} * before.stage.output.features() * pass_.batch;
-    ops_.add(stream, size, before.dy, before.from_branches.data(), before.dy);
-  }
+  if (before.stage.branches)
+    ops_.add(stream, numbers_of(before.stage.output, pass_.batch), before.dy, before.from_branches.data(),
+             before.dy);
   through_epilogue(stream, before);
 }
 

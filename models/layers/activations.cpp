@@ -72,31 +72,27 @@ class ActivationLayer final : public Layer {
     return function_.saves_input() ? OutputMemory::kNew : OutputMemory::kInPlace;
   }
   bool needs_input() const override { return function_.saves_input(); }
-  OutputNeed output_need() const override {
-    return function_.saves_input() ? OutputNeed::kNothing : OutputNeed::kNumbers;
-  }
+  bool needs_output() const override { return !function_.saves_input(); }
   ImagePart reads_for(const ImagePart& of_output) const override { return of_output; }
   /// Networks with tanh, sigmoid and gelu keep the memory that they had.
   bool is_channelwise() const override { return function_.kind >= Activation::kLeakyRelu; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::activation_forward(function_, size_of(pass.batch, pass.channels), tensors.x, tensors.y);
+    cpu::activation_forward(function_, numbers_of(output(), pass.batch, pass.channels), tensors.x, tensors.y);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::activation_backward(function_, size_of(pass.batch, pass.channels), saved_of(tensors), tensors.dy,
-                             tensors.dx);
+    cpu::activation_backward(function_, numbers_of(output(), pass.batch, pass.channels), saved_of(tensors),
+                             tensors.dy, tensors.dx);
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.activation_forward(pass.stream, function_, size_of(pass.batch), tensors.x, tensors.y);
+    pass.ops.activation_forward(pass.stream, function_, numbers_of(output(), pass.batch), tensors.x,
+                                tensors.y);
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.activation_backward(pass.stream, function_, size_of(pass.batch), saved_of(tensors), tensors.dy,
-                                 tensors.dx);
+    pass.ops.activation_backward(pass.stream, function_, numbers_of(output(), pass.batch), saved_of(tensors),
+                                 tensors.dy, tensors.dx);
   }
 
  private:
-  std::size_t size_of(int batch, const ChannelRange& channels = {}) const {
-    return std::size_t{1} * channels.of(output().channels) * output().height * output().width * batch;
-  }
   template <typename Tensors>
   const float* saved_of(const Tensors& tensors) const {
     return function_.saves_input() ? tensors.x : tensors.y;
@@ -115,26 +111,20 @@ class ReluLayer final : public Layer {
   std::string describe() const override { return "relu"; }
   LayerOp op() const override { return ReluOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  std::size_t saved_bytes(int batch) const override {
-    return sign_bytes(std::size_t{1} * output().features() * static_cast<std::size_t>(batch));
-  }
+  std::size_t saved_bytes(int batch) const override { return sign_bytes(numbers_of(output(), batch)); }
   /// Logits need both signs.
   bool may_be_last() const override { return false; }
   bool is_channelwise() const override { return true; }
   ImagePart reads_for(const ImagePart& of_output) const override { return of_output; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
+    cpu::relu_forward(numbers_of(output(), pass.batch, pass.channels), tensors.x, tensors.y,
+                      pass.training ? tensors.saved : nullptr);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
+    cpu::relu_backward(numbers_of(output(), pass.batch, pass.channels), tensors.saved, tensors.dy,
+                       tensors.dx);
   }
   DeviceForm device_form() const override { return DeviceForm::epilogue_step({.kind = EpilogueKind::kRelu}); }
-
- private:
-  std::size_t size_of(const LayerPass& pass) const {
-    return std::size_t{1} * pass.channels.of(output().channels) * output().height * output().width *
-           pass.batch;
-  }
 };
 
 // The layers `dropout: {p: 0.5}` and `dropout2d: {p: 0.5}`, also written `dropout: 0.5`.

@@ -181,12 +181,6 @@ class BatchNormLayer final : public Layer, public BatchLayer {
 // The layers `layer_norm: {eps: 1e-5, affine: true}` and `group_norm: {groups: 8, eps: 1e-5, affine: true}`, also
 // written `group_norm: 8`.
 
-/// A vector is [channels], as in PyTorch.
-std::vector<int> all_dimensions(const ImageShape& shape) {
-  if (shape.height == 1 && shape.width == 1) return {shape.channels};
-  return {shape.channels, shape.height, shape.width};
-}
-
 /// The memory between the passes as numbers.
 float* statistics_in(std::uint8_t* saved) {
   return reinterpret_cast<float*>(saved);
@@ -202,7 +196,7 @@ class GroupNormLayer final : public Layer {
       : Layer(place, place.input), options_(options) {
     if (!options.affine) return;
     const std::vector<int> shape =
-        options.whole_layer ? all_dimensions(input()) : std::vector{input().channels};
+        options.whole_layer ? dimensions_of(input()) : std::vector{input().channels};
     add_parameter("weight", shape, Parameter::Initial::kOnes);
     add_parameter("bias", shape, Parameter::Initial::kZeros);
   }

@@ -26,9 +26,6 @@ class BranchLayer : public Layer {
   BranchLayer(const char* kind, const LayerPlace& place, const ImageShape& output, EarlierLayer from)
       : Layer(place, output), kind_(kind), from_(std::move(from)) {}
 
-  static std::size_t size_of(const ImageShape& shape, int batch) {
-    return std::size_t{1} * shape.features() * batch;
-  }
   /// The first so many numbers of dy are the branch's gradient, where one is wanted, or a summand of it.
   static void pass_on(const LayerTensors& tensors, std::size_t size) {
     if (tensors.dbranch == nullptr) return;
@@ -63,26 +60,28 @@ class AddLayer final : public BranchLayer {
   /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
   /// shape
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<AddLayer>(place, options.earlier_layer("from", place.input));
+    const auto fits = [&](const ImageShape& shape) { return shape == place.input; };
+    return std::make_unique<AddLayer>(place,
+                                      options.earlier_layer(place.input, fits, to_string(place.input)));
   }
 
   LayerOp op() const override { return AddOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
   bool passes_gradient_to_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    cpu::add(size_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
+    cpu::add(numbers_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t size = size_of(output(), pass.batch);
+    const std::size_t size = numbers_of(output(), pass.batch);
     if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
     pass_on(tensors, size);
   }
   DeviceForm device_form() const override { return {.passes_gradient = true}; }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.ops.add(pass.stream, size_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
+    pass.ops.add(pass.stream, numbers_of(output(), pass.batch), tensors.x, tensors.branch, tensors.y);
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass_on(pass, tensors, size_of(output(), pass.batch));
+    pass_on(pass, tensors, numbers_of(output(), pass.batch));
   }
 };
 
@@ -108,7 +107,7 @@ class MultiplyLayer final : public BranchLayer {
     };
     const std::string such =
         is_vector(x) ? counted(x.channels, "channel") : fmt::format("{} or {}", to_string(x), x.channels);
-    return std::make_unique<MultiplyLayer>(place, options.earlier_layer("from", x, fits, such));
+    return std::make_unique<MultiplyLayer>(place, options.earlier_layer(x, fits, such));
   }
 
   LayerOp op() const override { return MultiplyOp{shape_of(1), input_scales_}; }
@@ -121,15 +120,9 @@ class MultiplyLayer final : public BranchLayer {
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
     const ScaleShape shape = shape_of(pass.batch);
-    const bool adds = tensors.adds_to_dbranch;
-    if (input_scales_) {
-      cpu::sum_products(shape, tensors.dy, tensors.branch, false, tensors.dx);
-      if (tensors.dbranch != nullptr)
-        cpu::scale_channels(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-    } else {
-      cpu::scale_channels(shape, tensors.dy, tensors.branch, false, tensors.dx);
-      if (tensors.dbranch != nullptr) cpu::sum_products(shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-    }
+    const auto [scaled, scale] = ways_back(tensors);
+    if (scaled.to != nullptr) cpu::scale_channels(shape, tensors.dy, scaled.factor, scaled.adds, scaled.to);
+    if (scale.to != nullptr) cpu::sum_products(shape, tensors.dy, scale.factor, scale.adds, scale.to);
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     const float *x = tensors.x, *scale = tensors.branch;
@@ -138,18 +131,26 @@ class MultiplyLayer final : public BranchLayer {
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
     const ScaleShape shape = shape_of(pass.batch);
-    const bool adds = tensors.adds_to_dbranch, wanted = tensors.dbranch != nullptr;
-    DeviceOps& ops = pass.ops;
-    if (input_scales_) {
-      ops.sum_products(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
-      if (wanted) ops.scale_channels(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-    } else {
-      ops.scale_channels(pass.stream, shape, tensors.dy, tensors.branch, false, tensors.dx);
-      if (wanted) ops.sum_products(pass.stream, shape, tensors.dy, tensors.x, adds, tensors.dbranch);
-    }
+    const auto [scaled, scale] = ways_back(tensors);
+    if (scaled.to != nullptr)
+      pass.ops.scale_channels(pass.stream, shape, tensors.dy, scaled.factor, scaled.adds, scaled.to);
+    if (scale.to != nullptr)
+      pass.ops.sum_products(pass.stream, shape, tensors.dy, scale.factor, scale.adds, scale.to);
   }
 
  private:
+  /// A gradient is made of dy and the other factor.
+  struct WayBack {
+    const float* factor;
+    float* to;  ///< null: it is not needed
+    bool adds;
+  };
+  /// That of what is scaled, and that of the scale.
+  std::pair<WayBack, WayBack> ways_back(const auto& tensors) const {
+    const WayBack of_x{tensors.branch, tensors.dx, false},
+        of_branch{tensors.x, tensors.dbranch, tensors.adds_to_dbranch};
+    return input_scales_ ? std::pair(of_branch, of_x) : std::pair(of_x, of_branch);
+  }
   ScaleShape shape_of(int batch) const {
     if (same_shape_) return {batch, output().features(), 1};
     return {batch, output().channels, output().height * output().width};
@@ -176,18 +177,18 @@ class ConcatLayer final : public BranchLayer {
       return shape.height == x.height && shape.width == x.width;
     };
     const std::string such = fmt::format("channels of {}x{}", x.height, x.width);
-    return std::make_unique<ConcatLayer>(place, options.earlier_layer("from", x, fits, such));
+    return std::make_unique<ConcatLayer>(place, options.earlier_layer(x, fits, such));
   }
 
   LayerOp op() const override { return ConcatOp{}; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t first = size_of(branch_shape(), pass.batch);
+    const std::size_t first = numbers_of(branch_shape(), pass.batch);
     std::copy_n(tensors.branch, first, tensors.y);
-    std::copy_n(tensors.x, size_of(input(), pass.batch), tensors.y + first);
+    std::copy_n(tensors.x, numbers_of(input(), pass.batch), tensors.y + first);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    const std::size_t first = size_of(branch_shape(), pass.batch);
-    std::copy_n(tensors.dy + first, size_of(input(), pass.batch), tensors.dx);
+    const std::size_t first = numbers_of(branch_shape(), pass.batch);
+    std::copy_n(tensors.dy + first, numbers_of(input(), pass.batch), tensors.dx);
     pass_on(tensors, first);
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
@@ -215,25 +216,26 @@ class RouteLayer final : public BranchLayer {
       : BranchLayer("route", place, from.output, from) {}
   /// @throws ConfigError  there is no such layer before this one
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place) {
-    return std::make_unique<RouteLayer>(place, options.earlier_layer("from"));
+    const auto fits = [](const ImageShape& /*shape*/) { return true; };
+    return std::make_unique<RouteLayer>(place, options.earlier_layer(place.input, fits, ""));
   }
 
   LayerOp op() const override { return RouteOp{}; }
   bool reads_layer_before() const override { return false; }
   bool passes_gradient_to_branch() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override {
-    std::copy_n(tensors.branch, size_of(output(), pass.batch), tensors.y);
+    std::copy_n(tensors.branch, numbers_of(output(), pass.batch), tensors.y);
   }
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override {
-    std::fill_n(tensors.dx, size_of(input(), pass.batch), 0.0F);
-    pass_on(tensors, size_of(output(), pass.batch));
+    std::fill_n(tensors.dx, numbers_of(input(), pass.batch), 0.0F);
+    pass_on(tensors, numbers_of(output(), pass.batch));
   }
   void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.stream.copy_on_device(tensors.y, tensors.branch, size_of(output(), pass.batch) * sizeof(float));
+    pass.stream.copy_on_device(tensors.y, tensors.branch, numbers_of(output(), pass.batch) * sizeof(float));
   }
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override {
-    pass.stream.fill_zero(tensors.dx, size_of(input(), pass.batch) * sizeof(float));
-    pass_on(pass, tensors, size_of(output(), pass.batch));
+    pass.stream.fill_zero(tensors.dx, numbers_of(input(), pass.batch) * sizeof(float));
+    pass_on(pass, tensors, numbers_of(output(), pass.batch));
   }
 };
 

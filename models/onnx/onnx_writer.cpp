@@ -143,22 +143,21 @@ class GraphWriter {
     return {output_name(), is_flat};
   }
 
-  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
+  static onnx::AttributeProto& add_attribute(onnx::NodeProto& node, const char* name,
+                                             onnx::AttributeProto::AttributeType type) {
     onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(value);
+    attribute.set_type(type);
+    return attribute;
+  }
+  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
+    add_attribute(node, name, onnx::AttributeProto::INT).set_i(value);
   }
   static void set_number(onnx::NodeProto& node, const char* name, float value) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::FLOAT);
-    attribute.set_f(value);
+    add_attribute(node, name, onnx::AttributeProto::FLOAT).set_f(value);
   }
   static void set(onnx::NodeProto& node, const char* name, std::initializer_list<std::int64_t> values) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INTS);
+    onnx::AttributeProto& attribute = add_attribute(node, name, onnx::AttributeProto::INTS);
     for (const std::int64_t value : values) attribute.add_ints(value);
   }
   static void set_window(onnx::NodeProto& node, std::pair<int, int> kernel, int stride, int padding) {
@@ -320,12 +319,10 @@ class GraphWriter {
     return add_last("Add", {add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), scale}), shift});
   }
   Value layer_norm(const GroupNormOp& op, const Value& x) {
-    const ImageShape& s = layer_->input();
-    const bool is_vector = s.height == 1 && s.width == 1;
+    const std::vector<int> dimensions = dimensions_of(layer_->input());
+    const bool is_vector = dimensions.size() == 1;
     std::vector<std::string> inputs = with_parameters(is_vector ? flat(x) : x.name);
-    std::vector<std::int64_t> shape{s.channels};
-    if (!is_vector) shape.insert(shape.end(), {s.height, s.width});
-    if (!op.affine) inputs.push_back(filled("ones", shape, 1));
+    if (!op.affine) inputs.push_back(filled("ones", {dimensions.begin(), dimensions.end()}, 1));
     onnx::NodeProto& node = add_node("LayerNormalization", inputs);
     set(node, "axis", 1);
     set_number(node, "epsilon", static_cast<float>(op.eps));

@@ -5,9 +5,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "data/dataset.hpp"
 #include "data/normalisation.hpp"
-#include "models/layer.hpp"
 #include "trainer/training/data_parallel.hpp"
-#include "trainer/training/training_loss.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,15 +42,13 @@ Dataset make_set(int samples) {
 
 TrainingSetup make_setup() {
   Network network = Network::parse(kNetwork, "core_test", kImage, kClasses);
-  std::vector<GradientRange> ranges;
-  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
-  BucketPlan plan = plan_buckets_of_size(ranges, sizeof(std::int64_t), 256);
   auto data = std::make_shared<TrainTestData>();
   data->train = make_set(100);
   data->test = make_set(31);
   TrainingOptions options;
   options.batch.global_batch = 24;
   options.step.grain = 4;
+  BucketPlan plan = plan_buckets_of_size(network, options.step, 256);
   options.update.optimizer = {.kind = "adamw", .lr = 0.01, .weight_decay = 0.01};
   return {
       .options = options, .data = std::move(data), .network = std::move(network), .plan = std::move(plan)};
@@ -94,18 +90,6 @@ TEST(CoreTest, TrainsToTheSameBitsOnAnyRanks) {
     EXPECT_EQ(shared.weights, alone.weights) << ranks << " ranks";
     EXPECT_EQ(shared.test.loss, alone.test.loss) << ranks << " ranks";
     EXPECT_EQ(shared.samples, alone.samples);
-  }
-}
-
-TEST(CoreTest, AnOptionThatDoesNotFitIsNamed) {
-  TrainingSetup setup = make_setup();
-  setup.options.loss.class_weights = {.numbers = {1, 2}};
-  try {
-    const TrainingLoss loss(setup.options, setup.data->train);
-    ADD_FAILURE() << "two weights for three classes";
-  } catch (const OptionError& error) {
-    EXPECT_EQ(error.option(), "train.class_weights");
-    EXPECT_EQ(error.cause(), "2 numbers for 3 classes; give one for each, in the order of the labels");
   }
 }
 

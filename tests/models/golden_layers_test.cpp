@@ -124,13 +124,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
 
   template <typename T>
   std::vector<T> weights(const std::string& prefix, const char* type) const {
-    std::vector<T> all;
-    for (const Parameter& parameter : network_.parameters().parameters) {
-      const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
-      const std::vector<T> part = values<T>(prefix + parameter.name, type, shape);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
+    return test::weights_of<T>(file_, network_.parameters().parameters, prefix, type);
   }
 
   /// Columns of the batch, [features][batch].
@@ -213,7 +207,7 @@ TEST_P(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
     float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
     rig.ops().loss_and_gradient(rig.stream(), {kBatch, kBatch, kClasses}, logits,
                                 {execution.labels(), sums.data(), 1e6, nullptr}, logits);
-    execution.backward(rig.stream(), *side, weights.data(), pass, logits,
+    execution.backward(rig.stream(), *side, logits,
                        {kBatch, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
                        [](Stream&, std::size_t, std::size_t) {});
     const auto totals = rig.download(sums);

@@ -53,14 +53,7 @@ class GoldenTrainingTest : public testing::Test {
         momentum_(weights_.size()) {}
 
   std::vector<float> read_weights(const std::string& prefix) const {
-    std::vector<float> weights(network_.parameters().size);
-    for (const Parameter& parameter : network_.parameters().parameters) {
-      const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
-      const auto values = test::values_of<float>(file_, prefix + parameter.name, "F32", shape);
-      std::copy(values.begin(), values.end(),
-                weights.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
-    }
-    return weights;
+    return test::weights_of<float>(file_, network_.parameters().parameters, prefix, "F32");
   }
 
   /// Runs samples [first, first + count) of a step's batch; gradient_ gets the sums. Returns the loss sum.
@@ -100,6 +93,24 @@ class GoldenTrainingTest : public testing::Test {
       ASSERT_NEAR(weights_[i], expected[i], 1e-4) << "weight " << i;
   }
 
+  /// Grains are summed exactly.
+  void train(int grain) {
+    std::vector<std::int64_t> sum(weights_.size());
+    for (int step = 0; step < kTaken; ++step) {
+      std::fill(sum.begin(), sum.end(), 0);
+      double loss = 0;
+      for (int first = 0; first < kBatch; first += grain) {
+        loss += run_grain(step, first, grain);
+        ASSERT_TRUE(
+            cpu::accumulate_exact(sum.size(), gradient_.data(), exact_format(kBatch / grain), sum.data()));
+      }
+      expect_loss(step, loss);
+      cpu::mean_from_exact(sum.size(), sum.data(), kExactScale, kBatch, gradient_.data());
+      update();
+    }
+    if (kTaken == kSteps) expect_final_weights();
+  }
+
   SafetensorsFile file_;
   std::vector<std::uint8_t> images_, labels_;
   std::vector<std::int16_t> order_;
@@ -110,30 +121,11 @@ class GoldenTrainingTest : public testing::Test {
 };
 
 TEST_F(GoldenTrainingTest, WholeBatchesTrainAsPytorchDoes) {
-  for (int step = 0; step < kTaken; ++step) {
-    expect_loss(step, run_grain(step, 0, kBatch));
-    cpu::mean(gradient_.size(), gradient_.data(), kBatch, gradient_.data());
-    update();
-  }
-  if (kTaken == kSteps) expect_final_weights();
+  train(kBatch);
 }
 
-TEST_F(GoldenTrainingTest, GrainsOf16SummedExactlyTrainAsPytorchDoes) {
-  constexpr int kGrain = 16;
-  std::vector<std::int64_t> sum(weights_.size());
-  for (int step = 0; step < kTaken; ++step) {
-    std::fill(sum.begin(), sum.end(), 0);
-    double loss = 0;
-    for (int first = 0; first < kBatch; first += kGrain) {
-      loss += run_grain(step, first, kGrain);
-      ASSERT_TRUE(
-          cpu::accumulate_exact(sum.size(), gradient_.data(), exact_format(kBatch / kGrain), sum.data()));
-    }
-    expect_loss(step, loss);
-    cpu::mean_from_exact(sum.size(), sum.data(), kExactScale, kBatch, gradient_.data());
-    update();
-  }
-  if (kTaken == kSteps) expect_final_weights();
+TEST_F(GoldenTrainingTest, GrainsOf16TrainAsPytorchDoes) {
+  train(16);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include "models/layer_options.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
-
-#include <unistd.h>
 
 namespace lockstep {
 
@@ -28,19 +28,16 @@ std::vector<std::string> output_shapes(const Network& network) {
   return shapes;
 }
 
-TEST(NetworkTest, NetHas21840Parameters) {
+TEST(NetworkTest, NetHas21840ParametersAndTrainsWith2595000Flops) {
   const Network net = Network::load("net", kMnist, 10);
   EXPECT_EQ(net.name(), "net");
   EXPECT_EQ(net.classes(), 10);
   EXPECT_EQ(net.input_shape(), kMnist);
   EXPECT_EQ(net.parameters().size, 21840U);
+  EXPECT_EQ(net.training_flops_per_sample(), 2595000.0);
   EXPECT_EQ(output_shapes(net),
             (std::vector<std::string>{"10x24x24", "10x12x12", "10x12x12", "20x8x8", "20x8x8", "20x4x4",
                                       "20x4x4", "50", "50", "50", "10"}));
-}
-
-TEST(NetworkTest, NetTrainsWith2595000Flops) {
-  EXPECT_EQ(Network::load("net", kMnist, 10).training_flops_per_sample(), 2595000.0);
 }
 
 TEST(NetworkTest, LenetHas129068ParametersAndTrainsWith13258800Flops) {
@@ -182,6 +179,8 @@ layers:
 )",
                                 {3, 29, 31});
   EXPECT_EQ(output_shapes(network), (std::vector<std::string>{"4x15x15", "4x8x8", "4x4x4", "10"}));
+  EXPECT_EQ(network.layers()[0]->describe(), "conv2d 4@3x5 stride 2 padding 1");
+  EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 2 padding 1");
 }
 
 TEST(NetworkTest, LayersWithoutNamesAreCountedByKind) {
@@ -218,15 +217,6 @@ TEST(NetworkTest, SummaryIsAnAlignedTable) {
             "total                                       21,840\n");
 }
 
-TEST(NetworkTest, DescriptionsNameStrideAndPadding) {
-  const Network network = parse(R"(
-layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 3, stride: 1, padding: 1},
-         linear: classes]
-)");
-  EXPECT_EQ(network.layers()[0]->describe(), "conv2d 2@3x3 stride 2 padding 1");
-  EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 1 padding 1");
-}
-
 TEST(NetworkTest, OptionsThatAreNotGivenAreThoseOfPyTorch) {
   const Network network = parse(R"(
 layers: [conv2d: {out: 4, kernel: 3}, max_pool, leaky_relu, elu, gelu, gelu: {approximate: tanh}, dropout, dropout2d,
@@ -243,14 +233,16 @@ layers: [conv2d: {out: 4, kernel: 3}, max_pool, leaky_relu, elu, gelu, gelu: {ap
                            "tanh",         "sigmoid",      "global_avg_pool", "linear 4 -> 10"}));
 }
 
-TEST(NetworkTest, WeightsOfANormalStartHaveBiasesOf0) {
+TEST(NetworkTest, WeightsStartAsTheirSeedAndScaleSay) {
   const std::string layers = "layers: [conv2d: {out: 8, kernel: 5}, batch_norm, linear: classes]";
   const Network by_file = parse("{init: {normal: 0.5}, " + layers + "}"), plain = parse("{" + layers + "}");
   std::vector<float> weights(plain.parameters().weights_size()), same = weights, uniform = weights;
   by_file.initialise(1, weights, 0);
   plain.initialise(1, same, 0.5);
   EXPECT_EQ(weights, same);
-  plain.initialise(1, uniform, 0);
+  plain.initialise(2, same, 0.5);
+  EXPECT_NE(weights, same);
+  plain.initialise(1, uniform);
   for (const Parameter& tensor : plain.parameters().tensors()) {
     SCOPED_TRACE(tensor.name);
     const std::span<const float> normal = std::span(weights).subspan(tensor.offset, tensor.size);
@@ -263,6 +255,8 @@ TEST(NetworkTest, WeightsOfANormalStartHaveBiasesOf0) {
       EXPECT_EQ(largest, 1);
     } else if (tensor.shape.size() == 1) {
       EXPECT_EQ(squares, 0);
+      EXPECT_EQ(largest > 0, tensor.fan_in > 0);  // those of norms have none
+      EXPECT_LE(largest * std::sqrt(tensor.fan_in), 1 + 1e-6);
     } else {
       const double bound = 1 / std::sqrt(tensor.fan_in);
       EXPECT_NEAR(squares, 0.25, 0.1);
@@ -290,30 +284,6 @@ TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
 
 namespace fs = std::filesystem;
 
-/// A directory of models that LOCKSTEP_MODELS names for as long as this lives.
-class OwnModels {
- public:
-  OwnModels() : directory_(fs::temp_directory_path() / ("lockstep_models_" + std::to_string(getpid()))) {
-    fs::create_directories(directory_);
-    setenv("LOCKSTEP_MODELS", directory_.c_str(), 1);
-  }
-  ~OwnModels() {
-    unsetenv("LOCKSTEP_MODELS");
-    std::error_code ignored;
-    fs::remove_all(directory_, ignored);
-  }
-  OwnModels(const OwnModels&) = delete;
-  OwnModels& operator=(const OwnModels&) = delete;
-
-  std::string add(const std::string& name, const std::string& yaml) const {
-    std::ofstream(directory_ / name) << yaml;
-    return (directory_ / name).string();
-  }
-
- private:
-  fs::path directory_;
-};
-
 TEST(FindModelTest, ShippedModelsAreFoundByName) {
   for (const char* name : {"net", "lenet", "mlp", "linear"}) {
     EXPECT_TRUE(fs::is_regular_file(find_model(name))) << name;
@@ -326,12 +296,16 @@ TEST(FindModelTest, PathsStayAsTheyAre) {
   EXPECT_EQ(find_model("mine.yml"), "mine.yml");
 }
 
-TEST(FindModelTest, EnvironmentComesFirst) {
-  const OwnModels own;
-  const std::string mine = own.add("net.yaml", "layers: [linear: classes]");
-  EXPECT_EQ(find_model("net"), mine);
-  EXPECT_EQ(Network::load("net", {1, 28, 28}, 10).parameters().size, 7850U);
-  EXPECT_NE(find_model("lenet"), mine);
+TEST(FindModelTest, EnvironmentComesFirstAndErrorsNameThePathOfTheFile) {
+  const lockstep::testing::TemporaryDirectory own;
+  const test::SetVariable models("LOCKSTEP_MODELS", own.path().c_str());
+  std::ofstream(own.path("net.yaml")) << "layers: [linear: classes]";
+  std::ofstream(own.path("broken.yaml")) << "layers: [linear: 7]";
+  EXPECT_EQ(find_model("net"), own.path("net.yaml"));
+  EXPECT_EQ(Network::load("net", kMnist, 10).parameters().size, 7850U);
+  EXPECT_NE(find_model("lenet"), own.path("lenet.yaml"));
+  const auto text = message_of<ShapeError>([] { Network::load("broken", kMnist, 10); });
+  EXPECT_TRUE(text.starts_with(own.path("broken.yaml") + ":1:10: ")) << text;
 }
 
 TEST(FindModelTest, UnknownNameSaysWhatThereIs) {
@@ -343,13 +317,6 @@ TEST(FindModelTest, UnknownNameSaysWhatThereIs) {
 
 TEST(FindModelTest, PathThatIsNotThereIsMissing) {
   EXPECT_THROW(Network::load("no/such/model.yaml", {1, 28, 28}, 10), MissingDataError);
-}
-
-TEST(FindModelTest, ErrorsNameThePathOfTheFile) {
-  const OwnModels own;
-  const std::string path = own.add("broken.yaml", "layers: [linear: 7]");
-  const auto text = message_of<ShapeError>([] { Network::load("broken", {1, 28, 28}, 10); });
-  EXPECT_TRUE(text.starts_with(path + ":1:10: ")) << text;
 }
 
 }  // namespace

@@ -195,52 +195,27 @@ TEST(DeviceBytesTest, GradientsThatGoByWayOfOthersHaveTheirOwnMemory) {
             4U * (1 + 784 + 4 * 1568 + 1568 + 2 * 1568 + 10) + 1568);
 }
 
-TEST(DeviceLimitsTest, AGridCountsSamplesAndNumbers) {
-  const Network network = Network::parse("layers: [linear: classes]", "test.yaml", {1, 1, 1}, 1024);
-  const auto refusal = [&](std::int64_t samples) {
-    std::string text;
-    try {
-      check_device_limits(network, samples, "use fewer");
-    } catch (const ShapeError& error) {
-      text = error.what();
-    }
-    return text.substr(0, text.find("; use fewer or use more ranks"));
-  };
-  EXPECT_EQ(refusal(2097120), "");
-  EXPECT_EQ(refusal(2097121),
-            "2097121 samples of one rank in a step are more than a GPU's grid can have (2097120)");
-  const Network wide = Network::parse("layers: [linear: classes]", "test.yaml", {1, 1, 1}, 1 << 20);
-  EXPECT_NO_THROW(check_device_limits(wide, 2047));
-  EXPECT_THROW(check_device_limits(wide, 2048), ShapeError);
-}
-
 }  // namespace
 
 // Tensors share memory only when they are never needed at the same time.
 
 namespace {
 
-TEST(MemoryPlanTest, TensorsThatFollowEachOtherShareMemory) {
-  const std::vector<Lifetime> tensors{{640, 0, 1}, {640, 2, 3}, {320, 4, 4}};
-  const MemoryPlan plan = plan_memory(tensors);
-  EXPECT_EQ(plan.bytes, 640U);
-  EXPECT_EQ(plan.offsets, (std::vector<std::size_t>{0, 0, 0}));
-}
-
-TEST(MemoryPlanTest, TensorsThatMeetAtOneMomentDoNotShare) {
-  const std::vector<Lifetime> tensors{{640, 0, 2}, {640, 2, 3}};
-  EXPECT_EQ(plan_memory(tensors).bytes, 1280U);
-}
-
-TEST(MemoryPlanTest, SmallTensorFillsTheGapBetweenTwo) {
-  const std::vector<Lifetime> tensors{{1024, 0, 9}, {512, 0, 4}, {512, 0, 9}, {256, 5, 9}};
-  const MemoryPlan plan = plan_memory(tensors);
-  EXPECT_EQ(plan.bytes, 2048U);
-  EXPECT_EQ(plan.offsets[3], plan.offsets[1]);
-}
-
-TEST(MemoryPlanTest, NothingNeedsNoMemory) {
-  EXPECT_EQ(plan_memory({}).bytes, 0U);
+TEST(MemoryPlanTest, TensorsShareMemoryUnlessTheyMeetAtOneMoment) {
+  struct Row {
+    std::vector<Lifetime> tensors;
+    std::size_t bytes;
+    std::vector<std::size_t> offsets;
+  };
+  for (const Row& row :
+       {Row{{{640, 0, 1}, {640, 2, 3}, {320, 4, 4}}, 640, {0, 0, 0}},
+        Row{{{640, 0, 2}, {640, 2, 3}}, 1280, {0, 640}},
+        Row{{{1024, 0, 9}, {512, 0, 4}, {512, 0, 9}, {256, 5, 9}}, 2048, {0, 1024, 1536, 1024}},
+        Row{{}, 0, {}}}) {
+    const MemoryPlan plan = plan_memory(row.tensors);
+    EXPECT_EQ(plan.bytes, row.bytes);
+    EXPECT_EQ(plan.offsets, row.offsets);
+  }
 }
 
 TEST(MemoryPlanTest, RandomTensorsThatLiveTogetherNeverOverlap) {
@@ -336,18 +311,6 @@ TEST(BackwardRangesTest, NetFinishesItsLastLayerFirst) {
   const std::vector<BackwardRange> expected{
       {21330, 510, fc2 + fc1}, {5280, 16050, fc1 + conv2}, {260, 5020, conv2 + conv1}, {0, 260, 0}};
   EXPECT_EQ(ranges, expected);
-}
-
-TEST(BackwardRangesTest, OneLayerLeavesNoWorkBehind) {
-  const std::vector<BackwardRange> expected{{0, 7850, 0}};
-  EXPECT_EQ(backward_ranges(Network::load("linear", {1, 28, 28}, 10)), expected);
-}
-
-TEST(BackwardRangesTest, WorkOfNetAddsUpToItsBackwardPass) {
-  const Network net = Network::load("net", {1, 28, 28}, 10);
-  double flops = 1000;  // the weight gradient of fc2 comes before the first range
-  for (const BackwardRange& range : backward_ranges(net)) flops += range.flops;
-  EXPECT_EQ(flops, net.training_flops_per_sample() - 961000);  // less the forward pass
 }
 
 }  // namespace

@@ -114,10 +114,15 @@ StreamedRows SampleRing::load_now(Stream& stream, std::span<const std::int32_t> 
   LOCKSTEP_CHECK(std::ssize(rows) <= sizes_.spare_rows());
   stream.synchronize();
   const std::int64_t first = sizes_.steps * sizes_.rows();
-  const std::size_t offset = static_cast<std::size_t>(first) * row_bytes_, bytes = rows.size() * row_bytes_;
-  read_samples(data_, rows, host_rows_.span().subspan(offset, bytes));
-  stream.copy_to_device(device_rows_.data() + offset, host_rows_.data() + offset, bytes);
+  put(rows, first, stream);
   return {.first = first, .partners = sizes_.spare_columns, .steps = 1};
+}
+
+void SampleRing::put(std::span<const std::int32_t> samples, std::int64_t first, Stream& stream) {
+  const std::size_t offset = static_cast<std::size_t>(first) * row_bytes_,
+                    bytes = samples.size() * row_bytes_;
+  read_samples(data_, samples, host_rows_.span().subspan(offset, bytes));
+  stream.copy_to_device(device_rows_.data() + offset, host_rows_.data() + offset, bytes);
 }
 
 // On the ring's thread.
@@ -155,28 +160,29 @@ bool SampleRing::send(std::int64_t step) {
   rows_ahead_ = rows_of_(step + 1);
   rows_ahead_of_ = step + 1;
   if (rows_ahead_ && data_.stays_on_disk()) BatchLoader(data_).prefetch(*rows_ahead_);
-  const auto slot = static_cast<std::size_t>(step % sizes_.steps);
-  const std::size_t offset = slot * static_cast<std::size_t>(sizes_.rows()) * row_bytes_,
-                    bytes = rows->size() * row_bytes_;
-  read_samples(data_, *rows, host_rows_.span().subspan(offset, bytes));
-  stream_->copy_to_device(device_rows_.data() + offset, host_rows_.data() + offset, bytes);
-  stream_->record(*sent_[slot]);
+  const std::int64_t slot = step % sizes_.steps;
+  put(*rows, slot * sizes_.rows(), *stream_);
+  stream_->record(*at(sent_, slot));
   return true;
 }
 
 // Rows of samples: those that a kernel would look up in the order.
 
-std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
-                                         std::span<const std::int32_t> order, std::int64_t first,
-                                         std::int64_t count, int columns) {
-  const auto samples = order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+std::vector<std::int32_t> rows_of_samples(std::span<const std::int32_t> samples,
+                                          std::span<const SampleMix> mixes, int columns) {
   std::vector<std::int32_t> rows(samples.begin(), samples.end());
-  if (!mixer.mixes() || rows.empty()) return rows;
+  if (mixes.empty()) return rows;
   rows.resize(static_cast<std::size_t>(columns), rows.back());
-  const std::vector<SampleMix> mixes = mixer.draw(epoch, order, first, count);
   for (std::size_t i = 0; i < mixes.size(); ++i)
     rows.push_back(mixes[i].is_mixed() ? mixes[i].partner : samples[i]);
   return rows;
+}
+
+std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
+                                         std::span<const std::int32_t> order, std::int64_t first,
+                                         std::int64_t count, int columns) {
+  return rows_of_samples(order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                         mixer.draw(epoch, order, first, count), columns);
 }
 
 SampleRing::RowsOf evaluated_rows(std::int64_t first, std::int64_t last, std::int64_t most) {

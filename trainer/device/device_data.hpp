@@ -87,6 +87,8 @@ class SampleRing {
 
   void fill();
   bool send(std::int64_t step);
+  /// Reads samples into the rows from `first` on.
+  void put(std::span<const std::int32_t> samples, std::int64_t first, Stream& stream);
   bool is_sent(std::int64_t end);
 
   const Dataset& data_;
@@ -110,7 +112,10 @@ class SampleRing {
   std::thread thread_;        ///< the last member: it uses the others
 };
 
-/// Rows of `count` neighbouring places of an epoch's order, as SampleRing::RowsOf.
+/// A share's rows as SampleRing::RowsOf. @param mixes  one a sample; empty: none is mixed
+std::vector<std::int32_t> rows_of_samples(std::span<const std::int32_t> samples,
+                                          std::span<const SampleMix> mixes, int columns);
+/// Those of `count` neighbouring places of an epoch's order.
 std::vector<std::int32_t> rows_of_places(const SampleMixer& mixer, std::int64_t epoch,
                                          std::span<const std::int32_t> order, std::int64_t first,
                                          std::int64_t count, int columns);

@@ -63,14 +63,6 @@ int share_of_rank(const DistributedSampler& sampler, int rank) {
                   share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
 }
 
-/// With replays a rank computes the shares of others, too.
-int most_columns(const StepOptions& step, const DistributedSampler& sampler, const Communicator& comm) {
-  int most = share_of_rank(sampler, comm.rank());
-  for (int rank = 0; rank < comm.size() && step.replay_every_steps != 0; ++rank)
-    most = std::max(most, share_of_rank(sampler, rank));
-  return most;
-}
-
 StepTotals totals_of(std::span<const std::int64_t> counters) {
   return decode(counters.first(kStepCounters)).totals();
 }
@@ -177,9 +169,9 @@ DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceS
 }
 
 StepSizes DeviceDataParallel::step_sizes() const {
-  const StepOptions& step = setup_.options.step;
-  const std::int64_t largest = largest_share(sampler_, step.grain, comm_.size());
-  StepSizes sizes{.max_columns = static_cast<int>(at_a_time(most_columns(step, sampler_, comm_))),
+  const std::int64_t largest = largest_share(sampler_, setup_.options.step.grain, comm_.size());
+  const int most = most_of_shares([this](int rank) { return share_of_rank(sampler_, rank); });
+  StepSizes sizes{.max_columns = static_cast<int>(at_a_time(most)),
                   .long_steps = at_a_time(largest) < largest,
                   .global_batch = sampler_.batch_samples(0),
                   .global_grains = sampler_.batch_grains(0),
@@ -282,12 +274,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   wait_for_stream();
   const StepState& result = step_.state();
   if (result.steps_done == 0) return;
-  const StepTotals sum = totals_of(result.sums);
-  series.steps += result.steps_done;
-  series.samples += sum.samples;
-  series.correct += sum.correct;
-  series.loss_units += sum.loss_units;
-  series.last = totals_of(result.last);
+  series.add(result.steps_done, totals_of(result.sums), totals_of(result.last));
   arena_.append_rows(result.steps_done, series.fingerprints);
   append_own_sums(result.steps_done, series);
 }
@@ -325,8 +312,6 @@ class DeviceDataParallel::WatchedStep final : public StepWork {
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
     return rank_.gradients_of(position_, grains);
   }
-  /// DeviceDataParallel::require_sight() refuses it.
-  void show_sums(const GradientReducer::SeeSums& /*see*/) override { LOCKSTEP_CHECK(false); }
 
  private:
   DeviceDataParallel& rank_;

@@ -55,7 +55,6 @@ class CpuStageEngine final : public StageEngine {
     if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
     return {counters_, std::vector<TensorRefusals>(refusals.size())};
   }
-  void require_sight(Sight /*part*/) const override {}
   SumFingerprints own_fingerprints() override {
     return arena_ ? arena_->reducer().sums().own_fingerprints() : SumFingerprints();
   }

@@ -163,15 +163,6 @@ class DeviceStageEngine final : public StageEngine {
     if (visit.training) return *train_;
     return evaluated_part_ == EvaluatedPart::kTest ? *test_ : *validation_;
   }
-  /// In the order of a SampleRing.
-  std::vector<std::int32_t> rows_of(const StageGrain& grain) const {
-    std::vector<std::int32_t> rows(grain.indices.begin(), grain.indices.end());
-    if (!parts_.setup.mixer.mixes()) return rows;
-    rows.resize(static_cast<std::size_t>(grain_), rows.back());
-    for (std::size_t i = 0; i < grain.mixes.size(); ++i)
-      rows.push_back(grain.mixes[i].is_mixed() ? grain.mixes[i].partner : grain.indices[i]);
-    return rows;
-  }
   /// Waits for the samples and finds them; those of other pipelines are fetched.
   StreamedRows await_samples(const StageVisit& visit);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
@@ -310,7 +301,8 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
 StreamedRows DeviceStageEngine::await_samples(const StageVisit& visit) {
   SampleRing* const ring = data_on_device(visit).ring();
   if (ring == nullptr) return {};
-  if (visit.training && replaying_) return ring->load_now(*main_, rows_of(visit.grain));
+  if (visit.training && replaying_)
+    return ring->load_now(*main_, rows_of_samples(visit.grain.indices, visit.grain.mixes, grain_));
   const std::int64_t step = visit.training ? step_ : visit.grain.indices.front() / grain_;
   const std::int64_t column = visit.training ? visit.grain.key.first_sample - first_of_step_ : 0;
   ring->begin(step);
@@ -341,8 +333,7 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
   float* arrived = execution.output_gradient();
   if (visit.stage < plan().last()) queue_arrival(arrived, output_size(visit));
   const auto is_not_asked_yet = [](Stream&, std::size_t, std::size_t) {};  // buckets leave in reduce()
-  execution.backward(*main_, *side_, weights_of(visit.stage), pass_of(visit), arrived,
-                     gradient_of(visit.stage), is_not_asked_yet);
+  execution.backward(*main_, *side_, arrived, gradient_of(visit.stage), is_not_asked_yet);
   const float* gradient = execution.input_gradient();
   std::span<const float> leaving;
   if (gradient != nullptr) leaving = queue_leaving(gradient, input_size(visit));

@@ -231,12 +231,9 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
     if (share.failure.tensor != StepFailure::kNoTensor) all.failure.tensor = share.failure.tensor;
   }
   if (all.failed()) return {.loss_units = {}, .last = all.last_step, .failure = all.failure};
-  return {.steps = count,
-          .samples = all.series.samples,
-          .correct = all.series.correct,
-          .loss_units = all.series.loss_units,
-          .last = all.last_step,
-          .failure = {}};
+  StepSeries series;
+  series.add(count, all.series, all.last_step);
+  return series;
 }
 
 }  // namespace

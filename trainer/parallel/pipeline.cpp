@@ -112,8 +112,6 @@ class Pipeline::Step final : public StepWork {
     rank_.train(position_, grains);
     return rank_.share_of(rank_.engine_->end_replay());
   }
-  /// Pipeline::require_sight() refuses it.
-  void show_sums(const GradientReducer::SeeSums& /*see*/) override { LOCKSTEP_CHECK(false); }
 
  private:
   Pipeline& rank_;

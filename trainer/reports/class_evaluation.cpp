@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -44,27 +43,6 @@ void add(ClassEvaluation& sum, const ClassEvaluation& term) {
   keep_surest(sum.mistakes);
 }
 
-/// One grain on its way through a thread.
-struct EvaluatedGrain {
-  LossShape shape;
-  const float* logits;
-  std::vector<float> scores;  ///< [classes, batch]
-};
-
-EvaluatedGrain pass_forward(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
-                            std::int64_t number, int classes, LossKind loss, std::span<const float> weights) {
-  const int samples = grains.size(number);
-  const int columns = thread.columns_for(samples);
-  loader.load(grains.samples(number), columns, thread.execution.input(), thread.labels.data());
-  grains.prefetch_behind(number, loader);
-  EvaluatedGrain grain{.shape = {.batch = columns, .samples = samples, .classes = classes},
-                       .logits = thread.execution.forward_evaluation(weights.data(), columns),
-                       .scores = {}};
-  grain.scores.resize(static_cast<std::size_t>(columns) * static_cast<std::size_t>(classes));
-  score_classes(loss, grain.shape, grain.logits, grain.scores.data());
-  return grain;
-}
-
 int answer_to(const EvaluatedGrain& grain, int column) {
   int best = 0;
   for (int c = 1; c < grain.shape.classes; ++c)
@@ -73,19 +51,20 @@ int answer_to(const EvaluatedGrain& grain, int column) {
   return best;
 }
 
-void count_grain(const EvaluatedGrain& grain, const std::int32_t* labels, std::int64_t first,
-                 ClassEvaluation& found) {
+void count_grain(const EvaluatedGrain& grain, ClassEvaluation& found) {
   const int classes = grain.shape.classes;
+  std::vector<float> all(static_cast<std::size_t>(grain.shape.batch) * static_cast<std::size_t>(classes));
+  score_classes(found.loss, grain.shape, grain.logits, all.data());
   for (int column = 0; column < grain.shape.samples; ++column) {
-    const int label = labels[column];
+    const int label = grain.labels[column];
     std::vector<float> scores;
-    for (int c = 0; c < classes; ++c) scores.push_back(at(grain.scores, c * grain.shape.batch + column));
+    for (int c = 0; c < classes; ++c) scores.push_back(at(all, c * grain.shape.batch + column));
     const bool is_nan = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     const int answer = is_nan ? classes : answer_to(grain, column);
     ++at(found.counts, label * (classes + 1) + answer);
     if (answer != label && std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
-      found.mistakes.push_back(
-          Mistake{.sample = first + column, .label = label, .answer = answer, .scores = std::move(scores)});
+      found.mistakes.push_back(Mistake{
+          .sample = grain.first + column, .label = label, .answer = answer, .scores = std::move(scores)});
   }
   if (found.mistakes.size() > 4 * kMistakesKept) keep_surest(found.mistakes);
 }
@@ -147,19 +126,10 @@ std::optional<int> ClassEvaluation::most_taken_for(int label) const {
 ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
                                  LossKind loss, int grain, std::span<const float> weights, RankShare share,
                                  const LeaveEvaluation& leave) {
-  const BatchLoader loader(data);
-  const EvaluatedGrains grains(data.size(), grain, share.rank, share.ranks, pool.threads());
-  std::atomic<std::int64_t> next = grains.first();
   std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes, loss));
-  std::atomic<bool> left = false;
-  pool.run([&](int index) {
-    ThreadContext& thread = at(threads, index);
-    for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
-      if (leave()) left = true;
-      count_grain(pass_forward(thread, loader, grains, g, data.classes, loss, weights), thread.labels.data(),
-                  g * grain, at(parts, index));
-    }
-  });
+  const bool left =
+      pass_forward(pool, threads, data, grain, weights, share, leave, nullptr,
+                   [&](int thread, const EvaluatedGrain& one) { count_grain(one, at(parts, thread)); });
   ClassEvaluation total = nothing_seen(data.classes, loss);
   for (const ClassEvaluation& part : parts) add(total, part);
   total.interrupted = left;

@@ -53,13 +53,8 @@ struct ClassEvaluation {
   std::optional<int> most_taken_for(int label) const;
 };
 
-/// Grains of the set that this rank looks at.
-struct RankShare {
-  int rank = 0, ranks = 1;
-};
-
 /// An answer is the class with the largest output, the first among equals, as everywhere. Sets and weights as for
-/// evaluate(); grains are cut alike, so that each sample's numbers have the same bits for any share.
+/// evaluate().
 ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
                                  LossKind loss, int grain, std::span<const float> weights,
                                  RankShare share = {}, const LeaveEvaluation& leave = never_leave);

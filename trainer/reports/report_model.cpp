@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The model of a run's newest checkpoint, as the document has it: layers, filters, classes, mistakes as pictures.
 #include "common/error.hpp"
+#include "data/batch_loader.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/names.hpp"
 #include "models/layer.hpp"

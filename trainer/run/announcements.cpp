@@ -246,8 +246,7 @@ std::string things(const std::string& kind) {
 
 /// Features have no rows and columns, images have both: [30, 5], [64, 1, 28, 28].
 std::string input_size(std::int64_t samples, const ImageShape& shape) {
-  if (shape.height == 1 && shape.width == 1) return fmt::format("[{}, {}]", samples, shape.channels);
-  return fmt::format("[{}, {}, {}, {}]", samples, shape.channels, shape.height, shape.width);
+  return fmt::format("[{}, {}]", samples, fmt::join(dimensions_of(shape), ", "));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
+#include "data/batch_loader.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/leave_out.hpp"

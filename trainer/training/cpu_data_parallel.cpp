@@ -3,6 +3,7 @@
 /// Data parallel training on CPU cores. The threads of a rank take grains, buckets leave as soon as all have added
 /// theirs, and the optimiser follows.
 #include "common/machine.hpp"
+#include "data/batch_loader.hpp"
 #include "trainer/training/cut_step.hpp"
 #include "trainer/training/data_parallel.hpp"
 #include "trainer/training/evaluator.hpp"
@@ -19,15 +20,6 @@
 
 namespace lockstep {
 namespace {
-
-/// That this rank computes at a time: its own, and those of other ranks where shares are computed again.
-std::size_t most_grains(const StepOptions& step, const DistributedSampler& sampler,
-                        const Communicator& comm) {
-  int most = sampler.most_grains_of(comm.rank());
-  for (int rank = 0; rank < comm.size() && step.replay_every_steps != 0; ++rank)
-    most = std::max(most, sampler.most_grains_of(rank));
-  return static_cast<std::size_t>(most);
-}
 
 class CpuDataParallel final : public DataParallel {
  public:
@@ -104,7 +96,9 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
           make_threads(setup.network, pool_.threads(), setup.options.step.grain, setup.options.recompute)),
       arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
-      cut_step_(setup.network, comm, pool_, threads_, most_grains(setup.options.step, sampler_, comm),
+      cut_step_(setup.network, comm, pool_, threads_,
+                static_cast<std::size_t>(
+                    most_of_shares([this](int rank) { return sampler_.most_grains_of(rank); })),
                 setup.options.recompute) {
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   reducer_.show_to(observers_);

@@ -9,7 +9,9 @@
 #include "trainer/training/setup.hpp"
 #include "trainer/training/strategy.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace lockstep {
@@ -35,6 +37,14 @@ class DataParallel : public ParallelStrategy {
   virtual void fetch_state() {}
   virtual void put_weights() {}
   virtual void commit_state() {}
+
+  /// The most that this rank computes at a time. Others' shares are among that where they are computed again.
+  int most_of_shares(const std::function<int(int rank)>& of_rank) const {
+    int most = of_rank(comm_.rank());
+    for (int rank = 0; rank < comm_.size() && setup_.options.step.replay_every_steps != 0; ++rank)
+      most = std::max(most, of_rank(rank));
+    return most;
+  }
 
   const TrainingSetup& setup_;
   Communicator& comm_;

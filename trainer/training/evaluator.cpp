@@ -3,10 +3,13 @@
 /// Ranks and threads take grains of the set; sums are of integers, so that no rank's share shows.
 #include "trainer/training/evaluator.hpp"
 
+#include "common/buffers.hpp"
 #include "common/text_layout.hpp"
+#include "data/batch_loader.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -41,63 +44,58 @@ std::string score_text(LossKind loss, double score) {
   return are_probabilities(loss) ? fmt::format("{:.2f} %", 100 * score) : fmt::format("{:.3f}", score);
 }
 
-namespace {
-
-StepCounters evaluate_grain(ThreadContext& thread, const BatchLoader& loader, const EvaluatedGrains& grains,
-                            std::int64_t number, const LossShape& loss, std::span<const float> weights) {
-  const std::vector<std::int32_t> indices = grains.samples(number);
-  const int samples = static_cast<int>(indices.size());
-  const int columns = thread.columns_for(samples);
-  loader.load(indices, columns, thread.execution.input(), thread.labels.data());
-  grains.prefetch_behind(number, loader);
-  const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
-  LossSums sums;
-  cpu::loss_and_gradient({.batch = columns, .samples = samples, .classes = loss.classes, .rule = loss.rule},
-                         logits, thread.labels.data(), nullptr, &sums);
-  return loss_counters(sums, samples, /*narrow_limit=*/0);
-}
-
-}  // namespace
-
-EvaluatedGrains::EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads)
-    : all_samples_(samples), grain_(grain), threads_(threads) {
-  const std::int64_t grains = (samples + grain - 1) / grain;
-  first_ = grains * rank / ranks;
-  last_ = grains * (rank + 1) / ranks;
-}
-
-std::vector<std::int32_t> EvaluatedGrains::samples(std::int64_t number) const {
-  std::vector<std::int32_t> indices(static_cast<std::size_t>(size(number)));
-  std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(number * grain_));
-  return indices;
-}
-
-void EvaluatedGrains::prefetch_behind(std::int64_t number, const BatchLoader& loader) const {
-  if (number + threads_ < last_) loader.prefetch(samples(number + threads_));
+bool pass_forward(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data, int grain,
+                  std::span<const float> weights, RankShare share, const LeaveEvaluation& leave,
+                  UnreadSamples* unread, const std::function<void(int, const EvaluatedGrain&)>& see) {
+  UnreadSamples thrown;
+  UnreadSamples& kept = unread != nullptr ? *unread : thrown;
+  const BatchLoader loader(data);
+  const std::int64_t grains = (data.size() + grain - 1) / grain;
+  const std::int64_t last = grains * (share.rank + 1) / share.ranks;
+  std::atomic<std::int64_t> next = grains * share.rank / share.ranks;
+  std::atomic<bool> left = false;
+  const auto samples_of = [&](std::int64_t number) {
+    std::vector<std::int32_t> samples(
+        static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - number * grain)));
+    std::iota(samples.begin(), samples.end(), static_cast<std::int32_t>(number * grain));
+    return samples;
+  };
+  const auto pass_one = [&](int index, std::int64_t number) {
+    ThreadContext& thread = at(threads, index);
+    const std::vector<std::int32_t> indices = samples_of(number);
+    const int samples = static_cast<int>(indices.size());
+    const int columns = thread.columns_for(samples);
+    loader.load(indices, columns, thread.execution.input(), thread.labels.data());
+    // This thread is likely to take it next.
+    if (number + pool.threads() < last) loader.prefetch(samples_of(number + pool.threads()));
+    see(index, {.first = number * grain,
+                .shape = {.batch = columns, .samples = samples, .classes = data.classes},
+                .logits = thread.execution.forward_evaluation(weights.data(), columns),
+                .labels = thread.labels.data()});
+  };
+  pool.run([&](int index) {
+    for (std::int64_t g = next++; g < last && !left; g = next++) {
+      if (leave()) left = true;
+      if (!kept.attempt([&] { pass_one(index, g); })) left = true;
+    }
+  });
+  return left;
 }
 
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, const LossRule& loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave, UnreadSamples* unread) {
-  UnreadSamples thrown;
-  UnreadSamples& kept = unread != nullptr ? *unread : thrown;
-  const BatchLoader loader(data);
-  const EvaluatedGrains grains(data.size(), grain, comm.rank(), comm.size(), pool.threads());
-  const LossShape shape{.classes = data.classes, .rule = loss};
-  std::atomic<std::int64_t> next = grains.first();
   std::vector<StepCounters> counted(threads.size());
-  std::atomic<bool> left = false;
-  pool.run([&](int index) {
-    const auto thread = static_cast<std::size_t>(index);
-    for (std::int64_t g = next++; g < grains.last() && !left; g = next++) {
-      if (leave()) left = true;
-      const auto evaluate_one = [&] {
-        const StepCounters counters = evaluate_grain(threads[thread], loader, grains, g, shape, weights);
-        add_up(counted[thread].values, counters.values, counted[thread].values);
-      };
-      if (!kept.attempt(evaluate_one)) left = true;
-    }
-  });
+  const auto count = [&](int thread, const EvaluatedGrain& one) {
+    LossShape shape = one.shape;
+    shape.rule = loss;
+    LossSums sums;
+    cpu::loss_and_gradient(shape, one.logits, one.labels, nullptr, &sums);
+    auto& values = at(counted, thread).values;
+    add_up(values, loss_counters(sums, shape.samples, /*narrow_limit=*/0).values, values);
+  };
+  const bool left = pass_forward(pool, threads, data, grain, weights,
+                                 {.rank = comm.rank(), .ranks = comm.size()}, leave, unread, count);
   StepCounters all;
   for (const StepCounters& part : counted) add_up(all.values, part.values, all.values);
   all.values[kStopRequests] = left ? 1 : 0;

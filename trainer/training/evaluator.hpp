@@ -5,14 +5,12 @@
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
-#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/training/training_loss.hpp"
 #include "trainer/training/worker_pool.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -66,31 +64,33 @@ inline bool never_leave() {
   return false;
 }
 
-/// The grains that a rank evaluates, by their numbers: in the order of the set.
-class EvaluatedGrains {
- public:
-  EvaluatedGrains(std::int64_t samples, int grain, int rank, int ranks, int threads);
-
-  std::int64_t first() const { return first_; }
-  std::int64_t last() const { return last_; }  ///< excluded
-  std::vector<std::int32_t> samples(std::int64_t number) const;
-  int size(std::int64_t number) const {
-    return static_cast<int>(std::min<std::int64_t>(grain_, all_samples_ - number * grain_));
-  }
-  /// Asks for the samples that a thread which has loaded this grain is likely to take next.
-  void prefetch_behind(std::int64_t number, const BatchLoader& loader) const;
-
- private:
-  std::int64_t all_samples_, first_, last_;
-  int grain_, threads_;
+/// Grains of the set that this rank looks at.
+struct RankShare {
+  int rank = 0, ranks = 1;
 };
+
+/// One grain that a thread has passed forward.
+struct EvaluatedGrain {
+  std::int64_t first;  ///< place in the set of its first sample
+  LossShape shape;     ///< without the rule
+  const float* logits;
+  const std::int32_t* labels;
+};
+
+/// Passes this rank's grains of the set forward and shows each to `see`, on the thread of this index. Grains are cut
+/// alike for any share, so that each sample's numbers have the same bits.
+/// @returns true if it was left before its end
+/// @param leave   asked before each grain, by several threads, whether to give up
+/// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
+bool pass_forward(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data, int grain,
+                  std::span<const float> weights, RankShare share, const LeaveEvaluation& leave,
+                  UnreadSamples* unread, const std::function<void(int thread, const EvaluatedGrain&)>& see);
 
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
 /// @param loss    the evaluation_rule() of the set
-/// @param leave   asked before each grain, by several threads, whether to give up; all ranks then hear of it
-/// @param unread  where samples that cannot be read are a reason to leave it, too; null: what reading throws is thrown
+/// @param leave   of pass_forward(), as `unread`; all ranks hear of it
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, const LossRule& loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);

@@ -23,12 +23,12 @@ StepPosition after(const StepPosition& position, std::int64_t count) {
   return {position.epoch, position.step_in_epoch + count, position.global_step + count};
 }
 
-void StepSeries::add(const StepTotals& step) {
-  ++steps;
-  samples += step.samples;
-  correct += step.correct;
-  loss_units += step.loss_units;
-  last = step;
+void StepSeries::add(std::int64_t count, const StepTotals& totals, const StepTotals& of_last) {
+  steps += count;
+  samples += totals.samples;
+  correct += totals.correct;
+  loss_units += totals.loss_units;
+  last = of_last;
 }
 
 void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) {

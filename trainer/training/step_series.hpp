@@ -59,8 +59,8 @@ struct StepSeries {
   /// they have none: one rank alone, fp32 sums, NCCL.
   std::vector<std::uint64_t> own_sums = {};
 
-  /// Counts a step that moved the weights.
-  void add(const StepTotals& step);
+  /// Counts steps that moved the weights. @param totals  of all of them
+  void add(std::int64_t count, const StepTotals& totals, const StepTotals& of_last);
 };
 
 /// Steps of a series, so that requests to stop are heard about twice a second, however long a step

@@ -37,7 +37,7 @@ void take_step(StepWork& work, GradientUnits& units, StepObserver& observer, Tim
       observer.before_update(work);
       const TimeSpan update(timeline, Work::kUpdate);
       work.take(sums.totals);
-      series.add(sums.totals);
+      series.add(1, sums.totals, sums.totals);
     }
   }
 }

@@ -140,34 +140,30 @@ class Writer {
     if (!outputs_.empty()) outputs_.back().shape = shape_;
   }
 
-  /// The sum with any earlier output of this shape.
-  void add_branch() {
-    remember_shape();
-    std::vector<std::string> fitting;
-    for (const auto& [name, shape] : outputs_)
-      if (shape == shape_) fitting.push_back(name);
-    if (fitting.empty()) return;
-    const std::string& from =
-        fitting[static_cast<std::size_t>(dice_.between(0, static_cast<int>(fitting.size()) - 1))];
-    add(dice_.chance(0.5) ? "add: " + from : fmt::format("add: {{from: {}}}", from));
-  }
-
-  const Output* any_of(const std::vector<const Output*>& fitting) {
-    if (fitting.empty()) return nullptr;
-    return fitting[static_cast<std::size_t>(dice_.between(0, static_cast<int>(fitting.size()) - 1))];
-  }
-
   static bool is_vector(const ImageShape& shape) { return shape.height == 1 && shape.width == 1; }
 
-  /// The product with any earlier output that has this shape or these channels, where one of both is a vector.
-  void add_gate() {
+  /// Any earlier output whose shape fits; null: none does.
+  const Output* any_of(const auto& fits) {
     remember_shape();
     std::vector<const Output*> fitting;
     for (const Output& output : outputs_)
-      if (output.shape == shape_ ||
-          (output.shape.channels == shape_.channels && (is_vector(output.shape) || is_vector(shape_))))
-        fitting.push_back(&output);
-    const Output* from = any_of(fitting);
+      if (fits(output.shape)) fitting.push_back(&output);
+    return fitting.empty() ? nullptr : dice_.one_of(fitting);
+  }
+
+  /// The sum with any earlier output of this shape.
+  void add_branch() {
+    const Output* from = any_of([&](const ImageShape& shape) { return shape == shape_; });
+    if (from == nullptr) return;
+    add(dice_.chance(0.5) ? "add: " + from->name : fmt::format("add: {{from: {}}}", from->name));
+  }
+
+  /// The product with any earlier output that has this shape or these channels, where one of both is a vector.
+  void add_gate() {
+    const Output* from = any_of([&](const ImageShape& shape) {
+      return shape == shape_ ||
+             (shape.channels == shape_.channels && (is_vector(shape) || is_vector(shape_)));
+    });
     if (from == nullptr) return;
     const ImageShape shape = is_vector(shape_) ? from->shape : shape_;
     add("multiply: " + from->name);
@@ -176,13 +172,10 @@ class Writer {
 
   /// With the channels of any earlier output of this height and width.
   void add_concat() {
-    remember_shape();
-    std::vector<const Output*> fitting;
-    for (const Output& output : outputs_)
-      if (output.shape.height == shape_.height && output.shape.width == shape_.width &&
-          output.shape.features() + shape_.features() <= kMostFeatures)
-        fitting.push_back(&output);
-    const Output* from = any_of(fitting);
+    const Output* from = any_of([&](const ImageShape& shape) {
+      return shape.height == shape_.height && shape.width == shape_.width &&
+             shape.features() + shape_.features() <= kMostFeatures;
+    });
     if (from == nullptr) return;
     const int channels = from->shape.channels;
     add("concat: " + from->name);
@@ -191,12 +184,11 @@ class Writer {
 
   /// From any earlier output on.
   void add_route() {
-    remember_shape();
-    if (outputs_.empty()) return;
-    const Output from =
-        outputs_[static_cast<std::size_t>(dice_.between(0, static_cast<int>(outputs_.size()) - 1))];
-    add("route: " + from.name);
-    shape_ = from.shape;
+    const Output* from = any_of([](const ImageShape& /*shape*/) { return true; });
+    if (from == nullptr) return;
+    const ImageShape shape = from->shape;
+    add("route: " + from->name);
+    shape_ = shape;
   }
 
   void add_batch_norm() {
@@ -206,82 +198,44 @@ class Writer {
   }
 
   void add_curve() {
-    switch (dice_.between(0, 4)) {
-      case 0:
-        return add(fmt::format("leaky_relu: {}", dice_.one_of({0.0, 0.01, 0.2, 1.0})));
-      case 1:
-        return add(dice_.chance(0.5) ? "elu" : "elu: {alpha: 0.3}");
-      case 2:
-        return add("silu");
-      case 3:
-        return add("hardsigmoid");
-      default:
-        return add("hardswish");
-    }
+    const int kind = dice_.between(0, 4);
+    if (kind == 0) return add(fmt::format("leaky_relu: {}", dice_.one_of({0.0, 0.01, 0.2, 1.0})));
+    if (kind == 1) return add(dice_.chance(0.5) ? "elu" : "elu: {alpha: 0.3}");
+    add(kind == 2 ? "silu" : kind == 3 ? "hardsigmoid" : "hardswish");
   }
 
   /// Adds a layer of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 32)) {
-      case 0:
-      case 1:
-      case 2:
-        return add_conv(dice_.between(1, 12));
-      case 3:
-      case 4:
-        return add_pool("max_pool");
-      case 5:
-        return add_pool("avg_pool");
-      case 6:
-      case 7:
-        return add(dice_.chance(0.3) ? "relu6" : "relu");
-      case 8:
-        return add_dropout("dropout");
-      case 9:
-        return add_dropout("dropout2d");
-      case 10:
-        return add_flatten();
-      case 11:
-        return add("tanh");
-      case 12:
-        return add("sigmoid");
-      case 13:
-        return add_global_pool();
-      case 14:
-      case 15:
-      case 16:
-        return add_branch();
-      case 17:
-        return add(dice_.chance(0.5) ? "gelu" : "gelu: {approximate: tanh}");
-      case 18:
-      case 19:
-        return add_linear();
-      case 20:
-        return add_route();
-      case 21:
-      case 22:
-        return add_curve();
-      case 23:
-        return add_gate();
-      case 24:
-        return add_concat();
-      case 25:
-        return add_adaptive_pool();
-      case 26:
-      case 27:
-        return add_group_norm();
-      case 28:
-      case 29:
-        return add_conv_transpose(dice_.between(1, 8));
-      default:
-        return add_batch_norm();
-    }
+    const std::vector<std::pair<int, std::function<void()>>> kinds = {
+        {3, [&] { add_conv(dice_.between(1, 12)); }},
+        {2, [&] { add_pool("max_pool"); }},
+        {1, [&] { add_pool("avg_pool"); }},
+        {2, [&] { add(dice_.chance(0.3) ? "relu6" : "relu"); }},
+        {1, [&] { add_dropout("dropout"); }},
+        {1, [&] { add_dropout("dropout2d"); }},
+        {1, [&] { add_flatten(); }},
+        {1, [&] { add("tanh"); }},
+        {1, [&] { add("sigmoid"); }},
+        {1, [&] { add_global_pool(); }},
+        {3, [&] { add_branch(); }},
+        {1, [&] { add(dice_.chance(0.5) ? "gelu" : "gelu: {approximate: tanh}"); }},
+        {2, [&] { add_linear(); }},
+        {1, [&] { add_route(); }},
+        {2, [&] { add_curve(); }},
+        {1, [&] { add_gate(); }},
+        {1, [&] { add_concat(); }},
+        {1, [&] { add_adaptive_pool(); }},
+        {2, [&] { add_group_norm(); }},
+        {2, [&] { add_conv_transpose(dice_.between(1, 8)); }},
+        {3, [&] { add_batch_norm(); }}};
+    int number = dice_.between(0, 32);
+    for (const auto& [share, make] : kinds)
+      if ((number -= share) < 0) return make();
   }
 
   /// Logits: as many as classes, of both signs.
   void add_end() {
-    const bool is_vector = shape_.height == 1 && shape_.width == 1;
-    if (is_vector && dice_.chance(0.3)) {
+    if (is_vector(shape_) && dice_.chance(0.3)) {
       add("conv2d: {out: classes, kernel: 1}");
     } else if (dice_.chance(0.15)) {
       add(fmt::format("conv2d: {{out: classes, kernel: [{}, {}]}}", shape_.height, shape_.width));
@@ -308,8 +262,11 @@ class Writer {
                       outputs, height,          width,         dice_.chance(0.3) ? dice_.between(2, 3) : 1,
                       allowed};
     if (height > shape_.height + 2 * allowed || width > shape_.width + 2 * allowed) return;
-    while (shape.out_channels > 1 && is_too_much(shape)) --shape.out_channels;
-    if (is_too_much(shape)) return;
+    const auto is_too_much = [&] {
+      return shape.flops() / 2 > kMostProducts || shape.out_size() > kMostFeatures;
+    };
+    while (shape.out_channels > 1 && is_too_much()) --shape.out_channels;
+    if (is_too_much()) return;
     shape.groups = random_groups(shape);
     shape.dilation = random_dilation(shape);
     add(fmt::format(
@@ -368,10 +325,6 @@ class Writer {
     return shape.dilation;
   }
 
-  static bool is_too_much(const Conv2dShape& shape) {
-    return shape.flops() / 2 > kMostProducts || shape.out_size() > kMostFeatures;
-  }
-
   void add_pool(const char* kind) {
     const bool is_usual = dice_.chance(0.6);
     Pool2dShape shape{1, shape_.channels, shape_.height, shape_.width, 2, 2, 0};
@@ -404,8 +357,7 @@ class Writer {
     for (int groups = 1; groups <= shape_.channels; ++groups)
       if (shape_.channels % groups == 0 && shape_.features() / groups >= 6) divisors.push_back(groups);
     if (divisors.empty()) return;
-    const int groups =
-        divisors[static_cast<std::size_t>(dice_.between(0, static_cast<int>(divisors.size()) - 1))];
+    const int groups = dice_.one_of(divisors);
     const bool affine = dice_.chance(0.7);
     const double eps = dice_.one_of({1e-5, 1e-3, 0.1});
     if (dice_.chance(0.4)) return add(fmt::format("layer_norm: {{eps: {}, affine: {}}}", eps, affine));

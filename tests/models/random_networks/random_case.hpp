@@ -46,6 +46,10 @@ class Dice {
   T one_of(std::initializer_list<T> values) {
     return values.begin()[between(0, static_cast<int>(values.size()) - 1)];
   }
+  template <typename T>
+  T one_of(const std::vector<T>& values) {
+    return values[static_cast<std::size_t>(between(0, static_cast<int>(values.size()) - 1))];
+  }
   std::uint32_t bits() { return philox(seed_, {{next_++, 0, 0x64696365U, 0}}).value[0]; }
 
  private:
@@ -84,9 +88,5 @@ Comparison try_case(const RandomCase& trial, const std::string& device);
 /// Empty if two devices came to the same; else the first difference. Where sums are fp32 (determinism off) there is
 /// nothing to compare.
 std::string difference(const RandomCase& trial, const Comparison& one, const Comparison& other);
-
-/// Runs the case without comparison: whatever the numbers, it must run.
-/// @throws what the engine throws
-void run_case(const RandomCase& trial, const std::string& device);
 
 }  // namespace lockstep::test

@@ -48,7 +48,7 @@ Bounded scaled(const ScaleShape& s, const Bounded& x, const Bounded& scale) {
   const auto batch = static_cast<std::size_t>(s.batch), channel = batch * static_cast<std::size_t>(s.pixels);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t of_scale = i / channel * batch + i % batch;
-    y.add(i, x.value[i], x.variance[i], x.tie[i], scale.value[of_scale], scale.variance[of_scale]);
+    y.add(i, x, i, scale.value[of_scale], scale.variance[of_scale]);
   }
   return y.take();
 }
@@ -58,7 +58,7 @@ Bounded summed_products(const ScaleShape& s, const Bounded& a, const Bounded& b)
   const auto batch = static_cast<std::size_t>(s.batch), channel = batch * static_cast<std::size_t>(s.pixels);
   SumsUnderWay y(a.size() / static_cast<std::size_t>(s.pixels));
   for (std::size_t i = 0; i < a.size(); ++i)
-    y.add(i / channel * batch + i % batch, a.value[i], a.variance[i], a.tie[i], b.value[i], b.variance[i]);
+    y.add(i / channel * batch + i % batch, a, i, b.value[i], b.variance[i]);
   return y.take();
 }
 
@@ -93,7 +93,9 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
           [&](const ReluOp&) { return relu_forward(x); },
           [&](const DropoutOp& drop) { return dropout(drop, context, x); },
           [&](const ActivationOp& activation) { return activation_forward(activation.function, x); },
-          [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_forward(pool, context.batch, x); },
+          [&](const GlobalAvgPoolOp& pool) {
+            return adaptive_avg_pool_forward(whole_channels(pool, context.batch), x);
+          },
           [&](const AdaptiveAvgPoolOp& pool) {
             return adaptive_avg_pool_forward(with_columns(pool.shape, context.batch), x);
           },

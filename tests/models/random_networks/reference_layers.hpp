@@ -95,6 +95,10 @@ class SumsUnderWay {
     magnitude_[i] += std::abs(a * b);
     terms_[i] += 1;
   }
+  /// Adds a[from] * b.
+  void add(std::size_t i, const Bounded& a, std::size_t from, double b, double b_variance = 0) {
+    add(i, a.value[from], a.variance[from], a.tie[from], b, b_variance);
+  }
   Bounded take() {
     for (std::size_t i = 0; i < sums_.size(); ++i) sums_.round(i, magnitude_[i], terms_[i]);
     return std::move(sums_);
@@ -144,9 +148,7 @@ Bounded product_forward(const Shape& s, std::span<const float> weights, const Bo
   const bool has_bias = weights.size() > s.weight_size();
   for (std::size_t i = 0; has_bias && i < output_size(s); ++i)
     y.add(i, weights[s.weight_size() + i / plane], 0, 0, 1);
-  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
-    y.add(yi, x.value[xi], x.variance[xi], 0, weights[wi]);
-  });
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x, xi, weights[wi]); });
   return y.take();
 }
 
@@ -154,9 +156,8 @@ template <typename Shape>
 Bounded product_backward(const Shape& s, std::span<const float> weights, const Bounded& x,
                          const Bounded& dy) {
   SumsUnderWay dx(x.size());
-  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
-    dx.add(xi, dy.value[yi], dy.variance[yi], dy.tie[yi], weights[wi]);
-  });
+  for_each_product(s,
+                   [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy, yi, weights[wi]); });
   return dx.take();
 }
 
@@ -164,12 +165,11 @@ template <typename Shape>
 Bounded product_weights(const Shape& s, std::span<const float> weights, const Bounded& x, const Bounded& dy) {
   SumsUnderWay dw(weights.size());
   for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
-    dw.add(wi, dy.value[yi], dy.variance[yi], dy.tie[yi], x.value[xi], x.variance[xi]);
+    dw.add(wi, dy, yi, x.value[xi], x.variance[xi]);
   });
   const std::size_t plane = dy.size() / outputs_of(s);
   const bool has_bias = weights.size() > s.weight_size();
-  for (std::size_t i = 0; has_bias && i < dy.size(); ++i)
-    dw.add(s.weight_size() + i / plane, dy.value[i], dy.variance[i], dy.tie[i], 1);
+  for (std::size_t i = 0; has_bias && i < dy.size(); ++i) dw.add(s.weight_size() + i / plane, dy, i, 1);
   return dw.take();
 }
 
@@ -180,11 +180,11 @@ Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x);
 Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy, std::int64_t& ties);
 Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x);
 Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy);
-Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x);
-Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
-
 Bounded adaptive_avg_pool_forward(const AdaptivePoolShape& s, const Bounded& x);
 Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x, const Bounded& dy);
+/// The mean of a channel is an adaptive pool.
+AdaptivePoolShape whole_channels(const GlobalAvgPoolOp& pool, int batch);
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
 
 // layer_norm and group_norm in double: a group of a sample is what a channel is to batch normalisation.
 

@@ -154,28 +154,19 @@ std::size_t grouped(const GroupNormOp& op, std::size_t batch, std::size_t i) {
   return (feature / size * batch + sample) * size + feature % size;
 }
 
-template <class Move>
-void move_all(const Bounded& from, Bounded& to, const Move& move) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const auto [a, b] = move(i);
-    to.value[b] = from.value[a];
-    to.variance[b] = from.variance[a];
-    to.tie[b] = from.tie[a];
-  }
-}
-
-Bounded into_groups(const GroupNormOp& op, int batch, const Bounded& x) {
+Bounded into_groups(const GroupNormOp& op, int batch, const Bounded& x, bool back = false) {
   Bounded y(x.size());
-  move_all(x, y,
-           [&](std::size_t i) { return std::pair(i, grouped(op, static_cast<std::size_t>(batch), i)); });
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::size_t from = i, to = grouped(op, static_cast<std::size_t>(batch), i);
+    if (back) std::swap(from, to);
+    for (const auto part : {&Bounded::value, &Bounded::variance, &Bounded::tie})
+      (y.*part)[to] = (x.*part)[from];
+  }
   return y;
 }
 
 Bounded out_of_groups(const GroupNormOp& op, int batch, const Bounded& x) {
-  Bounded y(x.size());
-  move_all(x, y,
-           [&](std::size_t i) { return std::pair(grouped(op, static_cast<std::size_t>(batch), i), i); });
-  return y;
+  return into_groups(op, batch, x, true);
 }
 
 BatchNormOp norm_of_groups(const GroupNormOp& op, int batch) {

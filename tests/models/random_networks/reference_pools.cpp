@@ -40,12 +40,6 @@ bool may_win(const Bounded& x, std::size_t i, std::size_t largest) {
   return i != largest && sigma > 0 && x.value[largest] - x.value[i] <= Bounded::kSigmas * sigma;
 }
 
-Pool2dShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
-  const int pixels = pool.input.height * pool.input.width;
-  return {
-      .batch = batch, .channels = pool.input.channels, .in_height = pixels, .in_width = 1, .kernel = pixels};
-}
-
 }  // namespace
 
 Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x) {
@@ -81,7 +75,7 @@ Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded&
 Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x) {
   SumsUnderWay y(s.out_size());
   for_each_window(s, [&](std::size_t to, const std::vector<std::size_t>& window) {
-    for (const std::size_t i : window) y.add(to, x.value[i], x.variance[i], 0, 1.0 / (s.kernel * s.kernel));
+    for (const std::size_t i : window) y.add(to, x, i, 1.0 / (s.kernel * s.kernel));
   });
   return y.take();
 }
@@ -89,32 +83,9 @@ Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x) {
 Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy) {
   SumsUnderWay dx(x.size());
   for_each_window(s, [&](std::size_t from, const std::vector<std::size_t>& window) {
-    for (const std::size_t i : window)
-      dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], 1.0 / (s.kernel * s.kernel));
+    for (const std::size_t i : window) dx.add(i, dy, from, 1.0 / (s.kernel * s.kernel));
   });
   return dx.take();
-}
-
-Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x) {
-  const Pool2dShape s = whole_channels(pool, batch);
-  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
-  SumsUnderWay y(x.size() / pixels);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    y.add(i / (pixels * columns) * columns + i % columns, x.value[i], x.variance[i], 0, 1.0 / s.kernel);
-  return y.take();
-}
-
-Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
-                                 const Bounded& dy) {
-  const Pool2dShape s = whole_channels(pool, batch);
-  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
-  Bounded dx(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i)
-    add_gradient(dx, i, dy, i / (pixels * columns) * columns + i % columns, 1.0 / s.kernel);
-  // All pixels of a channel have one number, and so one error. In a sum over them it counts `pixels` times,
-  // where errors of their own would count the root of that.
-  for (double& variance : dx.variance) variance *= static_cast<double>(pixels);
-  return dx;
 }
 
 namespace {
@@ -147,18 +118,28 @@ void for_each_adaptive_tap(const AdaptivePoolShape& s, F f) {
 
 Bounded adaptive_avg_pool_forward(const AdaptivePoolShape& s, const Bounded& x) {
   SumsUnderWay y(s.out_size());
-  for_each_adaptive_tap(s, [&](std::size_t to, std::size_t i, double share) {
-    y.add(to, x.value[i], x.variance[i], 0, share);
-  });
+  for_each_adaptive_tap(s, [&](std::size_t to, std::size_t i, double share) { y.add(to, x, i, share); });
   return y.take();
 }
 
 Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x, const Bounded& dy) {
   SumsUnderWay dx(x.size());
-  for_each_adaptive_tap(s, [&](std::size_t from, std::size_t i, double share) {
-    dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], share);
-  });
+  for_each_adaptive_tap(s,
+                        [&](std::size_t from, std::size_t i, double share) { dx.add(i, dy, from, share); });
   return dx.take();
+}
+
+AdaptivePoolShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
+  return {batch, pool.input.channels, pool.input.height, pool.input.width, 1, 1};
+}
+
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
+                                 const Bounded& dy) {
+  Bounded dx = adaptive_avg_pool_backward(whole_channels(pool, batch), x, dy);
+  // All pixels of a channel have one number, and so one error. In a sum over them it counts `pixels` times,
+  // where errors of their own would count the root of that.
+  for (double& variance : dx.variance) variance *= pool.input.height * pool.input.width;
+  return dx;
 }
 
 }  // namespace lockstep::test

@@ -114,10 +114,9 @@ class Pass {
   }
 
   void put(const Bounded& part, std::size_t offset) {
-    const auto at = static_cast<std::ptrdiff_t>(offset);
-    std::copy(part.value.begin(), part.value.end(), step_.gradients.value.begin() + at);
-    std::copy(part.variance.begin(), part.variance.end(), step_.gradients.variance.begin() + at);
-    std::copy(part.tie.begin(), part.tie.end(), step_.gradients.tie.begin() + at);
+    for (const auto numbers : {&Bounded::value, &Bounded::variance, &Bounded::tie})
+      std::ranges::copy(part.*numbers,
+                        (step_.gradients.*numbers).begin() + static_cast<std::ptrdiff_t>(offset));
   }
 
   const Network& network_;

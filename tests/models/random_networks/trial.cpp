@@ -43,24 +43,24 @@ Batch batch_of(const Dataset& data, std::span<const std::int32_t> indices) {
 /// Collects the worst of many comparisons.
 class FailureDetector {
  public:
-  explicit FailureDetector(Comparison* verdict) : verdict_(verdict) {}
+  explicit FailureDetector(Comparison& verdict) : verdict_(verdict) {}
 
-  void count_ties(std::int64_t ties) { verdict_->ties += ties; }
-  TrainedBits& bits() { return verdict_->bits; }
+  void count_ties(std::int64_t ties) { verdict_.ties += ties; }
+  TrainedBits& bits() { return verdict_.bits; }
 
   void compare(double actual, double expected, double allowed, const auto& name) {
     const double error = std::abs(actual - expected);
     double share = error == 0 ? 0 : error / allowed;
     if (std::isnan(share)) share = INFINITY;
-    verdict_->worst = std::max(verdict_->worst, share);
+    verdict_.worst = std::max(verdict_.worst, share);
     if (share <= 1 || share <= worst_mismatch_) return;
     worst_mismatch_ = share;
-    verdict_->mismatch =
+    verdict_.mismatch =
         fmt::format("{}: {:.9g}, expected {:.9g} within {:.2g}", name(), actual, expected, allowed);
   }
 
  private:
-  Comparison* verdict_;
+  Comparison& verdict_;
   double worst_mismatch_ = 0;
 };
 
@@ -95,12 +95,12 @@ std::vector<Batch> batches_of(const Job& job, const Dataset& data) {
   return batches;
 }
 
-/// One rank of the training. All ranks take the same steps; rank 0 judges, if there is something to fill in.
+/// One rank of the training. All ranks take the same steps; rank 0 judges.
 class Training {
  public:
-  Training(const RandomCase& trial, const Job& job, Communicator& comm, Comparison* verdict)
+  Training(const RandomCase& trial, const Job& job, Communicator& comm, Comparison& verdict)
       : job_(job),
-        is_judge_(verdict != nullptr && comm.rank() == 0),
+        is_judge_(comm.rank() == 0),
         judge_(verdict),
         setup_(set_up(trial, job, comm)),
         strategy_(make_data_parallel(setup_, comm)) {
@@ -203,20 +203,16 @@ class Training {
   std::unique_ptr<ParallelStrategy> strategy_;
 };
 
-void train(const RandomCase& trial, const std::string& device, Comparison* verdict) {
+}  // namespace
+
+Comparison try_case(const RandomCase& trial, const std::string& device) {
   Job job = trial.job;
   job.parallel.device = device;
   // The emulated device keeps all activations, and must come to the same bits.
   job.train.recompute = device == "cpu" && trial.seed % 2 == 0;
-  run_thread_ranks(trial.ranks, [&](Communicator& comm) { Training(trial, job, comm, verdict).run(); });
-}
-
-}  // namespace
-
-Comparison try_case(const RandomCase& trial, const std::string& device) {
   Comparison verdict;
   try {
-    train(trial, device, &verdict);
+    run_thread_ranks(trial.ranks, [&](Communicator& comm) { Training(trial, job, comm, verdict).run(); });
   } catch (const std::exception& error) {
     verdict.mismatch = error.what();
   }
@@ -237,10 +233,6 @@ std::string difference(const RandomCase& trial, const Comparison& one, const Com
                          b.losses[i], a.correct[i], b.correct[i]);
   }
   return {};
-}
-
-void run_case(const RandomCase& trial, const std::string& device) {
-  train(trial, device, nullptr);
 }
 
 }  // namespace lockstep::test

@@ -4,12 +4,11 @@
 /// FILE is safetensors, for Python: images (or features), labels, logits.
 #include "common/env.hpp"
 #include "common/safetensors.hpp"
-#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_loading.hpp"
-#include "models/execution.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/training/evaluator.hpp"
 
 namespace lockstep {
 namespace {
@@ -17,19 +16,14 @@ namespace {
 constexpr int kColumns = 64;
 
 std::vector<float> logits_of(const SavedModel& model, const Dataset& set) {
-  Execution execution(model.network, kColumns);
-  const BatchLoader loader(set);
-  const int classes = model.network.classes();
+  WorkerPool pool(1);
+  std::vector<ThreadContext> threads = make_threads(model.network, 1, kColumns);
   std::vector<float> all;
-  for (std::int32_t first = 0; first < set.size(); first += kColumns) {
-    const auto samples = std::min<std::int64_t>(kColumns, set.size() - first);
-    std::vector<std::int32_t> indices(static_cast<std::size_t>(samples)), labels(indices.size());
-    std::iota(indices.begin(), indices.end(), first);
-    loader.load(indices, kColumns, execution.input(), labels.data());
-    const float* logits = execution.forward_evaluation(model.weights.data(), kColumns);
-    for (std::int64_t n = 0; n < samples; ++n)
-      for (int c = 0; c < classes; ++c) all.push_back(logits[c * kColumns + n]);
-  }
+  const auto see = [&](int /*thread*/, const EvaluatedGrain& grain) {
+    for (int n = 0; n < grain.shape.samples; ++n)
+      for (int c = 0; c < grain.shape.classes; ++c) all.push_back(grain.logits[c * grain.shape.batch + n]);
+  };
+  pass_forward(pool, threads, set, kColumns, model.weights.span(), {}, never_leave, nullptr, see);
   return all;
 }
 

@@ -49,30 +49,20 @@ std::vector<T> golden_values(const std::string& name, const char* type,
 
 template <typename T>
 std::vector<T> golden_state(const ParameterLayout& layout, const std::string& prefix, const char* type) {
-  std::vector<T> all;
-  for (const Parameter& tensor : layout.tensors()) {
-    const auto part =
-        golden_values<T>(prefix + tensor.name, type, {tensor.shape.begin(), tensor.shape.end()});
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
+  return test::weights_of<T>(batch_norm_golden(), layout.tensors(), prefix, type);
 }
 
 /// The golden samples, which are the test set, too.
 std::shared_ptr<TrainTestData> golden_data() {
   auto data = std::make_shared<TrainTestData>();
-  Dataset& train = data->train;
   const auto features = golden_values<float>("images", "F32", {kTrainSamples, 2, 6, 7});
-  train.shape = kImage;
-  train.classes = kClasses;
-  train.features = AlignedBuffer<float>(features.size());
-  std::ranges::copy(features, train.features.data());
-  train.labels = golden_values<std::int32_t>("labels", "I32", {kTrainSamples});
-  data->test.shape = kImage;
-  data->test.classes = kClasses;
-  data->test.features = AlignedBuffer<float>(features.size());
-  std::ranges::copy(features, data->test.features.data());
-  data->test.labels = train.labels;
+  for (Dataset* set : {&data->train, &data->test}) {
+    set->shape = kImage;
+    set->classes = kClasses;
+    set->features = AlignedBuffer<float>(features.size());
+    std::ranges::copy(features, set->features.data());
+    set->labels = golden_values<std::int32_t>("labels", "I32", {kTrainSamples});
+  }
   return data;
 }
 

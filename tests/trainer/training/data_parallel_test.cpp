@@ -43,13 +43,6 @@ std::shared_ptr<TrainTestData> make_data() {
   return data;
 }
 
-/// One bucket, or one for each layer.
-BucketPlan make_plan(const Network& network, std::size_t bytes) {
-  std::vector<GradientRange> ranges;
-  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
-  return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
-}
-
 /// Queues nothing, takes its time, and tells when it goes.
 class MortalAllReduce final : public DeviceAllReduce {
  public:
@@ -74,12 +67,13 @@ class MortalAllReduce final : public DeviceAllReduce {
 constexpr const char* kOneLayer = "layers:\n  - linear: classes\n";
 constexpr std::size_t kOneBucket = std::size_t{1} << 20;  // bytes
 
-/// @param all_reduce  of an emulated device; none: of a CPU
+/// @param bucket_bytes  kOneBucket, or 1: one for each layer
+/// @param all_reduce    of an emulated device; none: of a CPU
 JobSetup setup_of(const Job& job, const char* model, std::size_t bucket_bytes,
                   std::unique_ptr<DeviceAllReduce> all_reduce = nullptr,
                   std::shared_ptr<const TrainTestData> data = make_data()) {
   Network network = Network::parse(model, "test.yaml", kImage, kClasses);
-  BucketPlan plan = make_plan(network, bucket_bytes);
+  BucketPlan plan = plan_buckets_of_size(network, {}, bucket_bytes);
   DeviceChoice choice;
   if (all_reduce != nullptr) {
     choice.gpu = std::make_shared<Gpu>();
@@ -298,6 +292,17 @@ class Saboteur final : public StepObserver {
   See leaving_, arrived_;
 };
 
+/// Verdict of the ranks on the one that is wrong.
+WrongNumbers found_in(const auto& steps) {
+  try {
+    steps();
+    ADD_FAILURE() << "not seen";
+  } catch (const WrongRankError& error) {
+    return error.numbers();
+  }
+  return {};
+}
+
 /// Those of small tensors are summed twice where units become finer.
 TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
   run_thread_ranks(2, [](Communicator& comm) {
@@ -310,13 +315,9 @@ TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
       if (++sums == 2) shown.sums.front() += 1;
     };
     if (comm.rank() == 1) strategy->observe(std::make_shared<Saboteur>(See(), change_the_second));
-    try {
-      strategy->run({}, 1, false);
-      ADD_FAILURE() << "not seen";
-    } catch (const WrongRankError& error) {
-      EXPECT_EQ(error.numbers().step, 1);
-      EXPECT_NE(error.numbers().what.find("what arrived at rank 1 on "), std::string::npos);
-    }
+    const WrongNumbers found = found_in([&] { strategy->run({}, 1, false); });
+    EXPECT_EQ(found.step, 1);
+    test::expect_words(found.what, {"what arrived at rank 1 on "});
   });
 }
 
@@ -377,14 +378,10 @@ TEST(DataParallelTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
     const auto change = [](const ShownSums& shown) { shown.sums.front() += 1; };
     const auto expect_named = [&](const char* model, const See& leaving, const See& arrived,
                                   const std::string& why) {
-      try {
-        weights_after(comm, 3, model, [&](ParallelStrategy& strategy) {
-          strategy.observe(std::make_shared<Saboteur>(leaving, arrived));
-        });
-        ADD_FAILURE() << "not seen";
-      } catch (const WrongRankError& error) {
-        test::expect_words(error.numbers().what, {"rank 1 on ", why});
-      }
+      const auto spoil = [&](ParallelStrategy& strategy) {
+        strategy.observe(std::make_shared<Saboteur>(leaving, arrived));
+      };
+      test::expect_words(found_in([&] { weights_after(comm, 3, model, spoil); }).what, {"rank 1 on ", why});
     };
     for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {
       const auto none = [](ParallelStrategy&) {};
@@ -403,14 +400,10 @@ TEST(DataParallelTest, ReplaysOfSumsOnStreamsNameTheRank) {
         return true;
       });
     };
-    try {
-      weights_after(comm, 3, kWithBatchNorm, of_a_weight);
-      ADD_FAILURE() << "not seen";
-    } catch (const WrongRankError& error) {
-      EXPECT_EQ(error.numbers().step, 3);
-      EXPECT_EQ(error.numbers().ranks, std::vector{1});
-      EXPECT_NE(error.numbers().what.find("its weights are not those of the others"), std::string::npos);
-    }
+    const WrongNumbers found = found_in([&] { weights_after(comm, 3, kWithBatchNorm, of_a_weight); });
+    EXPECT_EQ(found.step, 3);
+    EXPECT_EQ(found.ranks, std::vector{1});
+    test::expect_words(found.what, {"its weights are not those of the others"});
   });
 }
 

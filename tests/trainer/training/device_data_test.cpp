@@ -6,6 +6,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/device/device_loss.hpp"
 #include "trainer/setup/job_setup.hpp"
@@ -123,11 +124,7 @@ TEST_F(SampleRingTest, ADiskThatHangsIsNamedBeforeTheDeadline) {
         store_->hangs = true;
         const auto ring = make_ring();
         ring->begin(0);
-        try {
-          ring->await(comm, *stream_, 1);
-        } catch (const IoError& error) {
-          message = error.what();
-        }
+        message = message_of<IoError>([&] { ring->await(comm, *stream_, 1); });
         store_->hangs = false;
       },
       std::chrono::duration<double>(0.3));

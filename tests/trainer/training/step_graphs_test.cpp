@@ -29,12 +29,10 @@ class LoneAllReduce final : public DeviceAllReduce {
   bool on_stream() const override { return on_stream_; }
   void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
                        std::size_t count) override {
-    if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *sums);
-    away_and_back(stream, sums, count * sizeof *sums);
+    away_and_back(stream, terms, sums, count * sizeof *sums);
   }
   void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
-    if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *sums);
-    away_and_back(stream, sums, count * sizeof *sums);
+    away_and_back(stream, terms, sums, count * sizeof *sums);
   }
   void check() override {}
 
@@ -50,7 +48,8 @@ class LoneAllReduce final : public DeviceAllReduce {
   void at_first_call(std::function<void()> action) { at_first_call_ = std::move(action); }
 
  private:
-  void away_and_back(Stream& stream, void* device, std::size_t bytes) {
+  void away_and_back(Stream& stream, const void* terms, void* device, std::size_t bytes) {
+    if (terms != device) stream.copy_on_device(device, terms, bytes);
     if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
     streams_.insert(&stream);
     if (calls_ == 1 && at_first_call_) at_first_call_();
@@ -94,13 +93,6 @@ Job make_job(Reduce reduce) {
 
 /// One bucket, as small networks have on GPUs, whose gradients come from two streams; or one for each layer.
 enum class Buckets { kOne, kEach };
-
-BucketPlan make_plan(const Network& network, Buckets buckets) {
-  std::vector<GradientRange> ranges;
-  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
-  const std::size_t bytes = buckets == Buckets::kOne ? std::size_t{1} << 30 : 1;
-  return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
-}
 
 /// Model to train.
 struct Model {
@@ -181,7 +173,7 @@ class Training {
       all_reduce_ = lone.get();
       gpu->all_reduce = std::move(lone);
     }
-    BucketPlan plan = make_plan(network, buckets);
+    BucketPlan plan = plan_buckets_of_size(network, {}, buckets == Buckets::kOne ? std::size_t{1} << 30 : 1);
     DeviceChoice choice;
     choice.gpu = std::move(gpu);
     JobSetup setup = make_setup(job_, make_data(), std::move(choice), std::move(network), std::move(plan));

@@ -160,7 +160,6 @@ class SmallSums final : public StepWork {
   SumFingerprints own_share() override { return {}; }
   bool has_room_for(std::size_t /*grains*/) override { return false; }
   SumFingerprints gradients_of(const std::vector<Grain>& /*grains*/) override { return {}; }
-  void show_sums(const GradientReducer::SeeSums& /*see*/) override {}
 
   GradientUnits units{std::vector<std::size_t>{4, 2}, 2};
   int computed = 0, summed = 0;
