@@ -151,7 +151,7 @@ void Execution::backward(std::size_t i, const BackwardTarget& target) {
 /// Finishes a separate layer, or the first one of a run.
 void Execution::finish_backward(std::size_t i, const BackwardTarget& target) {
   const LayerRun* const run = run_at(i);
-  const TimeSpan span(timeline(), Work::kBackward, layer(i).name());
+  const TimeSpan span(timeline(), Work::kBackward, run == nullptr ? layer(i).name() : run->name);
   const LayerTensors tensors = backward_tensors(i, target.gradients);
   if (run == nullptr) layer(i).backward_weights(pass_, with_terms(i, tensors));
   const GradientTerms terms = sum_terms(i, tensors);

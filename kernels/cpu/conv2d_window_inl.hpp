@@ -41,11 +41,11 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
 }
 
 /// Pixels of a row that alternate in each group of channels. A tile should read the source from the
-/// first-level cache, where the window of the pixel before left it: one pixel, if the windows of all groups fit there.
+/// first-level cache, where the window of the pixel before left it: those of one tile, if their windows fit there.
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
-  const std::size_t pixels = c.batch == static_cast<int>(kVector) ? 2 : 1;
+  const std::size_t pixels = (c.batch == static_cast<int>(kVector) ? 2 : 1) * c.column_period;
   const bool fits = c.filter() * pixels * vectors * kVector * sizeof(float) <= kCachedBytes;
   return fits && c.sources > 1 ? pixels : kColumnsAtOnce;
 }
@@ -62,7 +62,7 @@ inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::s
 /// Computes pixels with the same taps. Where a vector has all samples, two neighbours are the vectors of one tile: a
 /// tile of one vector loads a weight for each product, which two units of multiply-adds wait for.
 /// @param size  size of the block of targets
-inline void run_pixels(TileCall call, TileFunction tile, std::size_t size, std::size_t batch) {
+inline void run_alike(TileCall call, TileFunction tile, std::size_t size, std::size_t batch) {
   if (batch == kVector && call.pixels > 1) {
     TileCall pairs = call;
     pairs.pixels = call.pixels / 2;
@@ -103,7 +103,7 @@ inline void correlate_columns(const Correlation& c, const TileCall& row, TileFun
         call.source = row.source + g * row.source_group + column.source * pixel;
         call.weights = row.weights + g * row.weight_group + column.tap * size;
         call.target = row.target + q * c.batch;
-        run_pixels(call, tile, size, c.batch);
+        run_alike(call, tile, size, c.batch);
       }
     }
   }
