@@ -77,12 +77,6 @@ void Tally::lost(std::int64_t steps) {
   lost_.push_back(steps);
 }
 
-std::int64_t Tally::count(const std::string& label) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = counts_.find(label);
-  return found == counts_.end() ? 0 : found->second;
-}
-
 std::string Tally::text() const {
   const std::lock_guard lock(mutex_);
   std::string text;

@@ -39,7 +39,6 @@ class Tally {
   /// Steps between the last one logged and the checkpoint that was left, of one kill.
   void lost(std::int64_t steps);
 
-  std::int64_t count(const std::string& label) const;
   std::string text() const;
 
  private:

@@ -105,14 +105,6 @@ class Disturbance {
   virtual bool keeps_checkpoint_set() const = 0;
 };
 
-/// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
-std::unique_ptr<Disturbance> make_kill();
-/// Kills, and damages metrics.jsonl and trail.bin between two starts, with files of others beside them.
-std::unique_ptr<Disturbance> make_damage();
-/// Kills, and goes on in other shapes: stages and replicas of a pipeline, or plain ranks.
-std::unique_ptr<Disturbance> make_stage_kill();
-/// Kills, and goes on from CPU cores to the emulated device and back.
-std::unique_ptr<Disturbance> make_device_kill();
 /// Sends one to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart. They go to
 /// the launcher, to GNU timeout, to one rank, or through Slurm's scancel.
 /// @param slurm  a Slurm is running here ($SLURM_CONF)

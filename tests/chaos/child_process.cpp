@@ -182,6 +182,11 @@ void ChildProcess::start_no_more() {
   starts().lock();
 }
 
+bool is_alive(pid_t process) {
+  const auto facts = facts_of(fmt::format("/proc/{}", process));
+  return facts && !is_dead(*facts);
+}
+
 std::vector<pid_t> descendants() {
   const auto all = all_processes();
   std::vector<pid_t> found;

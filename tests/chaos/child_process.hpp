@@ -46,6 +46,8 @@ class ChildProcess {
   std::optional<int> exit_code_;
 };
 
+bool is_alive(pid_t process);
+
 /// All that this process has started, and what those have, dead or alive; orphans, too, once it adopts them.
 std::vector<pid_t> descendants();
 

@@ -143,7 +143,7 @@ void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
 void PoisonCampaign::strike(const FlippedRun& life, Dice& dice, std::string& story) {
   const auto fault = [&](std::int64_t step, const std::string& what) {
     story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);
-    return fmt::format("inject.rank={} inject.step={} 'inject.what={}'", life.rank, step, what);
+    return injected(life.rank, step, what);
   };
   const bool is_float =
       life.poison.way == Way::kState && std::string(life.poison.fault).find("gradient") == std::string::npos;
@@ -212,9 +212,7 @@ void PoisonCampaign::live(std::int64_t /*number*/, const LifeDirectories& direct
 }
 
 void PoisonCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const Poison& poison : kPoisons) labels.emplace_back(poison.label);
-  tally_.section("what went wrong on a rank between two saves", labels);
+  tally_.section("what went wrong on a rank between two saves", labels_of(kPoisons));
   tally_.section("how it ended", {kEndedCalm, kByLaunchRun, kOfReplicas, kOnDevices, kRefused, kRefuted});
   of_plain_ = train_reference(plain_, "reference");
   of_normalised_ = train_reference(normalised_, "normalised-reference");

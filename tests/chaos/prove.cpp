@@ -284,9 +284,7 @@ void ProveCampaign::live_all() {
 }
 
 void ProveCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const FlippedAt& place : kPlaces) labels.emplace_back(place.label);
-  tally_.section("a bit was flipped, and the step was named", labels);
+  tally_.section("a bit was flipped, and the step was named", labels_of(kPlaces));
   if (options_.forgeries > 0) tally_.section("a file was forged, and the run refuted", forgery_labels());
   tally_.section("beside them", {kHonest, kNoTrace, kFailedStep, kExact});
   const auto directories = scratch_.make("reference");

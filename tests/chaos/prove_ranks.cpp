@@ -96,9 +96,7 @@ void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& di
   constexpr int kMantissaBits = 22;  // higher bits may make infinities or NaN, which fail the step
   const std::string fault = aimed(thing.fault, dice, kMantissaBits);
   story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
-  const auto outcome =
-      train(job_, placement, directories.run(),
-            fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
+  const auto outcome = train(job_, placement, directories.run(), injected(rank, step, fault));
   constexpr int kCopiesDiffer = 72;  // exit code: copies are compared before an evaluation
   if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
     throw Violation("the run was not to see it:\n" + outcome.everything());
@@ -106,9 +104,8 @@ void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& di
 }
 
 void ProveRanksCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const UnseenThing& thing : kUnseenThings) labels.emplace_back(thing.label);
-  tally_.section("what went wrong on a rank; step, rank and host were named by the proof", labels);
+  tally_.section("what went wrong on a rank; step, rank and host were named by the proof",
+                 labels_of(kUnseenThings));
   tally_.section("beside them", {kOnPipelines, kPixelWithoutTrace});
 }
 

@@ -156,9 +156,8 @@ void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::strin
   if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
   const std::string fault = aimed(thing.fault, dice, thing.most_bits);
   story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
-  const auto outcome = train(round.trained.job, placement, round.run,
-                             fmt::format("inject.rank={} inject.step={} 'inject.what={}' {}", rank, step,
-                                         fault, replays(thing.seen)));
+  const auto outcome =
+      train(round.trained.job, placement, round.run, injected(rank, step, fault) + " " + replays(thing.seen));
   const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
   const std::size_t named = outcome.err.find(said);
   const bool is_right = outcome.exit_code == kWrongRank && named != std::string::npos &&
@@ -188,9 +187,7 @@ void WrongRankCampaign::live(std::int64_t number, const LifeDirectories& directo
 }
 
 void WrongRankCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
-  tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
+  tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels_of(kThings));
   tally_.section("beside them",
                  {kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
   plain_.reference_trail = train_reference(plain_.job, "reference").trail;

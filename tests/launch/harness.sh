@@ -9,9 +9,12 @@ set -uo pipefail
 # shellcheck disable=SC2034  # used by the tests
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# A check may fail in a subshell, in a pipeline or in $(...), whose exit code nothing looks at: it is written down.
+# A check may fail in a subshell, in a pipeline or in $(...), whose exit code nothing looks at: it is written down, with the place
+# that calls the check.
 fail() {
-  printf '  FAILED at %s:%s: %s\n' "${BASH_SOURCE[2]##*/}" "${BASH_LINENO[1]}" "$*" >>"$failed_checks"
+  local frame=1
+  while [ "${BASH_SOURCE[frame]}" = "${BASH_SOURCE[0]}" ]; do frame=$((frame + 1)); done
+  printf '  FAILED at %s:%s: %s\n' "${BASH_SOURCE[frame]##*/}" "${BASH_LINENO[frame - 1]}" "$*" >>"$failed_checks"
   exit 1
 }
 
@@ -30,6 +33,12 @@ expect_exit() {
   [ "$code" -eq "$wanted" ] || fail "exit code $code instead of $wanted from: $* -- it said: $output"
 }
 
+# expect_says CODE TEXT COMMAND...: and the text is in $output.
+expect_says() {
+  expect_exit "$1" "${@:3}"
+  expect_contains "$output" "$2"
+}
+
 # expect_failed_check COMMAND...: it makes checks of which one must fail.
 expect_failed_check() {
   ! (failed_checks=/dev/null && "$@") >/dev/null 2>&1 || fail "nothing is wrong with: $*"
@@ -43,6 +52,12 @@ skip_without() {
   for tool in "$@"; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
   done
+}
+
+# mpi_settings: Open MPI as root, on fewer cores than ranks, in a container; ctest sets the same.
+mpi_settings() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 }
 
 # stand_in NAME BODY: an executable script in bin/, or wherever NAME has a folder.

@@ -38,20 +38,16 @@ Installed_models_are_those_that_are_found() {
   cp it/share/lockstep/models/linear.yaml it/share/lockstep/models/only_installed.yaml
   expect_exit 0 it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=only_installed
   sed -i 's/name: fc/name: changed/' it/share/lockstep/models/linear.yaml
-  expect_exit 0 it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=linear
-  expect_contains "$output" changed
+  expect_says 0 changed it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=linear
 }
 
 Installed_job_is_found_by_its_name() {
   install_to "$PWD/it"
   sed -i 's/global_batch: [0-9]*/global_batch: 96/' it/share/lockstep/jobs/mnist.yaml
-  expect_exit 0 it/bin/lockstep validate mnist data.set=synthetic
-  expect_contains "$output" "global_batch: 96"
-  LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep train mnist run.dir=run
-  expect_contains "$output" "fetch it with: lockstep-get-data mnist"
+  expect_says 0 "global_batch: 96" it/bin/lockstep validate mnist data.set=synthetic
+  LOCKSTEP_DATA='' expect_says 66 "fetch it with: lockstep-get-data mnist" it/bin/lockstep train mnist run.dir=run
   mkdir -p damaged/mnist && touch damaged/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte
-  expect_exit 65 it/bin/lockstep train mnist run.dir=run data.root=damaged
-  expect_contains "$output" "with lockstep-get-data"
+  expect_says 65 "with lockstep-get-data" it/bin/lockstep train mnist run.dir=run data.root=damaged
 }
 
 Installed_data_are_fetched_as_in_a_clone() {
@@ -65,8 +61,7 @@ Installed_data_are_fetched_as_in_a_clone() {
 
 What_is_packed_is_installed_below_destdir() {
   DESTDIR=$PWD/root expect_exit 0 cmake --install "$build" --prefix /usr
-  expect_exit 0 root/usr/bin/lockstep --version --verbose
-  expect_contains "$output" "$PWD/root/usr/share/lockstep/models"
+  expect_says 0 "$PWD/root/usr/share/lockstep/models" root/usr/bin/lockstep --version --verbose
   expect_exit 0 root/usr/bin/lockstep-get-data --help
   expect_file root/usr/share/doc/lockstep/CHANGELOG.md
 }
@@ -97,8 +92,7 @@ Installed_plugins_are_those_of_the_build_which_says_so() {
 Installing_without_a_plugin_that_was_found_fails() {
   [ -f "$build/lockstep_nccl.so" ] || skip "a build without NCCL"
   sed "s|$build/lockstep_nccl.so|$PWD/lockstep_nccl.so|g" "$build/comm/nccl/cmake_install.cmake" >install.cmake
-  expect_exit 1 cmake "-DCMAKE_INSTALL_PREFIX=$PWD/it" -DCMAKE_INSTALL_COMPONENT=program -P install.cmake
-  expect_contains "$output" "lockstep_nccl.so"
+  expect_says 1 "lockstep_nccl.so" cmake "-DCMAKE_INSTALL_PREFIX=$PWD/it" -DCMAKE_INSTALL_COMPONENT=program -P install.cmake
 }
 
 Product_is_the_program_and_every_plugin_that_was_found() {
@@ -122,8 +116,7 @@ Build_without_nccl_and_cudnn_says_so_and_has_no_plugin() {
 
 Installed_launcher_and_slurm_script_start_the_installed_program() {
   install_to "$PWD/it"
-  expect_exit 0 it/bin/lockstep-run --dry-run -np 2 train mnist data.set=synthetic
-  expect_contains "$output" "$PWD/it/bin/lockstep train mnist data.set=synthetic"
+  expect_says 0 "$PWD/it/bin/lockstep train mnist data.set=synthetic" it/bin/lockstep-run --dry-run -np 2 train mnist data.set=synthetic
   expect_exit 0 bash it/share/lockstep/launch/slurm/train.sbatch --help
 }
 

@@ -25,8 +25,7 @@ next_commands() { sed -n '/^==> to go on/,$ { s/^    //p }' <<<"$1"; }
 Quickstart_ends_with_commands_that_can_be_pasted_into_another_shell() {
   skip_without mpirun
   make_repository
-  OMPI_MCA_rmaps_base_oversubscribe=1 expect_exit 0 'a place/launch/quickstart' train.epochs=1
-  expect_contains "$output" "==> building: release lockstep_product"
+  OMPI_MCA_rmaps_base_oversubscribe=1 expect_says 0 "==> building: release lockstep_product" 'a place/launch/quickstart' train.epochs=1
   next_commands "$output" | grep -v '^launch/quickstart' >pasted
   expect_equal "$(wc -l <pasted)" 4
   # One core may be too few for two ranks here; the placement that quickstart found is in the commands.
@@ -49,8 +48,7 @@ make_build() {
 Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
   local with="LOCKSTEP_CUDA_SUMMARY:INTERNAL=with CUDA 13.0, without NCCL" found=(CUDNN_{LIBRARY,INCLUDE_DIR}:PATH="$PWD")
   make_build "$with" NCCL_LIBRARY:FILEPATH=NCCL_LIBRARY-NOTFOUND NCCL_INCLUDE_DIR:PATH="$PWD/gone" "${found[@]}"
-  expect_exit 0 launch/build release lockstep_product
-  expect_contains "$output" "building release, with CUDA 13.0, without NCCL"
+  expect_says 0 "building release, with CUDA 13.0, without NCCL" launch/build release lockstep_product
   expect_equal "$(head -n 1 calls)" "cmake --preset release -U NCCL_LIBRARY -U NCCL_INCLUDE_DIR"
   expect_contains "$(tail -n 1 calls)" "cmake --build build/release --parallel "
   expect_contains "$(tail -n 1 calls)" " --target lockstep_product"
@@ -75,18 +73,15 @@ Build_configures_afresh_for_another_toolkit_or_folder() {
   expect_exit 0 launch/build
   expect_equal "$(head -n 1 calls)" "cmake --fresh --preset release"
   stand_in bin/cmake 'exit 3'
-  expect_exit 1 launch/build
-  expect_contains "$output" "configure-release: failed with exit code 3"
-  expect_exit 2 launch/build nosuch
-  expect_contains "$output" "no preset 'nosuch' in CMakePresets.json; presets: release"
+  expect_says 1 "configure-release: failed with exit code 3" launch/build
+  expect_says 2 "no preset 'nosuch' in CMakePresets.json; presets: release" launch/build nosuch
 }
 
 Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   local ranks
   make_repository
   for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
-    RANKS=$ranks expect_exit 2 'a place/launch/quickstart' train.epochs=1
-    expect_contains "$output" "RANKS '$ranks' is not a whole number"
+    RANKS=$ranks expect_says 2 "RANKS '$ranks' is not a whole number" 'a place/launch/quickstart' train.epochs=1
   done
   printf '#!/bin/sh\nenv | grep include >environment\nexit 1\n' >mpirun && chmod +x mpirun
   OMPI_MCA_oob_tcp_if_include='lo touch executed' PATH=$PWD:$PATH expect_exit 1 'a place/launch/quickstart' train.epochs=1
@@ -100,18 +95,14 @@ Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   stand_in 'a place/launch/get-data' "[ \"\$1\" != mnist ] || exit 66; echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
   stand_in mpirun 'exit 71'
   export PATH=$PWD/bin:$PATH
-  expect_exit 71 'a place/launch/quickstart' model=net
-  expect_contains "$output" "taking Fashion-MNIST instead"
+  expect_says 71 "taking Fashion-MNIST instead" 'a place/launch/quickstart' model=net
   expect_contains "$output" "build/release/lockstep train launch/jobs/fashion-mnist.yaml train.epochs=5 run.dir=runs/quickstart-1 model=net"
   expect_contains "$output" "quickstart: training ended with exit code 71; what it left is in runs/quickstart-1"
-  RANKS=3 expect_exit 71 'a place/launch/quickstart'
-  expect_contains "$output" "training: mpirun -np 3 "
+  RANKS=3 expect_says 71 "training: mpirun -np 3 " 'a place/launch/quickstart'
   expect_contains "$output" " run.dir=runs/quickstart-2"
-  expect_exit 71 'a place/launch/quickstart' run.dir=mine
-  expect_contains "$output" "what it left is in mine"
+  expect_says 71 "what it left is in mine" 'a place/launch/quickstart' run.dir=mine
   stand_in 'a place/launch/get-data' 'echo "broken: $1" >&2; exit 74'
-  expect_exit 74 'a place/launch/quickstart'
-  expect_contains "$output" "broken: mnist"
+  expect_says 74 "broken: mnist" 'a place/launch/quickstart'
   expect_lacks "$output" training
   stand_in 'a place/launch/build' 'exit 5'
   expect_exit 5 'a place/launch/quickstart'
@@ -195,8 +186,7 @@ Root_is_asked_for_through_sudo_where_it_can_be() {
 
 A_command_that_fails_shows_the_end_of_its_log() {
   printf '%s\n' "source '$repo/launch/lib.sh'" "repo='$PWD'" 'bad() { seq 60; return 7; }' 'logged bad bad' >script
-  expect_exit 7 bash script
-  expect_contains "$output" "bad: failed with exit code 7; the end of $PWD/build/logs/bad.log:"$'\n    21\n'
+  expect_says 7 "bad: failed with exit code 7; the end of $PWD/build/logs/bad.log:"$'\n    21\n' bash script
   expect_lacks "$output" $'\n    20\n'
   expect_equal "$(wc -l <build/logs/bad.log)" 60
 }

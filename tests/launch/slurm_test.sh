@@ -41,8 +41,7 @@ expect_saved() {
 
 Slurm_starts_ranks_with_srun_that_train_to_the_same_weights() {
   write_job
-  expect_exit 0 srun --mpi=pmix -n 3 "$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=25
-  expect_contains "$output" "3 ranks"
+  expect_says 0 "3 ranks" srun --mpi=pmix -n 3 "$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=25
   expect_equal "$(tail -n 1 <<<"$output")" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=calm train.max_steps=25 | tail -n 1)"
 }
 
@@ -94,8 +93,7 @@ Slurm_starts_mpirun_in_a_job_that_trains_to_the_same_weights() {
 
 Slurm_ranks_without_pmix_are_told_how_to_start() {
   write_job
-  expect_exit 69 srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml
-  expect_contains "$output" "srun --mpi=pmix"
+  expect_says 69 "srun --mpi=pmix" srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml
   expect_lacks "$output" "PMI support"  # Open MPI's page about it
 }
 
@@ -110,15 +108,14 @@ Slurm_hands_on_exit_codes() {
 Slurm_rank_that_is_another_program_is_named() {
   write_job
   printf '0 %s train job.yaml parallel.timeout_seconds=1\n1 sleep 60\n' "$LOCKSTEP_PROGRAM" >programs
-  expect_exit 143 timeout 50 srun --mpi=pmix --kill-on-bad-exit=1 -n 2 --multi-prog programs
-  expect_contains "$output" "rank 1 (pid"
+  expect_says 143 "rank 1 (pid" timeout 50 srun --mpi=pmix --kill-on-bad-exit=1 -n 2 --multi-prog programs
   expect_contains "$output" "is another program: "
 }
 
 reason=$(why_no_slurm)
 [ -z "$reason" ] || skip "$reason"
 : "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+mpi_settings
 slurm_files=$(mktemp -d)
 trap 'stop_slurm; rm -rf "$slurm_files"' EXIT
 start_slurm "$slurm_files" || exit 1

@@ -53,15 +53,12 @@ Tidy_looks_at_every_piece_once() {
 Tidy_shows_what_is_found_and_fails() {
   make_repository
   echo bad >room/c.cpp
-  expect_exit 1 tests/tidy
-  expect_contains "$output" "room/c.cpp:1: something [check]"
+  expect_says 1 "room/c.cpp:1: something [check]" tests/tidy
   expect_lacks "$output" "warnings generated"
   expect_contains "$output" "2 pieces, 1 with findings"
-  expect_exit 1 tests/tidy
-  expect_contains "$output" "room/c.cpp:1: something [check]"
+  expect_says 1 "room/c.cpp:1: something [check]" tests/tidy
   expect_contains "$output" "1 pieces, 1 with findings; 1 clean as before"
-  expect_exit 0 tests/tidy room/a.cpp
-  expect_contains "$output" "1 sources, 0 with findings"
+  expect_says 0 "1 sources, 0 with findings" tests/tidy room/a.cpp
 }
 
 Tidy_looks_again_at_what_changed_alone() {
@@ -90,8 +87,7 @@ Tidy_fails_where_its_checks_cannot_be_read() {
   cd .. && stand_in clang-tidy '[ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
     echo "$PWD/.clang-tidy:5:1: error: unknown key"; echo "Error parsing $PWD/.clang-tidy: invalid argument" >&2'
   cd world || exit
-  expect_exit 1 tests/tidy room/a.cpp
-  expect_contains "$output" "unknown key"
+  expect_says 1 "unknown key" tests/tidy room/a.cpp
   expect_exit 1 tests/tidy room/a.cpp
 }
 
@@ -149,13 +145,11 @@ Run_looks_at_what_changed_unless_it_is_told_otherwise() {
   make_repository
   make_tests_run
   echo bad >room/a.cpp && commit second
-  expect_exit 1 tests/run
-  expect_contains "$output" "groups: build test tidy"
+  expect_says 1 "groups: build test tidy" tests/run
   expect_contains "$output" "failed:  changed: clang-tidy"
   expect_lacks "$(tests/run style)" "tidy"
   echo >room/a.cpp && commit third
-  expect_exit 0 tests/run changed
-  expect_contains "$output" "clang-tidy: 1 sources, 0 with findings; 0 clean as before; 0 not looked at"
+  expect_says 0 "clang-tidy: 1 sources, 0 with findings; 0 clean as before; 0 not looked at" tests/run changed
   expect_equal "$(last_line)" "1 passed, 0 failed, 0 skipped"
 }
 
@@ -166,16 +160,13 @@ Run_counts_what_clang_tidy_had_no_time_for_as_skipped() {
   sed -i 's/--seconds 20/--seconds 5/' tests/run
   printf '#!/bin/bash\n[ "$1" != --version ] || exec echo "LLVM version 14.0.6"\n! grep -q slow "${@: -1}" || sleep 60\n' >../bin/clang-tidy
   echo slow >room/a.cpp && commit second
-  expect_exit 1 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: none of 1 sources was done within 5 s"
+  expect_says 1 "skipped: changed: clang-tidy: none of 1 sources was done within 5 s" tests/run changed
   expect_equal "$(last_line)" "0 passed, 0 failed, 1 skipped"
   echo slow >room/d.cu && echo >room/a.cpp && commit third
-  JOBS=2 expect_exit 0 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: 1 sources, 0 with findings; 0 clean as before; 1 not looked at"
+  JOBS=2 expect_says 0 "skipped: changed: clang-tidy: 1 sources, 0 with findings; 0 clean as before; 1 not looked at" tests/run changed
   expect_equal "$(last_line)" "1 passed, 0 failed, 1 skipped"
   echo text >README.md && commit fourth
-  expect_exit 1 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: no source changed"
+  expect_says 1 "skipped: changed: clang-tidy: no source changed" tests/run changed
 }
 
 Tidy_says_what_is_missing_or_wrong() {
@@ -184,8 +175,7 @@ Tidy_says_what_is_missing_or_wrong() {
   expect_exit 2 tests/tidy --nosuch
   expect_exit 66 tests/tidy room/nosuch.cpp
   printf '#!/bin/bash\necho "LLVM version 19.1.0"\n' >../bin/clang-tidy
-  expect_exit 69 tests/tidy
-  expect_contains "$output" "launch/install-dependencies tidy"
+  expect_says 69 "launch/install-dependencies tidy" tests/tidy
 }
 
 run_tests "$@"

@@ -33,15 +33,6 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw Violation(what);
 }
 
-bool is_alive(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string stat;
-  std::getline(file, stat);
-  const auto close = stat.rfind(')');
-  return close != std::string::npos && close + 2 < stat.size() && stat[close + 2] != 'Z' &&
-         stat[close + 2] != 'X';
-}
-
 std::string listed(const std::set<int>& ranks) {
   return ranks.empty() ? "nobody" : fmt::format("{}", fmt::join(ranks, ", "));
 }
