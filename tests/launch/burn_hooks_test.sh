@@ -13,7 +13,7 @@ quick="--time 0s --threads 1"
 make_world() {
   # shellcheck disable=SC2016  # the stand-in's own
   stand_in scontrol 'printf "%s\n" "$@" >>calls'
-  export PATH=$PWD/bin:$PATH SLURMD_NODENAME=node7 LOCKSTEP=$LOCKSTEP_PROGRAM LOCKSTEP_BURN=$quick LOCKSTEP_ALLOW_INJECT=1
+  export SLURMD_NODENAME=node7 LOCKSTEP=$LOCKSTEP_PROGRAM LOCKSTEP_BURN=$quick LOCKSTEP_ALLOW_INJECT=1
 }
 
 Slurm_keeps_a_good_node() {

@@ -92,7 +92,6 @@ make_world() {
       eval "${all##*--between }" ;;
     *) printf "%s\n" "{\"torch\": \"9.9\", \"device\": \"x\", \"cudnn\": 999}" "{\"mode\": \"eager\", \"us_per_step\": 500.0}" "{\"mode\": \"graph\", \"us_per_step\": 90.0}" ;;
   esac'
-  export PATH=$PWD/bin:$PATH
   unset OUT CUDA_HOME LOCKSTEP_DATA LOCKSTEP_NCCL XDG_CACHE_HOME PYTHON JOBS
 }
 

@@ -2,7 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # A few lines of test harness for the scripts. A test is a function whose name, read aloud, is a fact:
-# Get_data_resumes_a_broken_download. Each runs in a shell and an empty folder of its own; it fails when a check fails.
+# Get_data_resumes_a_broken_download. Each runs in a shell and an empty folder of its own, whose bin/ is the first on PATH; it
+# fails when a check fails.
 # To be sourced; run_tests at the end of the file runs every function that starts with a capital letter.
 set -uo pipefail
 
@@ -60,6 +61,17 @@ mpi_settings() {
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 }
 
+# write_job STEPS: a job of the network net that never ends by itself, with a checkpoint at every so many steps.
+write_job() {
+  cat >job.yaml <<END
+model: net
+data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
+train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
+parallel: {device: cpu, grain: 11, timeout_seconds: 60}
+run: {dir: run, checkpoint_every_steps: $1, log_every_steps: 1}
+END
+}
+
 # stand_in NAME BODY: an executable script in bin/, or wherever NAME has a folder.
 stand_in() {
   local file=$1
@@ -115,7 +127,7 @@ run_one() {
   folder=$(mktemp -d)
   failed_checks=$folder.failed
   : >"$failed_checks"
-  (cd "$folder" && HOME=$folder "$1") || status=$?
+  (cd "$folder" && HOME=$folder PATH=$folder/bin:$PATH "$1") || status=$?
   if [ -s "$failed_checks" ]; then status=1 && cat "$failed_checks"; fi
   rm -rf "$folder" "$failed_checks"
   return "$status"

@@ -18,7 +18,6 @@ make_world() {
     [[ " $* " == *" -s "* || " $* " != *" install "* ]] || for p; do echo "$p"; done >>installed'
   stand_in sudo '[ ! -f no-sudo ] || exit 1; [ "$1" = -n ] && shift; echo "sudo $*" >>calls; exec "$@"'
   stand_in id 'cat uid 2>/dev/null || echo 0'
-  export PATH=$PWD/bin:$PATH
   unset LOCKSTEP_NO_INSTALL
   touch calls
 }
@@ -139,7 +138,7 @@ make_stage() {
       *) printf '%s\n' 'libz.so.1 => $PWD/libz.so.1 (0x1)' 'libc.so.6 => /lib/libc.so.6 (0x2)' '/lib64/ld-linux.so.2 (0x3)' 'libnccl.so.2 => not found' \$MORE ;;
     esac"
   stand_in strip 'while [ "$1" != -o ]; do shift; done; cp "$3" "$2"'
-  export PATH=$PWD/bin:$PATH MORE=''
+  export MORE=''
 }
 
 Bundle_takes_the_libraries_that_other_machines_may_lack() {
@@ -164,7 +163,6 @@ Bundle_leaves_plugins_for_fabrics_behind() {
 copy_script() {
   mkdir -p launch
   cp "$repo/launch/$1" "$repo/launch/lib.sh" launch/
-  export PATH=$PWD/bin:$PATH
 }
 
 Package_builds_what_it_needs_and_says_what_is_missing() {

@@ -42,7 +42,7 @@ make_build() {
   stand_in bin/nvcc :
   stand_in bin/cmake 'echo "cmake $*" >>calls'
   touch build/release/build.ninja
-  export PATH=$PWD/bin:$PATH CUDACXX=$PWD/bin/nvcc
+  export CUDACXX=$PWD/bin/nvcc
 }
 
 Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
@@ -94,7 +94,6 @@ Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   make_repository
   stand_in 'a place/launch/get-data' "[ \"\$1\" != mnist ] || exit 66; echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
   stand_in mpirun 'exit 71'
-  export PATH=$PWD/bin:$PATH
   expect_says 71 "taking Fashion-MNIST instead" 'a place/launch/quickstart' model=net
   expect_contains "$output" "build/release/lockstep train launch/jobs/fashion-mnist.yaml train.epochs=5 run.dir=runs/quickstart-1 model=net"
   expect_contains "$output" "quickstart: training ended with exit code 71; what it left is in runs/quickstart-1"
@@ -106,14 +105,6 @@ Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   expect_lacks "$output" training
   stand_in 'a place/launch/build' 'exit 5'
   expect_exit 5 'a place/launch/quickstart'
-}
-
-Quickstart_sets_what_root_needs_and_only_for_root() {
-  make_repository
-  # shellcheck disable=SC1091,SC2154  # the copy in this folder, and its variable
-  settings_of() { (stand_in ./id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings && echo "${environment[@]}"); }
-  expect_contains "$(settings_of 0)" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  expect_lacks "$(settings_of 1000)" ROOT
 }
 
 Quickstart_says_whether_the_weights_are_the_published_ones() {
@@ -165,7 +156,6 @@ A_cache_has_what_was_found() {
 
 Compilers_are_as_many_as_cores_and_memory_allow() {
   stand_in nproc 'echo 3'
-  export PATH=$PWD/bin:$PATH
   local told
   for told in "2 2" "0 1" "3 3" "9 3" " 3"; do
     stand_in awk "echo ${told% *}"
@@ -173,8 +163,7 @@ Compilers_are_as_many_as_cores_and_memory_allow() {
   done
 }
 
-Root_is_asked_for_through_sudo_where_it_can_be() {
-  export PATH=$PWD/bin:$PATH
+Root_is_asked_for_through_sudo_where_it_can_be_and_mpi_is_told_of_it() {
   stand_in id 'echo 1000'
   stand_in sudo '[ "$1" = -n ] || echo "sudo $*"'
   expect_equal "$(lib as_root ls -l)" "sudo ls -l"
@@ -182,6 +171,12 @@ Root_is_asked_for_through_sudo_where_it_can_be() {
   expect_exit 69 lib as_root ls -l
   stand_in id 'echo 0'
   expect_equal "$(lib as_root echo mine)" mine
+  # shellcheck disable=SC2016  # the inner shell's
+  root_may() { lib eval 'allow_mpi_as_root; echo "${OMPI_ALLOW_RUN_AS_ROOT:-no} ${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM:-no}"'; }
+  unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+  expect_equal "$(root_may)" "1 1"
+  stand_in id 'echo 1000'
+  expect_equal "$(root_may)" "no no"
 }
 
 A_command_that_fails_shows_the_end_of_its_log() {

@@ -172,7 +172,7 @@ What_bash_puts_into_the_line_is_the_whole_word() {
 # As others test completion: words alone, and a program that is found on PATH.
 Completion_goes_by_the_words_where_there_is_no_line() {
   mkdir bin && ln -s "$program" bin/lockstep
-  expect_equal "$(PATH=$PWD/bin:$PATH bash -c 'source "$1"; COMP_WORDS=(lockstep train job.yaml data.set=fashion) COMP_CWORD=3
+  expect_equal "$(bash -c 'source "$1"; COMP_WORDS=(lockstep train job.yaml data.set=fashion) COMP_CWORD=3
     _lockstep; printf "%s\n" "${COMPREPLY[@]}"' - "$completion.bash")" "fashion-mnist"
 }
 
@@ -206,7 +206,7 @@ The_script_for_fish_offers_the_same() {
   some_runs && touch picture.png && mkdir bin && ln -s "$program" bin/lockstep
   ln -s "$completion.fish" script
   expect_exit 0 fish --no-execute script
-  in_fish() { PATH=$PWD/bin:$PATH fish --no-config -c "source script; complete -C '$1'"; }
+  in_fish() { fish --no-config -c "source script; complete -C '$1'"; }
   expect_contains "$(in_fish 'lockstep tra')" "train"
   expect_contains "$(in_fish 'lockstep train job.yaml train.optimizer.kind=ad')" "train.optimizer.kind=adamw"
   expect_contains "$(in_fish 'lockstep eval runs/m')" "runs/mnist@best"

@@ -16,10 +16,10 @@ make_world() {
   stand_in nproc "echo $1"
   stand_in nvidia-smi 'for ((i = 0; i < ${GPUS:-0}; ++i)); do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
   touch codes
-  write_job
+  write_job 10
   sleep() { command sleep 0.02; }
   export -f sleep
-  export PATH=$PWD/bin:$PATH PROGRAM=$program
+  export PROGRAM=$program
   unset OMPI_MCA_btl_tcp_if_include
 }
 
@@ -399,21 +399,11 @@ Run_refuses_a_wrong_command_line() {
   expect_says 0 "--dry-run         only print the command" "$repo/launch/run" --help
 }
 
-write_job() {
-  cat >job.yaml <<'END'
-model: net
-data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
-train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
-parallel: {device: cpu, grain: 11, timeout_seconds: 20}
-run: {dir: run, checkpoint_every_steps: 10, log_every_steps: 1}
-END
-}
-
 Mpirun_trains_to_the_weights_of_one_process() {
   skip_without mpirun
   [ -x "$program" ] || skip "no $program: launch/build release makes it"
   mpi_settings
-  write_job
+  write_job 10
   expect_says 0 "3 ranks on 1 host" mpirun -np 3 "$program" train job.yaml train.max_steps=20
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
 }
@@ -459,7 +449,7 @@ a_rank() { grep -lzs "^OMPI_COMM_WORLD_RANK=1" $(grep -lzsx "PWD=$PWD" /proc/[0-
 Run_goes_on_after_a_killed_rank_to_the_same_weights() {
   skip_without mpirun
   export PROGRAM=$program
-  write_job
+  write_job 10
   "$repo/launch/run" -np 2 --restarts 2 train job.yaml train.max_steps=200 >said 2>&1 &
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
   kill -KILL "$(a_rank)"

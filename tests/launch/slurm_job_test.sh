@@ -14,7 +14,7 @@ make_world() {
   stand_in scontrol 'echo "scontrol $*" >>calls'
   stand_in lockstep 'exit 0'
   touch job.yaml
-  export PATH=$PWD/bin:$PATH PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
+  export PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
   unset LAUNCHER REQUEUES SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_ARRAY_JOB_ID SLURM_RESTART_COUNT
 }
 

@@ -27,7 +27,7 @@ make_repository() {
     for f in $files room/d.cu; do
       printf "  \"directory\": \"%s\",\n  \"command\": \"clang++ %s -o x.o -c %s\",\n  \"file\": \"%s\"\n" "$PWD/$2" "-DTEXT=\\\\\\\"a\\\\\\\"" "$PWD/$f" "$PWD/$f"
     done >"$2/compile_commands.json"'
-  export PATH=$PWD/bin:$PATH CALLS=$PWD/calls
+  export CALLS=$PWD/calls
   cd world || exit
   echo '{}' >CMakePresets.json && echo build >.gitignore && echo "Checks: all" >.clang-tidy
   touch room/{a.cpp,b.cpp,b.hpp,c.cpp,d.cu}

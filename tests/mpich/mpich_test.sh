@@ -5,20 +5,10 @@
 # shellcheck source-path=SCRIPTDIR source=../launch/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../launch/harness.sh"
 
-write_job() {
-  cat >job.yaml <<'END'
-model: net
-data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
-train: {epochs: 1, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
-parallel: {device: cpu, grain: 11, timeout_seconds: 30}
-run: {checkpoint_every_steps: 0}
-END
-}
-
 Mpich_trains_to_the_weights_of_open_mpi() {
-  write_job
-  expect_says 0 "2 ranks on 1 host" "$LOCKSTEP_MPIEXEC" -n 2 "$LOCKSTEP_WITH_MPICH" train job.yaml run.dir=two
-  expect_equal "$(tail -n 1 <<<"$output")" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=one | tail -n 1)"
+  write_job 0
+  expect_says 0 "2 ranks on 1 host" "$LOCKSTEP_MPIEXEC" -n 2 "$LOCKSTEP_WITH_MPICH" train job.yaml train.epochs=1 run.dir=two
+  expect_equal "$(tail -n 1 <<<"$output")" "$("$LOCKSTEP_PROGRAM" train job.yaml train.epochs=1 run.dir=one | tail -n 1)"
 }
 
 Mpich_is_what_the_doctor_sees_and_finds_well() {
@@ -26,8 +16,8 @@ Mpich_is_what_the_doctor_sees_and_finds_well() {
 }
 
 Launch_run_starts_mpiexec() {
-  write_job
-  PROGRAM=$LOCKSTEP_WITH_MPICH MPIRUN=$LOCKSTEP_MPIEXEC expect_says 0 "2 ranks on 1 host" "$repo/launch/run" -np 2 train job.yaml run.dir=two
+  write_job 0
+  PROGRAM=$LOCKSTEP_WITH_MPICH MPIRUN=$LOCKSTEP_MPIEXEC expect_says 0 "2 ranks on 1 host" "$repo/launch/run" -np 2 train job.yaml train.epochs=1 run.dir=two
 }
 
 # The launcher of one MPI and the library of the other: each process would train alone, and all into one directory.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// SimGrid simulates once in a process, and has an MPI of its own: each row of the table gets a process.
+/// Each row of the table gets a process: SimGrid simulates once in one, and has an MPI of its own.
 #include "tests/scaling/scenario.hpp"
 
 #include "comm/reduce/gradient_reducer.hpp"
