@@ -5,7 +5,6 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/ranges.h>
 
@@ -39,18 +38,6 @@ Attempt::Attempt(const ChaosJob& job, const Placement& placement, const LifeDire
       process_(job.train_command(placement, run_dir_),
                launcher_environment(directories.temporary(), directories.shared_memory), out_path_,
                err_path_) {}
-
-std::vector<pid_t> Attempt::ranks() const {
-  return process_.members(rank_name_);
-}
-
-std::string Attempt::out() const {
-  return testing::read_text(out_path_);
-}
-
-std::string Attempt::err() const {
-  return testing::read_text(err_path_);
-}
 
 std::string Attempt::log() const {
   const auto all = testing::read_text(log_path(run_dir_));
@@ -140,7 +127,7 @@ bool RestartedRun::attempt() {
   const auto ending = strike ? disturb(attempt) : let_finish(attempt);
   check_after(attempt, ending);
   damage_.check(attempt, world_.tally);
-  if (ending == Ending::kDisturbed && world_.disturbance.damages_records())
+  if (ending == Ending::kDisturbed && world_.disturbance.damages_records)
     damage_.strike(dice_, world_.tally, story_);
   if (world_.tell) world_.tell(story_);
   if (ending == Ending::kDone) compare(attempt);
@@ -221,7 +208,7 @@ void RestartedRun::compare(const Attempt& attempt) {
                            .trail = damage_.is_whole("trail.bin")};
   const Result result(attempt.run_dir(), world_.job.steps(), whole);
   auto differences = result.differences_from(world_.reference, whole);
-  if (world_.disturbance.keeps_checkpoint_set()) compare_kept(result.checkpoints(), &differences);
+  if (world_.disturbance.keeps_checkpoint_set) compare_kept(result.checkpoints(), &differences);
   if (last_line(attempt.out()) != world_.reference_hash) {
     differences.push_back("the last line of output is not '" + world_.reference_hash + "':\n" +
                           attempt.out());

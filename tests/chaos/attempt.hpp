@@ -9,6 +9,7 @@
 #include "tests/chaos/moment.hpp"
 #include "tests/chaos/record_damage.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
 
 namespace lockstep::chaos {
 
@@ -32,10 +33,10 @@ class Attempt {
   const RunFacts& before() const { return before_; }
 
   /// Process ids of the ranks, or of the only process; empty while there is none.
-  std::vector<pid_t> ranks() const;
+  std::vector<pid_t> ranks() const { return process_.members(rank_name_); }
   /// Text of rank 0 until now on standard output or standard error.
-  std::string out() const;
-  std::string err() const;
+  std::string out() const { return testing::read_text(out_path_); }
+  std::string err() const { return testing::read_text(err_path_); }
   /// Lines that rank 0 has added to its log since the start.
   std::string log() const;
   /// The step in a line of output, or of the log, like "going on from step 120 in ...". Nothing if it was not

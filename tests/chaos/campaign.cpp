@@ -12,14 +12,14 @@ namespace {
 /// Lives that are disturbed and go on, against a run that never was.
 class RestartCampaign final : public FaultCampaign {
  public:
-  RestartCampaign(const Options& options, const std::string& name, const Disturbance& disturbance)
-      : FaultCampaign(options, name),
+  RestartCampaign(const Options& options, const Disturbance& disturbance)
+      : FaultCampaign(options, disturbance.name),
         disturbance_(disturbance),
-        job_(options.program, scratch_.path(), disturbance.epochs(), disturbance.normalises()) {}
+        job_(options.program, scratch_.path(), disturbance.epochs, disturbance.normalises) {}
 
  private:
   void prepare() override {
-    disturbance_.open_sections(tally_);
+    for (const auto& [title, labels] : disturbance_.sections) tally_.section(title, labels);
     tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
     const auto directories = scratch_.make("reference");
     const std::string last_line = train_undisturbed(job_, directories);
@@ -56,8 +56,8 @@ void live_side_by_side(const Options& options, const std::function<bool()>& goes
   for (auto& worker : workers) worker.join();
 }
 
-int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance) {
-  return RestartCampaign(options, name, disturbance).run();
+int run_campaign(const Options& options, const Disturbance& disturbance) {
+  return RestartCampaign(options, disturbance).run();
 }
 
 void Tally::section(const std::string& title, const std::vector<std::string>& labels) {
@@ -90,27 +90,6 @@ std::string Tally::text() const {
                       static_cast<double>(sum) / static_cast<double>(lost_.size()),
                       *std::max_element(lost_.begin(), lost_.end()));
   return text;
-}
-
-bool Rounds::take() {
-  const std::lock_guard lock(mutex_);
-  if (taken_ == total_) return false;
-  ++taken_;
-  return true;
-}
-
-void Rounds::give_back() {
-  const std::lock_guard lock(mutex_);
-  --taken_;
-}
-
-bool Rounds::finished() const {
-  return taken() == total_;
-}
-
-std::int64_t Rounds::taken() const {
-  const std::lock_guard lock(mutex_);
-  return taken_;
 }
 
 }  // namespace lockstep::chaos

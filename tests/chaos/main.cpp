@@ -61,65 +61,54 @@ void check_loss(const RunFacts& after) {
                   after.last_logged, after.newest_checkpoint, started - kCheckpointInterval));
 }
 
-class Kill : public Disturbance {
- public:
-  void open_sections(Tally& tally) const override {
-    tally.section("killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung});
-    tally.section("when", {kStartUp, kSaving, kPruning, kBeyond});
+void record(const Attempt& attempt, const RunFacts& after, Tally& tally) {
+  check_loss(after);
+  if (after.saving) tally.add(kSaving);
+  if (after.pruning) tally.add(kPruning);
+  if (after.metrics == attempt.before().metrics) {
+    tally.add(kStartUp);
+    return;
   }
-  std::int64_t epochs() const override { return 4; }
-  bool keeps_checkpoint_set() const override { return true; }
+  const auto lost = std::max<std::int64_t>(after.last_logged - after.newest_checkpoint, 0);
+  tally.lost(lost);
+  if (lost > kCheckpointInterval) tally.add(kBeyond);
+}
 
-  Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
-    const auto* kind = kill_something(attempt, dice);
-    story += fmt::format(", killed {}", kind);
-    const int code = attempt.wait_after_blow();
-    if (attempt.launcher_hung()) tally.add(kHung);
-    if (code == 0) {
-      tally.add(kTooLate);
-      return Ending::kDone;
-    }
-    tally.add(kind);
-    record(attempt, look_at(attempt.run_dir()), tally);
-    return Ending::kDisturbed;
+Ending strike_dead(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) {
+  const auto* kind = kill_something(attempt, dice);
+  story += fmt::format(", killed {}", kind);
+  const int code = attempt.wait_after_blow();
+  if (attempt.launcher_hung()) tally.add(kHung);
+  if (code == 0) {
+    tally.add(kTooLate);
+    return Ending::kDone;
   }
+  tally.add(kind);
+  record(attempt, look_at(attempt.run_dir()), tally);
+  return Ending::kDisturbed;
+}
 
- private:
-  static void record(const Attempt& attempt, const RunFacts& after, Tally& tally) {
-    check_loss(after);
-    if (after.saving) tally.add(kSaving);
-    if (after.pruning) tally.add(kPruning);
-    if (after.metrics == attempt.before().metrics) {
-      tally.add(kStartUp);
-      return;
-    }
-    const auto lost = std::max<std::int64_t>(after.last_logged - after.newest_checkpoint, 0);
-    tally.lost(lost);
-    if (lost > kCheckpointInterval) tally.add(kBeyond);
-  }
-};
+Disturbance by_kills(const std::string& name) {
+  return {.name = name,
+          .sections = {{"killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung}},
+                       {"when", {kStartUp, kSaving, kPruning, kBeyond}}},
+          .strike = strike_dead};
+}
 
-class Damage final : public Kill {
- public:
-  void open_sections(Tally& tally) const override {
-    Kill::open_sections(tally);
-    tally.section("between two starts", {kMetricsLost, kTrailLost, kNothingLost, kForeign});
-  }
-  bool damages_records() const override { return true; }
-};
+Disturbance by_damage() {
+  Disturbance damage = by_kills("damage");
+  damage.damages_records = true;
+  damage.sections.push_back({"between two starts", {kMetricsLost, kTrailLost, kNothingLost, kForeign}});
+  return damage;
+}
 
-class StageKill : public Kill {
- public:
-  Placement place(Dice& dice) const override { return random_stages(dice); }
-  bool normalises() const override { return false; }
-};
-
-/// The emulator takes some tenths of a second a step.
-class DeviceKill final : public StageKill {
- public:
-  Placement place(Dice& dice) const override { return random_stages_on_devices(dice); }
-  std::int64_t epochs() const override { return 1; }
-};
+Disturbance by_kills_of_pipelines(const std::string& name, Placement (*place)(Dice&), std::int64_t epochs) {
+  Disturbance kills = by_kills(name);
+  kills.place = place;
+  kills.epochs = epochs;
+  kills.normalises = false;
+  return kills;
+}
 
 // The command line.
 
@@ -136,16 +125,20 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
-     [](const Options& options) { return run_campaign(options, "kill", Kill()); }},
+     [](const Options& options) { return run_campaign(options, by_kills("kill")); }},
     {"damage",
      "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
      "lie beside them and in log/",
-     20, [](const Options& options) { return run_campaign(options, "damage", Damage()); }},
+     20, [](const Options& options) { return run_campaign(options, by_damage()); }},
     {"stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
-     [](const Options& options) { return run_campaign(options, "stages", StageKill()); }},
+     [](const Options& options) {
+       return run_campaign(options, by_kills_of_pipelines("stages", random_stages, 4));
+     }},
     {"devices",
      "SIGKILL as above, to pipelines and ranks that go on from CPU cores to the emulated device and back", 10,
-     [](const Options& options) { return run_campaign(options, "devices", DeviceKill()); }},
+     [](const Options& options) {  // The emulator takes some tenths of a second a step.
+       return run_campaign(options, by_kills_of_pipelines("devices", random_stages_on_devices, 1));
+     }},
     {"prove", "One flipped bit in memory or on disk, which lockstep prove has to locate; or forgeries", 24,
      run_prove_campaign},
     {"wrong-rank",
@@ -157,7 +150,7 @@ constexpr Command kCommands[] = {
      "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,
      run_prove_ranks_campaign},
     {"signal", "One to three signals that ask for a stop, to the launcher or one rank", 20,
-     [](const Options& options) { return run_campaign(options, "signal", *make_signal(options.slurm)); }},
+     [](const Options& options) { return run_campaign(options, by_signals(options.slurm)); }},
 };
 
 /// `options` hold the defaults.

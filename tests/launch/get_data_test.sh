@@ -42,10 +42,15 @@ expect_complete_in() {
   expect_no_file "$1/.partial"
 }
 
+# expect_had [TEXT]: the set is fetched into the cache, and that is said.
+expect_had() {
+  expect_says 0 "${1:-complete and verified in $HOME/.cache/lockstep/tiny}" timeout 60 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
 Get_data_puts_the_uncompressed_files_into_the_cache_and_asks_no_mirror_again() {
   make_world && mirrors good
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
   mirrors nowhere
   expect_says 0 "complete and verified in $HOME/.cache/lockstep/tiny" "$get_data" tiny
 }
@@ -60,8 +65,7 @@ Get_data_respects_root_and_xdg_cache_home() {
 
 Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
   make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_executes_nothing_that_its_table_or_a_mirror_says() {
@@ -137,8 +141,7 @@ Get_data_takes_the_folder_of_a_package_where_it_is_installed() {
   make_world && mirrors nowhere
   cp sets.txt without.txt && echo "package tiny some-package $PWD/good/tiny" >>sets.txt
   LOCKSTEP_MIRRORS_ONLY=1 expect_exit 66 "$get_data" tiny
-  expect_says 0 "fetching from file://$PWD/good/tiny" "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "fetching from file://$PWD/good/tiny"
   cp without.txt sets.txt && echo "package tiny some-package $PWD/nosuch" >>sets.txt
   expect_says 66 "Debian's package some-package: not installed" "$get_data" tiny --root other
 }
@@ -178,8 +181,7 @@ Get_data_turns_to_the_next_mirror_when_one_has_stalled() {
   # shellcheck disable=SC2317  # the script calls it
   curl() { command curl "${@/#15/1}"; }
   export -f curl
-  expect_says 0 "http://127.0.0.1:$port/tiny" timeout 60 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "http://127.0.0.1:$port/tiny"
 }
 
 Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
@@ -188,8 +190,7 @@ Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
   expect_same_file ".cache/lockstep/tiny/${names[0]}" "truth/${names[0]}"
   expect_no_file ".cache/lockstep/tiny/${names[3]}"
   mkdir -p rest/tiny && cp "good/tiny/${names[3]}.gz" rest/tiny && mirrors rest
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 # The second mirror's copy begins with other bytes: only a download that starts where the first one ended can succeed.
@@ -201,8 +202,7 @@ Get_data_goes_on_elsewhere_with_what_a_mirror_sent_before_it_was_cut_off() {
   expect_same_file "$part" sent
   cp -r good tail && mirrors tail
   head -c 3000 /dev/zero | dd of="tail/tiny/${names[0]}.gz" conv=notrunc status=none
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
@@ -210,16 +210,14 @@ Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
   mkdir -p .cache/lockstep/tiny/.partial
   head -c 3000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[0]}.gz"
   head -c 90000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[1]}.gz"
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_replaces_a_damaged_file_in_the_cache() {
   make_world && mirrors good
   expect_exit 0 "$get_data" tiny
   damage ".cache/lockstep/tiny/${names[2]}" 77
-  expect_says 0 "fetching it again" "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "fetching it again"
 }
 
 Get_data_started_four_times_at_once_fetches_once() {

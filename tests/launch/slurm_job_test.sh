@@ -31,9 +31,15 @@ expect_end() {
   expect_equal "$code" "$1"
 }
 
-Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
-  make_world && run_until_started
+# warn: Slurm's warning comes once the ranks train; they begin to save.
+warn() {
+  run_until_started
   kill -USR1 "$batch"
+  wait_for 10 grep -q "saving after USR1" calls
+}
+
+Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
+  make_world && warn
   expect_end 75
   expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1\nscontrol requeue 42'
 }
@@ -54,9 +60,7 @@ Slurm_job_passes_only_the_first_warning_on_while_it_saves() {
   local signal
   for signal in USR1 USR2; do
     rm -f calls started
-    make_world && run_until_started
-    kill -USR1 "$batch"
-    wait_for 10 grep -q saving calls
+    make_world && warn
     kill -"$signal" "$batch"
     expect_end 75
     expect_equal "$(grep -c requeue calls) $(grep -c 'asking the ranks' said)" "1 1"
@@ -78,9 +82,7 @@ Slurm_job_lets_scancel_save_without_a_signal_of_its_own_and_does_not_come_back()
 Slurm_job_that_is_cancelled_after_the_warning_does_not_come_back() {
   make_world
   sed -i 's/sleep 0.2/sleep 2/' bin/mpirun # it still saves when it is cancelled
-  run_until_started
-  kill -USR1 "$batch"
-  wait_for 10 grep -q saving calls
+  warn
   kill -TERM "$batch"
   expect_end 75
   expect_contains "$(cat said)" "TERM received"
@@ -90,10 +92,8 @@ Slurm_job_that_is_cancelled_after_the_warning_does_not_come_back() {
 Slurm_job_that_fails_after_a_warning_is_not_queued_again() {
   make_world
   sed -i 's/exit 75/exit 71/' bin/mpirun
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 71
-  expect_contains "$(cat calls)" "saving after USR1"
   expect_lacks "$(cat calls)" requeue
 }
 
@@ -119,8 +119,7 @@ Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
   export SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=41
   LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.seed=%a
   expect_contains "$(cat calls)" "train job.yaml train.seed=3 run.dir=runs/job-array-3"
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 75
   expect_contains "$(cat calls)" "scontrol requeue 41_3"
 }
@@ -128,8 +127,7 @@ Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
 Slurm_job_is_not_queued_again_for_ever() {
   make_world
   export REQUEUES=2 SLURM_RESTART_COUNT=2
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 75
   expect_lacks "$(cat calls)" requeue
   expect_contains "$(cat said)" "not queued again after 2 times"

@@ -39,6 +39,12 @@ looked_at() {
   [ ! -f "$CALLS" ] || { LC_ALL=C sort "$CALLS" | xargs && rm "$CALLS"; }
 }
 
+# expect_looked_at CODE UNITS ARGUMENT...: tests/tidy with those looks at these.
+expect_looked_at() {
+  expect_exit "$1" tests/tidy "${@:3}"
+  expect_equal "$(looked_at)" "$2"
+}
+
 last_line() { tail -n 1 <<<"$output"; }
 
 Tidy_looks_at_every_piece_once() {
@@ -64,21 +70,17 @@ Tidy_shows_what_is_found_and_fails() {
 Tidy_looks_again_at_what_changed_alone() {
   make_repository
   printf '#include "%s"\n' "$PWD/room/b.hpp" >room/b.cpp
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  expect_looked_at 0 "room/a.cpp room/b.cpp room/d.cu" room/a.cpp room/b.cpp room/d.cu
   expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
   expect_equal "$(last_line)$(looked_at)" "clang-tidy: 0 sources, 0 with findings; 3 clean as before; 0 not looked at (tests/tidy looks at all)"
   touch room/*
   echo "bad" >room/b.hpp
-  expect_exit 1 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/b.cpp"
+  expect_looked_at 1 "room/b.cpp" room/a.cpp room/b.cpp room/d.cu
   echo >room/b.hpp
   echo >>.clang-tidy
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  expect_looked_at 0 "room/a.cpp room/b.cpp room/d.cu" room/a.cpp room/b.cpp room/d.cu
   rm room/b.hpp
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp
-  expect_equal "$(looked_at)" "room/b.cpp"
+  expect_looked_at 0 "room/b.cpp" room/a.cpp room/b.cpp
 }
 
 # clang-tidy says so, goes on with its own checks and returns 0.
@@ -96,8 +98,7 @@ Tidy_remembers_nothing_that_it_cannot_check() {
   make_repository
   printf '#!/bin/bash\nexit 1\n' >../bin/clang++
   expect_exit 0 tests/tidy room/a.cpp
-  expect_exit 0 tests/tidy room/a.cpp
-  expect_equal "$(looked_at)" "room/a.cpp room/a.cpp"
+  expect_looked_at 0 "room/a.cpp room/a.cpp" room/a.cpp
 }
 
 Tidy_knows_what_changed() {
@@ -128,8 +129,7 @@ Tidy_stops_when_its_time_is_up() {
   SLOWNESS=60 JOBS=1 expect_exit 77 tests/tidy --seconds 2 room/a.cpp room/b.cpp
   expect_equal "$(last_line)" "clang-tidy: none of 2 sources was done within 2 s (tests/tidy looks at all)"
   looked_at >/dev/null
-  expect_exit 0 tests/tidy --seconds 60 room/a.cpp room/b.cpp
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp"
+  expect_looked_at 0 "room/a.cpp room/b.cpp" --seconds 60 room/a.cpp room/b.cpp
 }
 
 # make_tests_run: tests/run in that repository, with stand-ins for what installs and builds: builds fail.

@@ -86,14 +86,11 @@ namespace {
 /// Rank of a process; -1: it may be gone.
 int rank_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::string name = "OMPI_COMM_WORLD_RANK=";
-  for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
-    if (environment.compare(at, name.size(), name) == 0)
-      return static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
-    if (environment.find('\0', at) == std::string::npos) break;
-  }
-  return -1;
+  const std::string environment = '\0' + std::string{std::istreambuf_iterator<char>(file), {}};
+  const std::string name("\0OMPI_COMM_WORLD_RANK=", 22);
+  const std::size_t at = environment.find(name);
+  return at == name.npos ? -1
+                         : static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
 }
 
 }  // namespace
