@@ -114,6 +114,25 @@ std::optional<std::string> behind(const std::string& line, std::string_view word
   return line.substr(at + words.size());
 }
 
+/// "ranks 0-2, 5" as it stands at the start of `text`; empty: it is no list of ranks.
+std::set<int> read_ranks(const std::string& text) {
+  std::set<int> ranks;
+  const char* at = text.c_str();
+  if (text.starts_with("rank ")) at += 5;
+  if (text.starts_with("ranks ")) at += 6;
+  if (at == text.c_str()) return ranks;
+  while (true) {
+    char* end = nullptr;
+    const auto first = std::strtol(at, &end, 10);
+    if (end == at) return ranks;
+    auto last = first;
+    if (*end == '-') last = std::strtol(end + 1, &end, 10);
+    for (auto rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
+    if (*end != ',') return ranks;
+    at = end + 1;
+  }
+}
+
 void read_line(const std::string& line, Said& said) {
   if (const auto headline = behind(line, "lockstep: verdict: ")) {
     if (said.verdicts++ == 0) said.headline = *headline;
@@ -134,24 +153,6 @@ void read_line(const std::string& line, Said& said) {
 }
 
 }  // namespace
-
-std::set<int> read_ranks(const std::string& text) {
-  std::set<int> ranks;
-  const char* at = text.c_str();
-  if (text.starts_with("rank ")) at += 5;
-  if (text.starts_with("ranks ")) at += 6;
-  if (at == text.c_str()) return ranks;
-  while (true) {
-    char* end = nullptr;
-    const auto first = std::strtol(at, &end, 10);
-    if (end == at) return ranks;
-    auto last = first;
-    if (*end == '-') last = std::strtol(end + 1, &end, 10);
-    for (auto rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
-    if (*end != ',') return ranks;
-    at = end + 1;
-  }
-}
 
 Said read_said(const std::string& text) {
   Said said;
