@@ -7,7 +7,7 @@
 
 namespace lockstep::chaos {
 
-class Disturbance;  // tests/chaos/chaos_job.hpp
+struct Disturbance;  // tests/chaos/chaos_job.hpp
 
 struct Options {
   std::string program;         ///< path of lockstep
@@ -21,7 +21,7 @@ struct Options {
 };
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 after a violation.
-int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance);
+int run_campaign(const Options& options, const Disturbance& disturbance);
 
 /// Calls `live` with 1, 2, ... from options.jobs threads while `goes_on` says so; or with options.only_life alone.
 void live_side_by_side(const Options& options, const std::function<bool()>& goes_on,
@@ -39,7 +39,6 @@ class Tally {
   /// Steps between the last one logged and the checkpoint that was left, of one kill.
   void lost(std::int64_t steps);
 
-  std::int64_t count(const std::string& label) const;
   std::string text() const;
 
  private:
@@ -58,15 +57,22 @@ class Tally {
 class Rounds {
  public:
   explicit Rounds(std::int64_t total) : total_(total) {}
-  bool take();       ///< false: there is none left
-  void give_back();  ///< the blow did not fall
-  bool finished() const;
-  std::int64_t taken() const;
+  /// False: there is none left.
+  bool take() {
+    const std::lock_guard lock(mutex_);
+    if (taken_ == total_) return false;
+    ++taken_;
+    return true;
+  }
+  void give_back() { --taken_; }  ///< the blow did not fall
+  bool finished() const { return taken_ == total_; }
+  std::int64_t taken() const { return taken_; }
   std::int64_t total() const { return total_; }
 
  private:
-  mutable std::mutex mutex_;
-  std::int64_t total_, taken_ = 0;
+  std::mutex mutex_;  ///< so that no two take the last one
+  const std::int64_t total_;
+  std::atomic<std::int64_t> taken_ = 0;
 };
 
 // Random choices that depend on the seed and the life alone: the same numbers choose the same blows again.

@@ -70,7 +70,7 @@ class ChaosJob {
 /// and shared memory to `shared_memory`, because a killed launcher removes nothing.
 Environment launcher_environment(const std::string& temporary, const std::string& shared_memory);
 
-// The ways to disturb a run, behind one interface.
+// The ways to disturb a run.
 
 /// How an attempt ended after a blow.
 enum class Ending {
@@ -81,42 +81,25 @@ enum class Ending {
 /// Counted by all.
 constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
 
-class Disturbance {
- public:
-  virtual ~Disturbance() = default;
-  Disturbance() = default;
-  Disturbance(const Disturbance&) = delete;
-  Disturbance& operator=(const Disturbance&) = delete;
-
+struct Disturbance {
+  std::string name;                  ///< its command
+  std::int64_t epochs = 4;           ///< length of the job that is disturbed
+  bool normalises = true;            ///< its network has layers that look at the whole global batch
+  bool damages_records = false;      ///< between two starts, and files of others are put beside them
+  bool keeps_checkpoint_set = true;  ///< that of the undisturbed run; a stop adds one of its own
   /// Placement of the run's next start.
-  virtual Placement place(Dice& dice) const { return random_placement(dice); }
-  /// True if its network has layers that look at the whole global batch.
-  virtual bool normalises() const { return true; }
-  /// Length of the job that is disturbed.
-  virtual std::int64_t epochs() const = 0;
-  /// Names what will be counted.
-  virtual void open_sections(Tally& tally) const = 0;
+  std::function<Placement(Dice& dice)> place = random_placement;
+  /// Titles and labels of what will be counted.
+  std::vector<std::pair<std::string, std::vector<std::string>>> sections = {};
   /// Strikes a running attempt, waits until all of it has ended and checks how. Adds to `story` what it did.
   /// @throws Violation
-  virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const = 0;
-  /// True if records are damaged between two starts, and files of others put beside them.
-  virtual bool damages_records() const { return false; }
-  /// True if the run leaves the undisturbed run's set of checkpoints (a stop adds one of its own).
-  virtual bool keeps_checkpoint_set() const = 0;
+  std::function<Ending(Attempt& attempt, Dice& dice, Tally& tally, std::string& story)> strike = {};
 };
 
-/// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
-std::unique_ptr<Disturbance> make_kill();
-/// Kills, and damages metrics.jsonl and trail.bin between two starts, with files of others beside them.
-std::unique_ptr<Disturbance> make_damage();
-/// Kills, and goes on in other shapes: stages and replicas of a pipeline, or plain ranks.
-std::unique_ptr<Disturbance> make_stage_kill();
-/// Kills, and goes on from CPU cores to the emulated device and back.
-std::unique_ptr<Disturbance> make_device_kill();
 /// Sends one to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart. They go to
 /// the launcher, to GNU timeout, to one rank, or through Slurm's scancel.
 /// @param slurm  a Slurm is running here ($SLURM_CONF)
-std::unique_ptr<Disturbance> make_signal(bool slurm);
+Disturbance by_signals(bool slurm);
 
 // Runs with one flipped bit each, and honest ones, that `lockstep prove` has to tell apart.
 

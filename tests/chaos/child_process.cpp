@@ -67,28 +67,6 @@ bool is_dead(const ProcessFacts& facts) {
   return facts.state == 'Z' || facts.state == 'X';
 }
 
-/// Pointers as exec wants them; `texts` must stay.
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (auto& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-std::vector<std::string> environment_with(const Environment& additions) {
-  std::vector<std::string> all = additions;
-  const auto is_replaced = [&](const std::string& variable) {
-    const auto name = variable.substr(0, variable.find('=') + 1);
-    return std::any_of(additions.begin(), additions.end(),
-                       [&](const auto& addition) { return addition.starts_with(name); });
-  };
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!is_replaced(*variable)) all.emplace_back(*variable);
-  }
-  return all;
-}
-
 /// The settings of posix_spawn, freed at the end.
 struct SpawnSettings {
   posix_spawn_file_actions_t files{};
@@ -101,12 +79,7 @@ struct SpawnSettings {
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_path.c_str(), kWrite, 0644);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_path.c_str(), kWrite, 0644);
     posix_spawnattr_init(&attributes);
-    // A shell without job control leaves SIGINT ignored, nohup SIGHUP.
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGHUP}) sigaddset(&signals, signal);
-    posix_spawnattr_setsigdefault(&attributes, &signals);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   }
   ~SpawnSettings() {
     posix_spawn_file_actions_destroy(&files);
@@ -120,12 +93,17 @@ struct SpawnSettings {
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const Environment& environment,
                            const std::string& out_path, const std::string& err_path) {
-  auto arguments = command;
-  auto variables = environment_with(environment);
+  // A shell without job control leaves SIGINT ignored, nohup SIGHUP.
+  std::vector<std::string> words = {"env", "--default-signal=INT,HUP"};
+  words.insert(words.end(), environment.begin(), environment.end());
+  words.insert(words.end(), command.begin(), command.end());
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const SpawnSettings settings(out_path, err_path);
   const std::shared_lock start(starts());
-  const int error = posix_spawnp(&pid_, command[0].c_str(), &settings.files, &settings.attributes,
-                                 pointers_to(arguments).data(), pointers_to(variables).data());
+  const int error =
+      posix_spawnp(&pid_, words[0].c_str(), &settings.files, &settings.attributes, arguments.data(), environ);
   if (error != 0) throw std::system_error(error, std::generic_category(), command[0] + ": cannot be started");
 }
 
@@ -180,6 +158,11 @@ void ChildProcess::clear_away() {
 
 void ChildProcess::start_no_more() {
   starts().lock();
+}
+
+bool is_alive(pid_t process) {
+  const auto facts = facts_of(fmt::format("/proc/{}", process));
+  return facts && !is_dead(*facts);
 }
 
 std::vector<pid_t> descendants() {

@@ -14,8 +14,7 @@ using Environment = std::vector<std::string>;  ///< NAME=value, beside what this
 
 class ChildProcess {
  public:
-  /// Starts `command` (looked up in PATH) with its output in two files.
-  /// @throws std::system_error if it cannot be started
+  /// Starts `command` (looked up in PATH) with its output in two files. Exit code 127: there is none.
   ChildProcess(const std::vector<std::string>& command, const Environment& environment,
                const std::string& out_path, const std::string& err_path);
   /// Kills what is left of the session.
@@ -45,6 +44,8 @@ class ChildProcess {
   pid_t pid_ = 0;
   std::optional<int> exit_code_;
 };
+
+bool is_alive(pid_t process);
 
 /// All that this process has started, and what those have, dead or alive; orphans, too, once it adopts them.
 std::vector<pid_t> descendants();

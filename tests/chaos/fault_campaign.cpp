@@ -80,4 +80,8 @@ std::string aimed(const char* fault, Dice& dice, int last_bit) {
   return fmt::format(fmt::runtime(fault), fmt::format("{}:{}", element, dice.between(0, last_bit)));
 }
 
+std::string injected(std::int64_t rank, std::int64_t step, const std::string& what) {
+  return fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, what);
+}
+
 }  // namespace lockstep::chaos

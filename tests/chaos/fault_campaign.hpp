@@ -72,7 +72,16 @@ class FaultCampaign {
   std::mutex output_;
 };
 
+/// The labels of a table of faults, for the tally.
+std::vector<std::string> labels_of(const auto& things) {
+  std::vector<std::string> labels;
+  for (const auto& thing : things) labels.emplace_back(thing.label);
+  return labels;
+}
+
 /// "flip-bit weights 17:3" of "flip-bit weights {}": any element, and one of the bits up to `last_bit`.
 std::string aimed(const char* fault, Dice& dice, int last_bit);
+/// The keys that inject a fault.
+std::string injected(std::int64_t rank, std::int64_t step, const std::string& what);
 
 }  // namespace lockstep::chaos

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Every number is one that `lockstep prove` promises to compare.
 #include "common/buffers.hpp"
-#include "tests/chaos/attempt.hpp"
-#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/fault_campaign.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 
@@ -176,9 +175,7 @@ constexpr Forgery kForgeries[] = {{"a line of metrics.jsonl", forge_line},
 }  // namespace
 
 std::vector<std::string> forgery_labels() {
-  std::vector<std::string> labels;
-  for (const Forgery& kind : kForgeries) labels.emplace_back(kind.label);
-  return labels;
+  return labels_of(kForgeries);
 }
 
 std::string forge(const std::string& label, const std::string& run, Dice& dice) {

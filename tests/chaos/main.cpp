@@ -13,146 +13,10 @@
 
 #include <CLI/CLI.hpp>
 
-namespace {
-
-using lockstep::chaos::Disturbance;
-using lockstep::chaos::Options;
-
-constexpr const char* kDescription =
-    "Disturbs training runs at random moments, lets them go on on another number of ranks, and compares "
-    "every\n"
-    "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
-
-/// `options` hold the defaults.
-void add_common(CLI::App& command, Options& options) {
-  command.add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
-  command.add_option("--seed", options.seed, fmt::format("Of all random choices; default {}", options.seed));
-  command.add_option("--jobs", options.jobs, fmt::format("Runs at the same time; default {}", options.jobs))
-      ->check(CLI::Range(1, 64));
-  command.add_flag("--verbose", options.verbose, "Tell of every start: where, when struck, how it ended");
-  command.add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
-      ->envname("LOCKSTEP_PROGRAM")
-      ->required();
-}
-
-void add_campaign(CLI::App& app, Options& options, const std::string& name, const std::string& help,
-                  std::int64_t rounds, const std::function<int(const std::string&)>& run, int& exit_code) {
-  auto* command = app.add_subcommand(name, help);
-  command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
-  command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
-      ->check(CLI::PositiveNumber);
-  add_common(*command, options);
-  command->callback([&, name, run] { exit_code = run(name); });
-}
-
-void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& exit_code) {
-  auto* command =
-      app.add_subcommand("watchdog", "Kills and stops ranks, and checks who is named, when, and who leaves");
-  command->footer(
-      "tests/chaos/run watchdog also takes --partitions N, for hosts that are cut off from each other; "
-      "default 4");
-  command->add_option("--kills", options.kills, "How many runs lose ranks; default 40")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--stops", options.stops,
-                   "How many have a rank stopped, for good or for a while; default 10")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--hours-with-hog", options.hours_with_hog,
-                   "How long to train undisturbed beside a hog on every core; default 0")
-      ->check(CLI::NonNegativeNumber);
-  add_common(*command, options);
-  command->callback([&] { exit_code = lockstep::chaos::run_watch_campaign(options); });
-}
-
-int run(int argc, char** argv) {
-  CLI::App app{kDescription};
-  app.name("chaos");
-  app.footer("Exit codes: 0 all promises kept, 1 a promise broken (with the seed that shows it), 2 usage.");
-  app.require_subcommand(1);
-  Options options;
-  int exit_code = 0;
-  const auto disturbing = [&options](const std::function<std::unique_ptr<Disturbance>()>& make) {
-    return [&options, make](const std::string& name) {
-      return lockstep::chaos::run_campaign(options, name, *make());
-    };
-  };
-  const auto faulty = [&options](int (*campaign)(const Options&)) {
-    return [&options, campaign](const std::string& /*name*/) { return campaign(options); };
-  };
-  add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
-               disturbing(lockstep::chaos::make_kill), exit_code);
-  add_campaign(
-      app, options, "damage",
-      "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
-      "lie beside them and in log/",
-      20, disturbing(lockstep::chaos::make_damage), exit_code);
-  add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
-               disturbing(lockstep::chaos::make_stage_kill), exit_code);
-  add_campaign(
-      app, options, "devices",
-      "SIGKILL as above, to pipelines and ranks that go on from CPU cores to the emulated device and back",
-      10, disturbing(lockstep::chaos::make_device_kill), exit_code);
-  add_campaign(
-      app, options, "prove",
-      "One flipped bit in memory or on disk, which lockstep prove has to locate; or forgeries", 24,
-      [&](const std::string& name) {
-        const auto* prove = app.get_subcommand(name);
-        if (prove->count("--forgeries") > 0 && prove->count("--rounds") == 0) options.rounds = 0;
-        return lockstep::chaos::run_prove_campaign(options);
-      },
-      exit_code);
-  add_campaign(app, options, "wrong-rank",
-               "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs",
-               24, faulty(lockstep::chaos::run_wrong_rank_campaign), exit_code);
-  add_campaign(app, options, "poison",
-               "A bit of what a rank holds flips between saves: the run must end as if it had not, or refuse",
-               24, faulty(lockstep::chaos::run_poison_campaign), exit_code);
-  add_campaign(
-      app, options, "prove-ranks",
-      "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,
-      faulty(lockstep::chaos::run_prove_ranks_campaign), exit_code);
-  add_campaign(app, options, "signal",
-               "One to three signals that ask for a stop, to the launcher or one rank", 20,
-               disturbing([&] { return lockstep::chaos::make_signal(options.slurm); }), exit_code);
-  auto* prove = app.get_subcommand("prove");
-  prove
-      ->add_option(
-          "--forgeries", options.forgeries,
-          "How many false numbers in metrics, labels, manifests, checkpoints and trails, with checksums made "
-          "good; default 0. Alone it leaves out the flipped bits")
-      ->check(CLI::PositiveNumber);
-  app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
-                                         "Some runs under Slurm, whose $SLURM_CONF must be set");
-  lockstep::chaos::WatchOptions watch;
-  add_watchdog(app, watch, exit_code);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  return exit_code;
-}
-
-}  // namespace
-
-// NOLINTNEXTLINE(bugprone-exception-escape): what is no std::exception may end it as it likes
-int main(int argc, char** argv) {
-  return lockstep::chaos::run_guarded([&] {
-    try {
-      return run(argc, argv);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "chaos: %s\n", error.what());
-      return 1;
-    }
-  });
-}
-
 namespace lockstep::chaos {
+namespace {
 
 // SIGKILL, and what must hold for the run directory that it leaves.
-
-namespace {
 
 constexpr const char* kOneRank = "one rank";
 constexpr const char* kAllRanks = "all ranks";
@@ -197,82 +61,181 @@ void check_loss(const RunFacts& after) {
                   after.last_logged, after.newest_checkpoint, started - kCheckpointInterval));
 }
 
-class Kill : public Disturbance {
- public:
-  void open_sections(Tally& tally) const override {
-    tally.section("killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung});
-    tally.section("when", {kStartUp, kSaving, kPruning, kBeyond});
+void record(const Attempt& attempt, const RunFacts& after, Tally& tally) {
+  check_loss(after);
+  if (after.saving) tally.add(kSaving);
+  if (after.pruning) tally.add(kPruning);
+  if (after.metrics == attempt.before().metrics) {
+    tally.add(kStartUp);
+    return;
   }
-  std::int64_t epochs() const override { return 4; }
-  bool keeps_checkpoint_set() const override { return true; }
+  const auto lost = std::max<std::int64_t>(after.last_logged - after.newest_checkpoint, 0);
+  tally.lost(lost);
+  if (lost > kCheckpointInterval) tally.add(kBeyond);
+}
 
-  Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
-    const auto* kind = kill_something(attempt, dice);
-    story += fmt::format(", killed {}", kind);
-    const int code = attempt.wait_after_blow();
-    if (attempt.launcher_hung()) tally.add(kHung);
-    if (code == 0) {
-      tally.add(kTooLate);
-      return Ending::kDone;
-    }
-    tally.add(kind);
-    record(attempt, look_at(attempt.run_dir()), tally);
-    return Ending::kDisturbed;
+Ending strike_dead(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) {
+  const auto* kind = kill_something(attempt, dice);
+  story += fmt::format(", killed {}", kind);
+  const int code = attempt.wait_after_blow();
+  if (attempt.launcher_hung()) tally.add(kHung);
+  if (code == 0) {
+    tally.add(kTooLate);
+    return Ending::kDone;
   }
+  tally.add(kind);
+  record(attempt, look_at(attempt.run_dir()), tally);
+  return Ending::kDisturbed;
+}
 
- private:
-  static void record(const Attempt& attempt, const RunFacts& after, Tally& tally) {
-    check_loss(after);
-    if (after.saving) tally.add(kSaving);
-    if (after.pruning) tally.add(kPruning);
-    if (after.metrics == attempt.before().metrics) {
-      tally.add(kStartUp);
-      return;
-    }
-    const auto lost = std::max<std::int64_t>(after.last_logged - after.newest_checkpoint, 0);
-    tally.lost(lost);
-    if (lost > kCheckpointInterval) tally.add(kBeyond);
-  }
+Disturbance by_kills(const std::string& name) {
+  return {.name = name,
+          .sections = {{"killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung}},
+                       {"when", {kStartUp, kSaving, kPruning, kBeyond}}},
+          .strike = strike_dead};
+}
+
+Disturbance by_damage() {
+  Disturbance damage = by_kills("damage");
+  damage.damages_records = true;
+  damage.sections.push_back({"between two starts", {kMetricsLost, kTrailLost, kNothingLost, kForeign}});
+  return damage;
+}
+
+Disturbance by_kills_of_pipelines(const std::string& name, Placement (*place)(Dice&), std::int64_t epochs) {
+  Disturbance kills = by_kills(name);
+  kills.place = place;
+  kills.epochs = epochs;
+  kills.normalises = false;
+  return kills;
+}
+
+// The command line.
+
+constexpr const char* kDescription =
+    "Disturbs training runs at random moments, lets them go on on another number of ranks, and compares "
+    "every\n"
+    "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
+
+/// A command, which disturbs so many times unless told otherwise.
+struct Command {
+  const char *name, *help;
+  std::int64_t rounds;
+  int (*run)(const Options& options);
+};
+constexpr Command kCommands[] = {
+    {"kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
+     [](const Options& options) { return run_campaign(options, by_kills("kill")); }},
+    {"damage",
+     "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
+     "lie beside them and in log/",
+     20, [](const Options& options) { return run_campaign(options, by_damage()); }},
+    {"stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
+     [](const Options& options) {
+       return run_campaign(options, by_kills_of_pipelines("stages", random_stages, 4));
+     }},
+    {"devices",
+     "SIGKILL as above, to pipelines and ranks that go on from CPU cores to the emulated device and back", 10,
+     [](const Options& options) {  // The emulator takes some tenths of a second a step.
+       return run_campaign(options, by_kills_of_pipelines("devices", random_stages_on_devices, 1));
+     }},
+    {"prove", "One flipped bit in memory or on disk, which lockstep prove has to locate; or forgeries", 24,
+     run_prove_campaign},
+    {"wrong-rank",
+     "Wrong numbers on one rank while it trains, which the run has to name; as many honest runs", 24,
+     run_wrong_rank_campaign},
+    {"poison", "A bit of what a rank holds flips between saves: the run must end as if it had not, or refuse",
+     24, run_poison_campaign},
+    {"prove-ranks",
+     "Wrong numbers on one rank that the run does not see: lockstep prove on one rank has to name it", 24,
+     run_prove_ranks_campaign},
+    {"signal", "One to three signals that ask for a stop, to the launcher or one rank", 20,
+     [](const Options& options) { return run_campaign(options, by_signals(options.slurm)); }},
 };
 
-class Damage final : public Kill {
- public:
-  void open_sections(Tally& tally) const override {
-    Kill::open_sections(tally);
-    tally.section("between two starts", {kMetricsLost, kTrailLost, kNothingLost, kForeign});
+/// `options` hold the defaults.
+void add_common(CLI::App& command, Options& options) {
+  command.add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
+  command.add_option("--seed", options.seed, fmt::format("Of all random choices; default {}", options.seed));
+  command.add_option("--jobs", options.jobs, fmt::format("Runs at the same time; default {}", options.jobs))
+      ->check(CLI::Range(1, 64));
+  command.add_flag("--verbose", options.verbose, "Tell of every start: where, when struck, how it ended");
+  command.add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
+      ->envname("LOCKSTEP_PROGRAM")
+      ->required();
+}
+
+void add_campaign(CLI::App& app, Options& options, const Command& its, int& exit_code) {
+  auto* command = app.add_subcommand(its.name, its.help);
+  command->preparse_callback([&options, rounds = its.rounds](std::size_t) { options.rounds = rounds; });
+  command
+      ->add_option("--rounds", options.rounds,
+                   fmt::format("How many times to strike; default {}", its.rounds))
+      ->check(CLI::PositiveNumber);
+  add_common(*command, options);
+  command->callback([&, command] {
+    if (options.forgeries > 0 && command->count("--rounds") == 0) options.rounds = 0;
+    exit_code = its.run(options);
+  });
+}
+
+void add_watchdog(CLI::App& app, WatchOptions& options, int& exit_code) {
+  auto* command =
+      app.add_subcommand("watchdog", "Kills and stops ranks, and checks who is named, when, and who leaves");
+  command->footer(
+      "tests/chaos/run watchdog also takes --partitions N, for hosts that are cut off from each other; "
+      "default 4");
+  command->add_option("--kills", options.kills, "How many runs lose ranks; default 40")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--stops", options.stops,
+                   "How many have a rank stopped, for good or for a while; default 10")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--hours-with-hog", options.hours_with_hog,
+                   "How long to train undisturbed beside a hog on every core; default 0")
+      ->check(CLI::NonNegativeNumber);
+  add_common(*command, options);
+  command->callback([&] { exit_code = run_watch_campaign(options); });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{kDescription};
+  app.name("chaos");
+  app.footer("Exit codes: 0 all promises kept, 1 a promise broken (with the seed that shows it), 2 usage.");
+  app.require_subcommand(1);
+  Options options;
+  int exit_code = 0;
+  for (const Command& command : kCommands) add_campaign(app, options, command, exit_code);
+  app.get_subcommand("prove")
+      ->add_option(
+          "--forgeries", options.forgeries,
+          "How many false numbers in metrics, labels, manifests, checkpoints and trails, with checksums made "
+          "good; default 0. Alone it leaves out the flipped bits")
+      ->check(CLI::PositiveNumber);
+  app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
+                                         "Some runs under Slurm, whose $SLURM_CONF must be set");
+  WatchOptions watch;
+  add_watchdog(app, watch, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  bool damages_records() const override { return true; }
-};
-
-class StageKill : public Kill {
- public:
-  Placement place(Dice& dice) const override { return random_stages(dice); }
-  bool normalises() const override { return false; }
-};
-
-/// The emulator takes some tenths of a second a step.
-class DeviceKill final : public StageKill {
- public:
-  Placement place(Dice& dice) const override { return random_stages_on_devices(dice); }
-  std::int64_t epochs() const override { return 1; }
-};
+  return exit_code;
+}
 
 }  // namespace
-
-std::unique_ptr<Disturbance> make_kill() {
-  return std::make_unique<Kill>();
-}
-
-std::unique_ptr<Disturbance> make_damage() {
-  return std::make_unique<Damage>();
-}
-
-std::unique_ptr<Disturbance> make_stage_kill() {
-  return std::make_unique<StageKill>();
-}
-
-std::unique_ptr<Disturbance> make_device_kill() {
-  return std::make_unique<DeviceKill>();
-}
-
 }  // namespace lockstep::chaos
+
+// NOLINTNEXTLINE(bugprone-exception-escape): what is no std::exception may end it as it likes
+int main(int argc, char** argv) {
+  return lockstep::chaos::run_guarded([&] {
+    try {
+      return lockstep::chaos::run(argc, argv);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "chaos: %s\n", error.what());
+      return 1;
+    }
+  });
+}

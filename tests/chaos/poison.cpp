@@ -69,156 +69,148 @@ class PoisonCampaign final : public FaultCampaign {
   const ChaosJob& job_of(const FlippedRun& life) const {
     return life.placement.stages > 0 ? plain_ : normalised_;
   }
-  void prepare() override;
-  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
-  void place(FlippedRun& life, Dice& dice) const;
-  void strike(const FlippedRun& life, Dice& dice, std::string& story);
-  void expect_calm(const FlippedRun& life, const testing::Outcome& last);
-  void expect_refuted(const FlippedRun& life);
-  std::string launch_run(const FlippedRun& life) const;
-  testing::Outcome train_struck(const FlippedRun& life, const std::string& more) const;
+
+  void prepare() override {
+    tally_.section("what went wrong on a rank between two saves", labels_of(kPoisons));
+    tally_.section("how it ended", {kEndedCalm, kByLaunchRun, kOfReplicas, kOnDevices, kRefused, kRefuted});
+    of_plain_ = train_reference(plain_, "reference");
+    of_normalised_ = train_reference(normalised_, "normalised-reference");
+  }
+
+  void live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
+            std::string& story) override {
+    // Three of four are flips of the state.
+    const auto kind = dice.percent(75) ? dice.between(0, 2) : dice.between(3, std::ssize(kPoisons) - 1);
+    FlippedRun life{.poison = kPoisons[static_cast<std::size_t>(kind)], .run = directories.run()};
+    place(life, dice);
+    story = fmt::format("on {}{}, {}", life.placement.describe(),
+                        life.by_launch_run ? " through launch/run" : "", life.settings);
+    strike(life, dice, story);
+  }
+
+  void place(FlippedRun& life, Dice& dice) const {
+    Placement& placement = life.placement;
+    placement.ranks = life.poison.is_of_one_rank ? 1 : static_cast<int>(dice.between(2, 4));
+    const auto way = dice.between(1, 100);
+    placement.start = placement.ranks == 1 ? Placement::Start::kAlone
+                      : way <= 50          ? Placement::Start::kThreads
+                                           : Placement::Start::kMpirun;
+    life.by_launch_run = way > 75 && placement.ranks > 1;
+    // A pipeline has no statistics, and the sums on a device cannot be reached.
+    const auto is_of = [&](const char* what) {
+      return std::string(life.poison.fault).find(what) != std::string::npos;
+    };
+    const bool may_be_elsewhere = life.poison.way == Way::kState && !is_of("gradient");
+    if (may_be_elsewhere && !is_of("statistics") && dice.percent(20)) {
+      placement.ranks = 4;
+      placement.stages = 2;
+    } else if (may_be_elsewhere && dice.percent(10)) {
+      placement.emulated = true;
+      placement.ranks = 2;
+    } else if (dice.percent(20)) {
+      placement.threads = 2;
+    }
+    life.rank = dice.between(0, placement.ranks - 1);
+    const bool replays =
+        life.poison.way == Way::kTwice || (life.poison.way == Way::kState && dice.percent(40));
+    life.replays = replays ? dice.between(3, 9) : 0;
+    life.settings = fmt::format(
+        "run.checkpoint_every_steps={} parallel.check_replicas_every_steps={} parallel.replay_every_steps={} "
+        "run.keep.last={}",
+        dice.between(1, 6), dice.percent(30) ? dice.between(1, 9) : 0, placement.ranks > 1 ? life.replays : 0,
+        dice.between(1, 3));
+  }
+
+  /// Repeats the command after each exit code 72; at most as often as faults strike, and once more.
+  void strike(const FlippedRun& life, Dice& dice, std::string& story) {
+    const auto fault = [&](std::int64_t step, const std::string& what) {
+      story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);
+      return injected(life.rank, step, what);
+    };
+    const bool is_float = life.poison.way == Way::kState &&
+                          std::string(life.poison.fault).find("gradient") == std::string::npos;
+    const auto most_bits = life.poison.way == Way::kUnseen ? 22 : is_float ? 31 : 62;
+    const std::string what = aimed(life.poison.fault, dice, most_bits);
+    // In an epoch's last step a rank may have no work.
+    const auto step = dice.between(0, 2) * 7 + dice.between(1, 6);
+    std::string command = fault(step, what);
+    if (life.poison.way == Way::kTwice) {
+      const auto replayed = (step / life.replays + 1) * life.replays;
+      if (step % life.replays == 0 || replayed > kStepsOfRun || replayed % 7 == 0) return;
+      const auto unseen =
+          train_struck(life, fmt::format("train.max_steps={} {}", dice.between(step, replayed - 1), command));
+      if (unseen.exit_code != 0)
+        throw Violation("a step that is not replayed was judged:\n" + unseen.everything());
+      command = fault(replayed, what);
+    }
+    auto outcome = train_struck(life, command);
+    if (life.poison.way == Way::kUnseen) {
+      if (outcome.exit_code != 0) throw Violation("the run was not to see it:\n" + outcome.everything());
+      return expect_refuted(life);
+    }
+    const std::string named = fmt::format("rank {} on {} (", life.rank, host_name());
+    if (outcome.err.find(named) == std::string::npos)
+      throw Violation("expected: " + named + "\n" + outcome.everything());
+    if (outcome.exit_code == kEndOfWrongRank) outcome = train_struck(life, command);
+    expect_calm(life, outcome);
+  }
+
+  void expect_calm(const FlippedRun& life, const testing::Outcome& last) {
+    const auto verified = start(fmt::format("{} verify {}", options_.program, life.run));
+    if (last.exit_code == kRefusal &&
+        last.err.find("all its checkpoints are in doubt") != std::string::npos) {
+      if (verified.exit_code != kRefusal) throw Violation("verify says nothing:\n" + verified.everything());
+      if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefused);
+      return;
+    }
+    const Reference& reference = &job_of(life) == &plain_ ? of_plain_ : of_normalised_;
+    const bool is_calm = last.exit_code == 0 && last.last_line() == reference.last_line &&
+                         testing::read_text(life.run + "/trail.bin") == reference.trail;
+    if (!is_calm || verified.exit_code != 0)
+      throw Violation(
+          fmt::format("expected {}\n{}{}", reference.last_line, last.everything(), verified.everything()));
+    if (!rounds_.take()) return;
+    tally_.add(life.poison.label);
+    tally_.add(kEndedCalm);
+    if (life.by_launch_run) tally_.add(kByLaunchRun);
+    if (life.placement.stages > 0) tally_.add(kOfReplicas);
+    if (life.placement.emulated) tally_.add(kOnDevices);
+  }
+
+  void expect_refuted(const FlippedRun& life) {
+    const auto proof = start(fmt::format("{} prove {} --device cpu", options_.program, life.run));
+    if (proof.exit_code != 1) throw Violation("a proof was to refute it:\n" + proof.everything());
+    if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefuted);
+  }
+
+  /// This host has two names: one stays when the other is left out. Open MPI is not told of them.
+  std::string launch_run(const FlippedRun& life) const {
+    const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");  // NOLINT(concurrency-mt-unsafe)
+    if (source == nullptr) throw std::runtime_error("LOCKSTEP_SOURCE_DIR is not set: use tests/chaos/run");
+    const std::string hosts = life.run + ".hosts", launcher = life.run + ".mpirun";
+    testing::write_text(
+        hosts, fmt::format("localhost slots={0}\n{1} slots={0}\n", life.placement.ranks, host_name()));
+    testing::write_text(
+        launcher,
+        "#!/bin/sh\nif [ \"$3\" = --hostfile ]; then np=$2; shift 4; set -- -np \"$np\" \"$@\"; fi\n"
+        "exec mpirun \"$@\"\n");
+    std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+    return fmt::format("MPIRUN={} {}/launch/run -np {} --hostfile {} --restarts 3 ", launcher, source,
+                       life.placement.ranks, hosts);
+  }
+
+  testing::Outcome train_struck(const FlippedRun& life, const std::string& more) const {
+    Placement placement = life.placement;
+    if (life.by_launch_run) placement.start = Placement::Start::kAlone;
+    auto command = job_of(life).train_command(placement, life.run);
+    if (life.by_launch_run) command.erase(command.begin());
+    return start(fmt::format("{}{} {} {}", life.by_launch_run ? launch_run(life) : "",
+                             fmt::join(command, " "), life.settings, more));
+  }
 
   ChaosJob plain_, normalised_;
   Reference of_plain_, of_normalised_;
 };
-
-/// This host has two names: one stays when the other is left out. Open MPI is not told of them.
-std::string PoisonCampaign::launch_run(const FlippedRun& life) const {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");  // NOLINT(concurrency-mt-unsafe)
-  if (source == nullptr) throw std::runtime_error("LOCKSTEP_SOURCE_DIR is not set: use tests/chaos/run");
-  const std::string hosts = life.run + ".hosts", launcher = life.run + ".mpirun";
-  testing::write_text(hosts,
-                      fmt::format("localhost slots={0}\n{1} slots={0}\n", life.placement.ranks, host_name()));
-  testing::write_text(
-      launcher,
-      "#!/bin/sh\nif [ \"$3\" = --hostfile ]; then np=$2; shift 4; set -- -np \"$np\" \"$@\"; fi\n"
-      "exec mpirun \"$@\"\n");
-  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
-  return fmt::format("MPIRUN={} {}/launch/run -np {} --hostfile {} --restarts 3 ", launcher, source,
-                     life.placement.ranks, hosts);
-}
-
-testing::Outcome PoisonCampaign::train_struck(const FlippedRun& life, const std::string& more) const {
-  Placement placement = life.placement;
-  if (life.by_launch_run) placement.start = Placement::Start::kAlone;
-  auto command = job_of(life).train_command(placement, life.run);
-  if (life.by_launch_run) command.erase(command.begin());
-  return start(fmt::format("{}{} {} {}", life.by_launch_run ? launch_run(life) : "", fmt::join(command, " "),
-                           life.settings, more));
-}
-
-void PoisonCampaign::place(FlippedRun& life, Dice& dice) const {
-  Placement& placement = life.placement;
-  placement.ranks = life.poison.is_of_one_rank ? 1 : static_cast<int>(dice.between(2, 4));
-  const auto way = dice.between(1, 100);
-  placement.start = placement.ranks == 1 ? Placement::Start::kAlone
-                    : way <= 50          ? Placement::Start::kThreads
-                                         : Placement::Start::kMpirun;
-  life.by_launch_run = way > 75 && placement.ranks > 1;
-  // A pipeline has no statistics, and the sums on a device cannot be reached.
-  const auto is_of = [&](const char* what) {
-    return std::string(life.poison.fault).find(what) != std::string::npos;
-  };
-  const bool may_be_elsewhere = life.poison.way == Way::kState && !is_of("gradient");
-  if (may_be_elsewhere && !is_of("statistics") && dice.percent(20)) {
-    placement.ranks = 4;
-    placement.stages = 2;
-  } else if (may_be_elsewhere && dice.percent(10)) {
-    placement.emulated = true;
-    placement.ranks = 2;
-  } else if (dice.percent(20)) {
-    placement.threads = 2;
-  }
-  life.rank = dice.between(0, placement.ranks - 1);
-  const bool replays = life.poison.way == Way::kTwice || (life.poison.way == Way::kState && dice.percent(40));
-  life.replays = replays ? dice.between(3, 9) : 0;
-  life.settings = fmt::format(
-      "run.checkpoint_every_steps={} parallel.check_replicas_every_steps={} parallel.replay_every_steps={} "
-      "run.keep.last={}",
-      dice.between(1, 6), dice.percent(30) ? dice.between(1, 9) : 0, placement.ranks > 1 ? life.replays : 0,
-      dice.between(1, 3));
-}
-
-/// Repeats the command after each exit code 72; at most as often as faults strike, and once more.
-void PoisonCampaign::strike(const FlippedRun& life, Dice& dice, std::string& story) {
-  const auto fault = [&](std::int64_t step, const std::string& what) {
-    story += fmt::format(", {} on rank {} in step {}", what, life.rank, step);
-    return fmt::format("inject.rank={} inject.step={} 'inject.what={}'", life.rank, step, what);
-  };
-  const bool is_float =
-      life.poison.way == Way::kState && std::string(life.poison.fault).find("gradient") == std::string::npos;
-  const auto most_bits = life.poison.way == Way::kUnseen ? 22 : is_float ? 31 : 62;
-  const std::string what = aimed(life.poison.fault, dice, most_bits);
-  // In an epoch's last step a rank may have no work.
-  const auto step = dice.between(0, 2) * 7 + dice.between(1, 6);
-  std::string command = fault(step, what);
-  if (life.poison.way == Way::kTwice) {
-    const auto replayed = (step / life.replays + 1) * life.replays;
-    if (step % life.replays == 0 || replayed > kStepsOfRun || replayed % 7 == 0) return;
-    const auto unseen =
-        train_struck(life, fmt::format("train.max_steps={} {}", dice.between(step, replayed - 1), command));
-    if (unseen.exit_code != 0)
-      throw Violation("a step that is not replayed was judged:\n" + unseen.everything());
-    command = fault(replayed, what);
-  }
-  auto outcome = train_struck(life, command);
-  if (life.poison.way == Way::kUnseen) {
-    if (outcome.exit_code != 0) throw Violation("the run was not to see it:\n" + outcome.everything());
-    return expect_refuted(life);
-  }
-  const std::string named = fmt::format("rank {} on {} (", life.rank, host_name());
-  if (outcome.err.find(named) == std::string::npos)
-    throw Violation("expected: " + named + "\n" + outcome.everything());
-  if (outcome.exit_code == kEndOfWrongRank) outcome = train_struck(life, command);
-  expect_calm(life, outcome);
-}
-
-void PoisonCampaign::expect_calm(const FlippedRun& life, const testing::Outcome& last) {
-  const auto verified = start(fmt::format("{} verify {}", options_.program, life.run));
-  if (last.exit_code == kRefusal && last.err.find("all its checkpoints are in doubt") != std::string::npos) {
-    if (verified.exit_code != kRefusal) throw Violation("verify says nothing:\n" + verified.everything());
-    if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefused);
-    return;
-  }
-  const Reference& reference = &job_of(life) == &plain_ ? of_plain_ : of_normalised_;
-  const bool is_calm = last.exit_code == 0 && last.last_line() == reference.last_line &&
-                       testing::read_text(life.run + "/trail.bin") == reference.trail;
-  if (!is_calm || verified.exit_code != 0)
-    throw Violation(
-        fmt::format("expected {}\n{}{}", reference.last_line, last.everything(), verified.everything()));
-  if (!rounds_.take()) return;
-  tally_.add(life.poison.label);
-  tally_.add(kEndedCalm);
-  if (life.by_launch_run) tally_.add(kByLaunchRun);
-  if (life.placement.stages > 0) tally_.add(kOfReplicas);
-  if (life.placement.emulated) tally_.add(kOnDevices);
-}
-
-void PoisonCampaign::expect_refuted(const FlippedRun& life) {
-  const auto proof = start(fmt::format("{} prove {} --device cpu", options_.program, life.run));
-  if (proof.exit_code != 1) throw Violation("a proof was to refute it:\n" + proof.everything());
-  if (rounds_.take()) tally_.add(life.poison.label), tally_.add(kRefuted);
-}
-
-void PoisonCampaign::live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
-                          std::string& story) {
-  // Three of four are flips of the state.
-  const auto kind = dice.percent(75) ? dice.between(0, 2) : dice.between(3, std::ssize(kPoisons) - 1);
-  FlippedRun life{.poison = kPoisons[static_cast<std::size_t>(kind)], .run = directories.run()};
-  place(life, dice);
-  story = fmt::format("on {}{}, {}", life.placement.describe(),
-                      life.by_launch_run ? " through launch/run" : "", life.settings);
-  strike(life, dice, story);
-}
-
-void PoisonCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const Poison& poison : kPoisons) labels.emplace_back(poison.label);
-  tally_.section("what went wrong on a rank between two saves", labels);
-  tally_.section("how it ended", {kEndedCalm, kByLaunchRun, kOfReplicas, kOnDevices, kRefused, kRefuted});
-  of_plain_ = train_reference(plain_, "reference");
-  of_normalised_ = train_reference(normalised_, "normalised-reference");
-}
 
 }  // namespace
 

@@ -43,74 +43,66 @@ class ProveRanksCampaign final : public FaultCampaign {
         job_(options.program, scratch_.path(), kEpochsProved, false, kTwoEpochs) {}
 
  private:
-  void prepare() override;
-  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
-  Placement place(const UnseenThing& thing, Dice& dice) const;
+  void prepare() override {
+    tally_.section("what went wrong on a rank; step, rank and host were named by the proof",
+                   labels_of(kUnseenThings));
+    tally_.section("beside them", {kOnPipelines, kPixelWithoutTrace});
+  }
+
+  void live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
+            std::string& story) override {
+    const auto& thing =
+        kUnseenThings[static_cast<std::size_t>(dice.between(0, std::ssize(kUnseenThings) - 1))];
+    const Placement placement = place(thing, dice);
+    const auto rank = dice.between(0, placement.ranks - 1);
+    // In an epoch's last step a rank may have no work.
+    const auto step =
+        dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
+    constexpr int kMantissaBits = 22;  // higher bits may make infinities or NaN, which fail the step
+    const std::string fault = aimed(thing.fault, dice, kMantissaBits);
+    story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
+    const auto outcome = train(job_, placement, directories.run(), injected(rank, step, fault));
+    constexpr int kCopiesDiffer = 72;  // exit code: copies are compared before an evaluation
+    if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
+      throw Violation("the run was not to see it:\n" + outcome.everything());
+    prove(directories.run(), thing, placement, step, rank);
+  }
+
+  Placement place(const UnseenThing& thing, Dice& dice) const {
+    Placement placement;
+    placement.ranks = static_cast<int>(dice.between(2, 8));
+    const bool as_threads = !thing.needs_processes && dice.percent(70);
+    placement.start = as_threads ? Placement::Start::kThreads : Placement::Start::kMpirun;
+    if (thing.on_devices && dice.percent(40)) {
+      placement.stages = 2;
+      placement.ranks = 2 * static_cast<int>(dice.between(1, 4));
+      return placement;
+    }
+    if (dice.percent(20)) placement.threads = 2;
+    if (!thing.on_devices || !dice.percent(15)) return placement;
+    placement.emulated = true;
+    placement.ranks = static_cast<int>(dice.between(2, 4));
+    return placement;
+  }
+
   void prove(const std::string& run, const UnseenThing& thing, const Placement& placement, std::int64_t step,
-             std::int64_t rank);
+             std::int64_t rank) {
+    const auto proof = start(fmt::format("{} prove {} --json --device cpu", options_.program, run));
+    if (proof.exit_code == 0 && thing.needs_processes) return tally_.add(kPixelWithoutTrace);
+    const auto verdict = parse_json_or_discard(proof.out);
+    const auto first = verdict.value("/refuted/0"_json_pointer, nlohmann::json::object());
+    const bool is_right = proof.exit_code == 1 && first.value("step", 0) == step &&
+                          first.value("rank", -1) == rank && first.value("host", "") == host_name();
+    if (!is_right)
+      throw Violation(
+          fmt::format("expected step {}, rank {} on {}\n{}", step, rank, host_name(), proof.everything()));
+    if (!rounds_.take()) return;
+    tally_.add(thing.label);
+    if (placement.stages > 0) tally_.add(kOnPipelines);
+  }
 
   ChaosJob job_;
 };
-
-Placement ProveRanksCampaign::place(const UnseenThing& thing, Dice& dice) const {
-  Placement placement;
-  placement.ranks = static_cast<int>(dice.between(2, 8));
-  const bool as_threads = !thing.needs_processes && dice.percent(70);
-  placement.start = as_threads ? Placement::Start::kThreads : Placement::Start::kMpirun;
-  if (thing.on_devices && dice.percent(40)) {
-    placement.stages = 2;
-    placement.ranks = 2 * static_cast<int>(dice.between(1, 4));
-    return placement;
-  }
-  if (dice.percent(20)) placement.threads = 2;
-  if (!thing.on_devices || !dice.percent(15)) return placement;
-  placement.emulated = true;
-  placement.ranks = static_cast<int>(dice.between(2, 4));
-  return placement;
-}
-
-void ProveRanksCampaign::prove(const std::string& run, const UnseenThing& thing, const Placement& placement,
-                               std::int64_t step, std::int64_t rank) {
-  const auto proof = start(fmt::format("{} prove {} --json --device cpu", options_.program, run));
-  if (proof.exit_code == 0 && thing.needs_processes) return tally_.add(kPixelWithoutTrace);
-  const auto verdict = parse_json_or_discard(proof.out);
-  const auto first = verdict.value("/refuted/0"_json_pointer, nlohmann::json::object());
-  const bool is_right = proof.exit_code == 1 && first.value("step", 0) == step &&
-                        first.value("rank", -1) == rank && first.value("host", "") == host_name();
-  if (!is_right)
-    throw Violation(
-        fmt::format("expected step {}, rank {} on {}\n{}", step, rank, host_name(), proof.everything()));
-  if (!rounds_.take()) return;
-  tally_.add(thing.label);
-  if (placement.stages > 0) tally_.add(kOnPipelines);
-}
-
-void ProveRanksCampaign::live(std::int64_t /*number*/, const LifeDirectories& directories, Dice& dice,
-                              std::string& story) {
-  const auto& thing = kUnseenThings[static_cast<std::size_t>(dice.between(0, std::ssize(kUnseenThings) - 1))];
-  const Placement placement = place(thing, dice);
-  const auto rank = dice.between(0, placement.ranks - 1);
-  // In an epoch's last step a rank may have no work.
-  const auto step =
-      dice.between(0, kEpochsProved - 1) * kStepsOfAnEpoch + dice.between(1, kStepsOfAnEpoch - 1);
-  constexpr int kMantissaBits = 22;  // higher bits may make infinities or NaN, which fail the step
-  const std::string fault = aimed(thing.fault, dice, kMantissaBits);
-  story = fmt::format("on {}, {} on rank {} in step {}", placement.describe(), fault, rank, step);
-  const auto outcome =
-      train(job_, placement, directories.run(),
-            fmt::format("inject.rank={} inject.step={} 'inject.what={}'", rank, step, fault));
-  constexpr int kCopiesDiffer = 72;  // exit code: copies are compared before an evaluation
-  if (outcome.exit_code != 0 && outcome.exit_code != kCopiesDiffer)
-    throw Violation("the run was not to see it:\n" + outcome.everything());
-  prove(directories.run(), thing, placement, step, rank);
-}
-
-void ProveRanksCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const UnseenThing& thing : kUnseenThings) labels.emplace_back(thing.label);
-  tally_.section("what went wrong on a rank; step, rank and host were named by the proof", labels);
-  tally_.section("beside them", {kOnPipelines, kPixelWithoutTrace});
-}
 
 }  // namespace
 

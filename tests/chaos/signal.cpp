@@ -10,18 +10,28 @@
 
 namespace lockstep::chaos {
 
+namespace {
+
 // One to three signals in a row, and whom they go to.
+
+constexpr const char* kScancel = "scancel";  // Slurm's own way of ending a job
+constexpr int kLeftBehind = 128;             // and the signal
 
 struct SentSignal {
   enum class Target { kLauncher, kTimeout, kOneProcess, kSlurm };
 
-  std::string name;  ///< "SIGTERM"; "scancel" for Slurm's own way of ending a job
+  std::string name;  ///< "SIGTERM"
   int number = 0;
   Target target = Target::kOneProcess;
   std::chrono::milliseconds after{0};  ///< since the one before
 
-  std::string describe() const;
+  std::string describe() const {
+    static const char* const names[] = {"to the launcher", "to timeout", "to one process", "through Slurm"};
+    const auto pause = after.count() > 0 ? fmt::format("{} ms later ", after.count()) : "";
+    return fmt::format("{}{} {}", pause, name, names[static_cast<int>(target)]);
+  }
 };
+using Target = SentSignal::Target;
 
 struct SignalSeries {
   std::vector<SentSignal> sent;
@@ -30,22 +40,98 @@ struct SignalSeries {
 
   /// A launcher was told to end itself, or Slurm to end the job. Then it may kill ranks, and its exit code says
   /// nothing about them. So it is if a signal came to it when it had nothing left to pass it to, and ended it.
-  bool ends_launcher(int exit_code) const;
-  std::string describe() const;
+  bool ends_launcher(int exit_code) const {
+    return std::ranges::any_of(sent, [&](const SentSignal& signal) {
+      const bool ends = signal.number == SIGTERM || signal.number == SIGINT || signal.number == SIGHUP;
+      return signal.target != Target::kOneProcess && (ends || exit_code == kLeftBehind + signal.number);
+    });
+  }
+  std::string describe() const {
+    std::string text = fmt::format("at step {}", step);
+    for (const auto& signal : sent) text += ", " + signal.describe();
+    return text;
+  }
 };
 
+using Named = std::pair<std::string, int>;
+
+const std::vector<Named>& signals() {
+  static const std::vector<Named> all = {{"SIGTERM", SIGTERM},
+                                         {"SIGINT", SIGINT},
+                                         {"SIGHUP", SIGHUP},
+                                         {"SIGUSR1", SIGUSR1},
+                                         {"SIGUSR2", SIGUSR2}};
+  return all;
+}
+
+/// GNU timeout hands on no other.
+const std::vector<Named>& signals_for_timeout() {
+  static const std::vector<Named> three(signals().begin(), signals().begin() + 3);
+  return three;
+}
+
+/// Half of them so close that the first stop is still under way, the others up to two seconds later.
+std::chrono::milliseconds random_pause(Dice& dice) {
+  return std::chrono::milliseconds(dice.percent(50) ? dice.between(0, 40) : dice.between(40, 2000));
+}
+
+void send_by_slurm(const Attempt& attempt, const SentSignal& signal) {
+  const auto option = signal.name == kScancel ? "" : "--signal=" + signal.name.substr(3) + " ";
+  testing::run_shell("scancel " + option + "-n " + ChaosJob::slurm_name(attempt.run_dir()));
+}
+
+SentSignal send_one(Attempt& attempt, Dice& dice) {
+  const auto ranks = attempt.ranks();
+  const bool to_launcher = dice.percent(60);
+  const auto& placement = attempt.placement();
+  auto [name, number] = dice.pick(placement.under_timeout ? signals_for_timeout() : signals());
+  SentSignal signal{name, number, Target::kOneProcess};
+  if (placement.start == Placement::Start::kSlurm) {
+    signal.target = Target::kSlurm;
+    if (dice.percent(40)) signal.name = kScancel, signal.number = SIGTERM;
+    send_by_slurm(attempt, signal);
+    return signal;
+  }
+  auto pid = attempt.process().pid();
+  if (placement.under_timeout) {
+    signal.target = Target::kTimeout;
+  } else if (placement.has_launcher() && (to_launcher || ranks.empty())) {
+    signal.target = Target::kLauncher;
+  } else if (!ranks.empty()) {
+    pid = dice.pick(ranks);
+  }
+  kill(pid, number);
+  return signal;
+}
+
 /// The names of all signals that may be sent.
-std::vector<std::string> signal_names();
+std::vector<std::string> signal_names() {
+  std::vector<std::string> names;
+  for (const auto& signal : signals()) names.push_back(signal.first);
+  names.emplace_back(kScancel);
+  return names;
+}
 
 /// Sends them, one after the other, as long as the attempt has not ended.
-SignalSeries send_signals(Attempt& attempt, Dice& dice);
+SignalSeries send_signals(Attempt& attempt, Dice& dice) {
+  SignalSeries series{{}, !attempt.out().empty(), last_logged_step(attempt.run_dir())};
+  const auto choice = dice.between(1, 100);
+  const int count = choice <= 20 ? 1 : choice <= 65 ? 2 : 3;
+  series.sent.push_back(send_one(attempt, dice));
+  for (int i = 1; i < count; ++i) {
+    const auto pause = random_pause(dice);
+    if (attempt.process().wait(pause)) break;
+    series.sent.push_back(send_one(attempt, dice));
+    series.sent.back().after = pause;
+  }
+  return series;
+}
 
-namespace {
+// How a run must end after them.
 
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSaved = 75;
-constexpr int kLeftBehind = 128;  ///< and the signal
 constexpr const char* kStopWords = "stopped on request at step ";
 constexpr const char* kLeavingWords = "leaving now, without saving";
 constexpr const char* kAlone = "alone";
@@ -131,167 +217,55 @@ const char* name_of(Placement::Start start) {
   return kMpirun;
 }
 
-class Signal final : public Disturbance {
- public:
-  explicit Signal(bool slurm) : slurm_(slurm) {}
-
-  void open_sections(Tally& tally) const override {
-    tally.section("started", {kAlone, kThreads, kMpirun, kSlurm, kTimeout});
-    tally.section("sent", signal_names());
-    tally.section("in a row", {count_label(1), count_label(2), count_label(3)});
-    tally.section("ended", {kAllStopped, kLauncherToo, kDone, kUnheard, kEarly, kLeft, kOutOfGrace, kHung});
-  }
-  /// Long enough that the run is not over when mpirun passes SIGTERM on, a second late.
-  std::int64_t epochs() const override { return 16; }
-  bool keeps_checkpoint_set() const override { return false; }
-
-  Placement place(Dice& dice) const override {
-    using Start = Placement::Start;
-    Placement placement = random_placement(dice);
-    const auto choice = dice.between(1, 100);
-    placement.start = choice <= 40   ? Start::kMpirun
-                      : choice <= 60 ? Start::kThreads
-                      : choice <= 80 ? Start::kAlone
-                      : slurm_       ? Start::kSlurm
-                                     : Start::kThreads;
-    if (placement.start == Start::kAlone) placement.ranks = 1;
-    placement.under_timeout = placement.start != Start::kSlurm && dice.percent(25);
-    return placement;
-  }
-
-  Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
-    const auto start = Clock::now();
-    const auto series = send_signals(attempt, dice);
-    story += ", " + series.describe();
-    const int code = attempt.wait_after_blow();
-    if (attempt.launcher_hung()) tally.add(kHung);
-    const std::chrono::duration<double> elapsed = Clock::now() - start;
-    story += fmt::format(", exit code {} after {:.2f} s", code, elapsed.count());
-    const auto* ended = judge(attempt, series, code);
-    tally.add(name_of(attempt.placement().start));
-    if (attempt.placement().under_timeout) tally.add(kTimeout);
-    for (const auto& signal : series.sent) tally.add(signal.name);
-    tally.add(count_label(series.sent.size()));
-    tally.add(ended);
-    return code == 0 ? Ending::kDone : Ending::kDisturbed;
-  }
-
- private:
-  static std::string count_label(std::size_t count) {
-    return count == 1 ? "one" : count == 2 ? "two, up to 2 s apart" : "three";
-  }
-
-  bool slurm_;
-};
-
-}  // namespace
-
-std::unique_ptr<Disturbance> make_signal(bool slurm) {
-  return std::make_unique<Signal>(slurm);
+std::string count_label(std::size_t count) {
+  return count == 1 ? "one" : count == 2 ? "two, up to 2 s apart" : "three";
 }
 
-namespace {
-
-using Target = SentSignal::Target;
-using std::chrono::milliseconds;
-
-constexpr const char* kScancel = "scancel";
-
-using Named = std::pair<std::string, int>;
-
-const std::vector<Named>& signals() {
-  static const std::vector<Named> all = {{"SIGTERM", SIGTERM},
-                                         {"SIGINT", SIGINT},
-                                         {"SIGHUP", SIGHUP},
-                                         {"SIGUSR1", SIGUSR1},
-                                         {"SIGUSR2", SIGUSR2}};
-  return all;
-}
-
-bool ends_a_launcher(int number) {
-  return number == SIGTERM || number == SIGINT || number == SIGHUP;
-}
-
-/// GNU timeout hands on no other.
-const std::vector<Named>& signals_for_timeout() {
-  static const std::vector<Named> three(signals().begin(), signals().begin() + 3);
-  return three;
-}
-
-/// Half of them so close that the first stop is still under way, the others up to two seconds later.
-milliseconds random_pause(Dice& dice) {
-  return milliseconds(dice.percent(50) ? dice.between(0, 40) : dice.between(40, 2000));
-}
-
-void send_by_slurm(const Attempt& attempt, const SentSignal& signal) {
-  const auto option = signal.name == kScancel ? "" : "--signal=" + signal.name.substr(3) + " ";
-  testing::run_shell("scancel " + option + "-n " + ChaosJob::slurm_name(attempt.run_dir()));
-}
-
-SentSignal send_one(Attempt& attempt, Dice& dice) {
-  const auto ranks = attempt.ranks();
-  const bool to_launcher = dice.percent(60);
-  const auto& placement = attempt.placement();
-  auto [name, number] = dice.pick(placement.under_timeout ? signals_for_timeout() : signals());
-  SentSignal signal{name, number, Target::kOneProcess};
-  if (placement.start == Placement::Start::kSlurm) {
-    signal.target = Target::kSlurm;
-    if (dice.percent(40)) signal.name = kScancel, signal.number = SIGTERM;
-    send_by_slurm(attempt, signal);
-    return signal;
-  }
-  auto pid = attempt.process().pid();
-  if (placement.under_timeout) {
-    signal.target = Target::kTimeout;
-  } else if (placement.has_launcher() && (to_launcher || ranks.empty())) {
-    signal.target = Target::kLauncher;
-  } else if (!ranks.empty()) {
-    pid = dice.pick(ranks);
-  }
-  kill(pid, number);
-  return signal;
-}
-
-}  // namespace
-
-std::string SentSignal::describe() const {
-  static const char* const names[] = {"to the launcher", "to timeout", "to one process", "through Slurm"};
-  const auto pause = after.count() > 0 ? fmt::format("{} ms later ", after.count()) : "";
-  return fmt::format("{}{} {}", pause, name, names[static_cast<int>(target)]);
-}
-
-bool SignalSeries::ends_launcher(int exit_code) const {
-  return std::any_of(sent.begin(), sent.end(), [&](const SentSignal& signal) {
-    const bool ended_it = ends_a_launcher(signal.number) || exit_code == kLeftBehind + signal.number;
-    return signal.target != Target::kOneProcess && ended_it;
-  });
-}
-
-std::string SignalSeries::describe() const {
-  std::string text = fmt::format("at step {}", step);
-  for (const auto& signal : sent) text += ", " + signal.describe();
-  return text;
-}
-
-std::vector<std::string> signal_names() {
-  std::vector<std::string> names;
-  for (const auto& signal : signals()) names.push_back(signal.first);
-  names.emplace_back(kScancel);
-  return names;
-}
-
-SignalSeries send_signals(Attempt& attempt, Dice& dice) {
-  SignalSeries series{{}, !attempt.out().empty(), last_logged_step(attempt.run_dir())};
+Placement place(Dice& dice, bool slurm) {
+  using Start = Placement::Start;
+  Placement placement = random_placement(dice);
   const auto choice = dice.between(1, 100);
-  const int count = choice <= 20 ? 1 : choice <= 65 ? 2 : 3;
-  series.sent.push_back(send_one(attempt, dice));
-  for (int i = 1; i < count; ++i) {
-    const auto pause = random_pause(dice);
-    if (attempt.process().wait(pause)) break;
-    series.sent.push_back(send_one(attempt, dice));
-    series.sent.back().after = pause;
-  }
-  return series;
+  placement.start = choice <= 40   ? Start::kMpirun
+                    : choice <= 60 ? Start::kThreads
+                    : choice <= 80 ? Start::kAlone
+                    : slurm        ? Start::kSlurm
+                                   : Start::kThreads;
+  if (placement.start == Start::kAlone) placement.ranks = 1;
+  placement.under_timeout = placement.start != Start::kSlurm && dice.percent(25);
+  return placement;
+}
+
+Ending strike_with_signals(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) {
+  const auto start = Clock::now();
+  const auto series = send_signals(attempt, dice);
+  story += ", " + series.describe();
+  const int code = attempt.wait_after_blow();
+  if (attempt.launcher_hung()) tally.add(kHung);
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  story += fmt::format(", exit code {} after {:.2f} s", code, elapsed.count());
+  const auto* ended = judge(attempt, series, code);
+  tally.add(name_of(attempt.placement().start));
+  if (attempt.placement().under_timeout) tally.add(kTimeout);
+  for (const auto& signal : series.sent) tally.add(signal.name);
+  tally.add(count_label(series.sent.size()));
+  tally.add(ended);
+  return code == 0 ? Ending::kDone : Ending::kDisturbed;
+}
+
+}  // namespace
+
+/// Its job is long enough that it is not over when mpirun passes SIGTERM on, a second late.
+Disturbance by_signals(bool slurm) {
+  return {.name = "signal",
+          .epochs = 16,
+          .keeps_checkpoint_set = false,
+          .place = [slurm](Dice& dice) { return place(dice, slurm); },
+          .sections = {{"started", {kAlone, kThreads, kMpirun, kSlurm, kTimeout}},
+                       {"sent", signal_names()},
+                       {"in a row", {count_label(1), count_label(2), count_label(3)}},
+                       {"ended",
+                        {kAllStopped, kLauncherToo, kDone, kUnheard, kEarly, kLeft, kOutOfGrace, kHung}}},
+          .strike = strike_with_signals};
 }
 
 }  // namespace lockstep::chaos

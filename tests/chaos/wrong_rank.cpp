@@ -96,6 +96,7 @@ Placement place(Seen seen, Dice& dice) {
   } else if (dice.percent(30)) {
     placement.threads = 2;
   }
+
   return placement;
 }
 
@@ -124,78 +125,70 @@ class WrongRankCampaign final : public FaultCampaign {
     std::string run;
   };
 
-  void prepare() override;
-  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
-  void train_honestly(const Round& round);
-  void train_wrongly(const Round& round, Dice& dice, std::string& story);
-  void count(const Round& round);
+  void prepare() override {
+    tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels_of(kThings));
+    tally_.section("beside them",
+                   {kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
+    plain_.reference_trail = train_reference(plain_.job, "reference").trail;
+    normalised_.reference_trail = train_reference(normalised_.job, "normalised-reference").trail;
+  }
+
+  /// Every second one is honest.
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+            std::string& story) override {
+    const auto& thing = kThings[static_cast<std::size_t>(dice.between(0, std::ssize(kThings) - 1))];
+    const Placement placement = place(thing.seen, dice);
+    // batch_norm needs the whole batch at once, which a pipeline never has.
+    const Trained& trained = placement.stages == 0 && dice.percent(30) ? normalised_ : plain_;
+    const Round round{trained, thing, placement, directories.run()};
+    story = "on " + placement.describe() + (&trained == &normalised_ ? ", with batch_norm" : "");
+    if (number % 2 != 0) return train_wrongly(round, dice, story);
+    train_honestly(round);
+    tally_.add(replays(thing.seen).empty() ? kNoAlarm : kNoAlarmOfReplays);
+  }
+
+  void train_honestly(const Round& round) {
+    const auto outcome = train(round.trained.job, round.placement, round.run, replays(round.thing.seen));
+    if (outcome.exit_code != 0) throw Violation("an honest run failed:\n" + outcome.everything());
+    if (testing::read_text(round.run + "/trail.bin") != round.trained.reference_trail)
+      throw Violation("an honest run left another trail than the reference");
+  }
+
+  void train_wrongly(const Round& round, Dice& dice, std::string& story) {
+    const WrongThing& thing = round.thing;
+    const Placement& placement = round.placement;
+    auto rank = dice.between(0, placement.ranks - 1);
+    const auto step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
+    // Skip to the first stage of a pipeline, which reads the samples.
+    if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
+    const std::string fault = aimed(thing.fault, dice, thing.most_bits);
+    story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
+    const auto outcome = train(round.trained.job, placement, round.run,
+                               injected(rank, step, fault) + " " + replays(thing.seen));
+    const std::string said =
+        fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
+    const std::size_t named = outcome.err.find(said);
+    const bool is_right = outcome.exit_code == kWrongRank && named != std::string::npos &&
+                          outcome.err.find(thing.behind, named) != std::string::npos &&
+                          outcome.err.find(" and rank ", named) == std::string::npos;
+    if (is_right && rounds_.take()) return count(round);
+    const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
+                              testing::read_text(round.run + "/trail.bin") == round.trained.reference_trail;
+    if (has_no_trace) return tally_.add(kUnseenPixel);
+    if (!is_right)
+      throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", kWrongRank, said, thing.behind,
+                                  outcome.everything()));
+  }
+
+  void count(const Round& round) {
+    tally_.add(round.thing.label);
+    if (round.placement.stages > 0) tally_.add(kOfPipelines);
+    if (round.placement.threads > 1) tally_.add(kWithThreads);
+    if (&round.trained == &normalised_) tally_.add(kWithBatchNorm);
+  }
 
   Trained plain_, normalised_;
 };
-
-void WrongRankCampaign::train_honestly(const Round& round) {
-  const auto outcome = train(round.trained.job, round.placement, round.run, replays(round.thing.seen));
-  if (outcome.exit_code != 0) throw Violation("an honest run failed:\n" + outcome.everything());
-  if (testing::read_text(round.run + "/trail.bin") != round.trained.reference_trail)
-    throw Violation("an honest run left another trail than the reference");
-}
-
-void WrongRankCampaign::count(const Round& round) {
-  tally_.add(round.thing.label);
-  if (round.placement.stages > 0) tally_.add(kOfPipelines);
-  if (round.placement.threads > 1) tally_.add(kWithThreads);
-  if (&round.trained == &normalised_) tally_.add(kWithBatchNorm);
-}
-
-void WrongRankCampaign::train_wrongly(const Round& round, Dice& dice, std::string& story) {
-  const WrongThing& thing = round.thing;
-  const Placement& placement = round.placement;
-  auto rank = dice.between(0, placement.ranks - 1);
-  const auto step = dice.between(1, thing.seen == Seen::kAlways ? kStepsTaken : kStepsTaken - 1);
-  // Skip to the first stage of a pipeline, which reads the samples.
-  if (thing.seen == Seen::kByThreeProcesses && placement.stages > 0) rank -= rank % placement.stages;
-  const std::string fault = aimed(thing.fault, dice, thing.most_bits);
-  story += fmt::format(", {} on rank {} in step {}", fault, rank, step);
-  const auto outcome = train(round.trained.job, placement, round.run,
-                             fmt::format("inject.rank={} inject.step={} 'inject.what={}' {}", rank, step,
-                                         fault, replays(thing.seen)));
-  const std::string said = fmt::format("step {}: {}rank {} on {} (", step, thing.in_front, rank, host_name());
-  const std::size_t named = outcome.err.find(said);
-  const bool is_right = outcome.exit_code == kWrongRank && named != std::string::npos &&
-                        outcome.err.find(thing.behind, named) != std::string::npos &&
-                        outcome.err.find(" and rank ", named) == std::string::npos;
-  if (is_right && rounds_.take()) return count(round);
-  const bool has_no_trace = thing.seen == Seen::kByThreeProcesses && outcome.exit_code == 0 &&
-                            testing::read_text(round.run + "/trail.bin") == round.trained.reference_trail;
-  if (has_no_trace) return tally_.add(kUnseenPixel);
-  if (!is_right)
-    throw Violation(fmt::format("expected exit code {} and: {}... {}\n{}", kWrongRank, said, thing.behind,
-                                outcome.everything()));
-}
-
-/// Every second one is honest.
-void WrongRankCampaign::live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
-                             std::string& story) {
-  const auto& thing = kThings[static_cast<std::size_t>(dice.between(0, std::ssize(kThings) - 1))];
-  const Placement placement = place(thing.seen, dice);
-  // batch_norm needs the whole batch at once, which a pipeline never has.
-  const Trained& trained = placement.stages == 0 && dice.percent(30) ? normalised_ : plain_;
-  const Round round{trained, thing, placement, directories.run()};
-  story = "on " + placement.describe() + (&trained == &normalised_ ? ", with batch_norm" : "");
-  if (number % 2 != 0) return train_wrongly(round, dice, story);
-  train_honestly(round);
-  tally_.add(replays(thing.seen).empty() ? kNoAlarm : kNoAlarmOfReplays);
-}
-
-void WrongRankCampaign::prepare() {
-  std::vector<std::string> labels;
-  for (const WrongThing& thing : kThings) labels.emplace_back(thing.label);
-  tally_.section("what went wrong on a rank; rank, host, step and kind were named", labels);
-  tally_.section("beside them",
-                 {kOfPipelines, kWithBatchNorm, kWithThreads, kNoAlarm, kNoAlarmOfReplays, kUnseenPixel});
-  plain_.reference_trail = train_reference(plain_.job, "reference").trail;
-  normalised_.reference_trail = train_reference(normalised_.job, "normalised-reference").trail;
-}
 
 }  // namespace
 

@@ -13,6 +13,7 @@
     updates      100 steps with clipping, groups, frozen tensors, and the younger optimisers
     averages     averages of weights after each of 50 steps
     state_dict   a network that PyTorch trained, as safetensors.torch saves it (pip install safetensors), and its answers
+    python       a tensor of each kind, as safetensors saves them
 
 Weights and samples are drawn in float32 and everything is computed in float64, so that the files hold right answers rather
 than one machine's rounding. The test of a file has the same cases by the same names.
@@ -201,6 +202,19 @@ def state_dict():
     with torch.no_grad():
         logits = net(images.double())
     write_safetensors("torch_answers.safetensors", {"images": images, "logits": logits})
+
+
+def python():
+    from safetensors.torch import save_file
+
+    save_file({
+        "conv1.weight": (torch.arange(250.0) / 8 - 3).reshape(10, 1, 5, 5),
+        "conv1.bias": torch.linspace(-1, 1, 10),
+        "counts": torch.tensor([-1, 0, 2**62]),
+        "pixels": torch.arange(7, dtype=torch.uint8),
+        "scalar": torch.tensor(2.5, dtype=torch.float64),
+        "empty": torch.zeros(0, 3),
+    }, HERE / "python.safetensors", metadata={"made_by": "python"})
 
 
 def plain_net(n, x):
@@ -651,7 +665,7 @@ def averages():
 # The seed of each.
 FILES = {
     layers: 20261122, batch_norm: 20261122, training: 20260108, losses: 20261123, optimizers: 20261122,
-    updates: 20261123, averages: 11, state_dict: 20261122
+    updates: 20261123, averages: 11, state_dict: 20261122, python: 0
 }
 
 

@@ -23,7 +23,6 @@ and the last round; or why it does not run here. Ended early (SIGTERM), it print
 torch and numpy.
 """
 import argparse
-import gzip
 import json
 import os
 import select
@@ -35,8 +34,11 @@ import time
 
 import numpy as np
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+from idx import read_idx  # noqa: E402
+from torch_ddp import MODELS  # noqa: E402
 
 MODES = ["eager", "graph", "compile", "compile-graph", "tuned-graph"]
 PRECISIONS = ["fp32", "tf32", "bf16"]
@@ -45,35 +47,12 @@ INT8_PRODUCTS = [(8192, 8192, 8192), (200704, 64, 576), (50176, 512, 4608)]  # t
 COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "default", "tuned-graph": "max-autotune-no-cudagraphs"}
 
 
-def net():
-    """models/net.yaml"""
-    return nn.Sequential(
-        nn.Conv2d(1, 10, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(10, 20, 5), nn.Dropout2d(), nn.MaxPool2d(2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Dropout(), nn.Linear(50, 10))
-
-
-def lenet():
-    """models/lenet.yaml"""
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 3), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
-        nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
-
-
-def read_idx(directory, name):
-    path = os.path.join(directory, name)
-    opener = open if os.path.exists(path) else gzip.open
-    with opener(path if opener is open else path + ".gz", "rb") as stream:
-        data = stream.read()
-    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
-
-
 def make_model(name):
     if name in RESNETS:
         import torchvision
 
         return getattr(torchvision.models, name)().to(memory_format=torch.channels_last)
-    return net() if name == "net" else lenet()
+    return MODELS[name]()
 
 
 def load_data(arguments):

@@ -42,10 +42,17 @@ expect_complete_in() {
   expect_no_file "$1/.partial"
 }
 
-Get_data_puts_the_uncompressed_files_into_the_cache() {
-  make_world && mirrors good
-  expect_exit 0 "$get_data" tiny
+# expect_had [TEXT]: the set is fetched into the cache, and that is said.
+expect_had() {
+  expect_says 0 "${1:-complete and verified in $HOME/.cache/lockstep/tiny}" timeout 60 "$get_data" tiny
   expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_puts_the_uncompressed_files_into_the_cache_and_asks_no_mirror_again() {
+  make_world && mirrors good
+  expect_had
+  mirrors nowhere
+  expect_says 0 "complete and verified in $HOME/.cache/lockstep/tiny" "$get_data" tiny
 }
 
 Get_data_respects_root_and_xdg_cache_home() {
@@ -58,8 +65,7 @@ Get_data_respects_root_and_xdg_cache_home() {
 
 Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
   make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_executes_nothing_that_its_table_or_a_mirror_says() {
@@ -70,8 +76,7 @@ Get_data_executes_nothing_that_its_table_or_a_mirror_says() {
     LOCKSTEP_DATA_SETS=$PWD/other.txt expect_exit 65 "$get_data" "$(cut -d ' ' -f 2 <<<"$line")" --root data
   done
   for line in -K/tmp/curlrc --output=x ftp://x/y 'data'; do
-    LOCKSTEP_MIRRORS=$line expect_exit 2 "$get_data" tiny
-    expect_contains "$output" "the mirror '$line' begins with neither"
+    LOCKSTEP_MIRRORS=$line expect_says 2 "the mirror '$line' begins with neither" "$get_data" tiny
   done
   expect_no_file executed
   expect_no_file data
@@ -82,11 +87,9 @@ Get_data_writes_through_no_link() {
   make_world && mirrors good
   mkdir -p "$cache" victim && echo mine >victim/file
   ln -s "$PWD/victim/file" "$cache/.lock"
-  expect_exit 74 "$get_data" tiny
-  expect_contains "$output" ".lock is not a file of ours"
+  expect_says 74 ".lock is not a file of ours" "$get_data" tiny
   rm "$cache/.lock" && ln -s "$PWD/victim" "$cache/.partial"
-  expect_exit 74 "$get_data" tiny
-  expect_contains "$output" ".partial is a symbolic link"
+  expect_says 74 ".partial is a symbolic link" "$get_data" tiny
   rm "$cache/.partial" && mkdir "$cache/.partial"
   ln -s "$PWD/victim/file" "$cache/.partial/${names[0]}.gz"
   ln -s "$PWD/victim/file" "$cache/.partial/${names[0]}.unpacked"
@@ -101,20 +104,6 @@ Get_data_leaves_what_is_not_its_own() {
   mkdir -p .cache/lockstep/tiny/.partial/folder && echo mine >.cache/lockstep/tiny/.partial/notes
   expect_exit 0 "$get_data" tiny
   expect_equal "$(cat .cache/lockstep/tiny/.partial/notes)" mine
-}
-
-Get_data_says_nothing_that_a_terminal_obeys() {
-  make_world && mirrors nowhere
-  expect_exit 66 "$get_data" tiny --root "$PWD/"$'\e[31mred'
-  expect_lacks "$output" $'\e'
-}
-
-Get_data_asks_no_mirror_when_the_set_is_there() {
-  make_world && mirrors good
-  expect_exit 0 "$get_data" tiny
-  mirrors nowhere
-  expect_exit 0 "$get_data" tiny
-  expect_contains "$output" "complete and verified in $HOME/.cache/lockstep/tiny"
 }
 
 Get_data_leaves_a_set_in_lockstep_data_where_it_is() {
@@ -137,8 +126,7 @@ Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   head -c 3000 "good/tiny/${names[1]}.gz" >"bad/tiny/${names[1]}.gz"
   rm "bad/tiny/${names[2]}.gz"
   gzip -c sets.txt >"bad/tiny/${names[3]}.gz"
-  expect_exit 0 "$get_data" tiny
-  expect_contains "$output" "${names[1]}.gz is no whole gzip file"
+  expect_says 0 "${names[1]}.gz is no whole gzip file" "$get_data" tiny
   expect_contains "$output" "${names[3]} has $(stat -c %s sets.txt) bytes instead of $(stat -c %s "truth/${names[3]}")"
   expect_complete_in .cache/lockstep/tiny
 }
@@ -153,31 +141,32 @@ Get_data_takes_the_folder_of_a_package_where_it_is_installed() {
   make_world && mirrors nowhere
   cp sets.txt without.txt && echo "package tiny some-package $PWD/good/tiny" >>sets.txt
   LOCKSTEP_MIRRORS_ONLY=1 expect_exit 66 "$get_data" tiny
-  expect_exit 0 "$get_data" tiny
-  expect_contains "$output" "fetching from file://$PWD/good/tiny"
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "fetching from file://$PWD/good/tiny"
   cp without.txt sets.txt && echo "package tiny some-package $PWD/nosuch" >>sets.txt
-  expect_exit 66 "$get_data" tiny --root other
-  expect_contains "$output" "Debian's package some-package: not installed"
+  expect_says 66 "Debian's package some-package: not installed" "$get_data" tiny --root other
 }
 
-# serve_drops: a mirror at $port that sends ten bytes a second of every file.
-serve_drops() {
-  /usr/bin/python3 - >port <<'END' &
-import socket, threading, time
-def drip(connection):
+# serve HOW FILE: a mirror at $port that has FILE, of which it sends ten bytes a second ("slowly"), or that ends each connection
+# after HOW bytes.
+serve() {
+  [ -x /usr/bin/python3 ] || skip "python3 is not installed"
+  /usr/bin/python3 - "$@" >port <<'END' &
+import pathlib, socket, sys, threading, time
+how, whole = sys.argv[1], pathlib.Path(sys.argv[2]).read_bytes()
+def answer(connection):
     try:
         connection.recv(4096)
-        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 20000\r\n\r\n")
-        while True:
-            connection.sendall(b"x")
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole[:0 if how == "slowly" else int(how)])
+        for byte in whole if how == "slowly" else b"":
+            connection.sendall(bytes([byte]))
             time.sleep(0.1)
+        connection.close()
     except OSError:
         pass
 server = socket.create_server(("127.0.0.1", 0))
 print(server.getsockname()[1], flush=True)
 while True:
-    threading.Thread(target=drip, args=server.accept()[:1], daemon=True).start()
+    threading.Thread(target=answer, args=server.accept()[:1], daemon=True).start()
 END
   server=$!
   trap 'kill "$server"' EXIT
@@ -187,15 +176,12 @@ END
 
 # Seconds of curl are fifteen times as fast here.
 Get_data_turns_to_the_next_mirror_when_one_has_stalled() {
-  [ -x /usr/bin/python3 ] || { echo "skipped: python3 is not installed"; return; }
-  make_world && mirrors good && serve_drops
+  make_world && mirrors good && serve slowly "good/tiny/${names[0]}.gz"
   LOCKSTEP_MIRRORS="http://127.0.0.1:$port $LOCKSTEP_MIRRORS"
   # shellcheck disable=SC2317  # the script calls it
   curl() { command curl "${@/#15/1}"; }
   export -f curl
-  expect_exit 0 timeout 60 "$get_data" tiny
-  expect_contains "$output" "http://127.0.0.1:$port/tiny"
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "http://127.0.0.1:$port/tiny"
 }
 
 Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
@@ -204,41 +190,19 @@ Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
   expect_same_file ".cache/lockstep/tiny/${names[0]}" "truth/${names[0]}"
   expect_no_file ".cache/lockstep/tiny/${names[3]}"
   mkdir -p rest/tiny && cp "good/tiny/${names[3]}.gz" rest/tiny && mirrors rest
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
-}
-
-# serve_part FILE BYTES: a mirror at $port that ends each connection after so many bytes of FILE.
-serve_part() {
-  /usr/bin/python3 - "$1" "$2" >port <<'END' &
-import pathlib, socket, sys
-whole = pathlib.Path(sys.argv[1]).read_bytes()
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1], flush=True)
-while True:
-    connection = server.accept()[0]
-    connection.recv(4096)
-    connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole[:int(sys.argv[2])])
-    connection.close()
-END
-  server=$!
-  trap 'kill "$server"' EXIT
-  wait_for 20 test -s port
-  port=$(cat port)
+  expect_had
 }
 
 # The second mirror's copy begins with other bytes: only a download that starts where the first one ended can succeed.
 Get_data_goes_on_elsewhere_with_what_a_mirror_sent_before_it_was_cut_off() {
   local part=.cache/lockstep/tiny/.partial/${names[0]}.gz
-  [ -x /usr/bin/python3 ] || { echo "skipped: python3 is not installed"; return; }
-  make_world && serve_part "good/tiny/${names[0]}.gz" 3000
+  make_world && serve 3000 "good/tiny/${names[0]}.gz"
   LOCKSTEP_MIRRORS=http://127.0.0.1:$port expect_exit 66 "$get_data" tiny
   head -c 3000 "good/tiny/${names[0]}.gz" >sent
   expect_same_file "$part" sent
   cp -r good tail && mirrors tail
   head -c 3000 /dev/zero | dd of="tail/tiny/${names[0]}.gz" conv=notrunc status=none
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
@@ -246,17 +210,14 @@ Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
   mkdir -p .cache/lockstep/tiny/.partial
   head -c 3000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[0]}.gz"
   head -c 90000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[1]}.gz"
-  expect_exit 0 "$get_data" tiny
-  expect_complete_in .cache/lockstep/tiny
+  expect_had
 }
 
 Get_data_replaces_a_damaged_file_in_the_cache() {
   make_world && mirrors good
   expect_exit 0 "$get_data" tiny
   damage ".cache/lockstep/tiny/${names[2]}" 77
-  expect_exit 0 "$get_data" tiny
-  expect_contains "$output" "fetching it again"
-  expect_complete_in .cache/lockstep/tiny
+  expect_had "fetching it again"
 }
 
 Get_data_started_four_times_at_once_fetches_once() {
@@ -269,7 +230,7 @@ Get_data_started_four_times_at_once_fetches_once() {
   expect_complete_in .cache/lockstep/tiny
 }
 
-Get_data_names_every_place_when_nobody_has_the_set() {
+Get_data_names_every_place_when_nobody_has_the_set_and_no_character_that_a_terminal_obeys() {
   make_world && mirrors nowhere elsewhere/tiny
   echo "mirror tiny file://$PWD/public" >>sets.txt
   LOCKSTEP_DATA=$PWD/mine expect_exit 66 "$get_data" tiny
@@ -278,6 +239,8 @@ Get_data_names_every_place_when_nobody_has_the_set() {
   expect_contains "$output" "    $PWD/mine/tiny: no ${names[0]}"
   expect_lacks "$output" elsewhere/tiny/tiny
   expect_contains "$output" "Fix: put ${names[*]} (or *.gz of them) into $PWD/.cache/lockstep/tiny, or name a mirror that has them in LOCKSTEP_MIRRORS."
+  expect_exit 66 "$get_data" tiny --root "$PWD/"$'\e[31mred'
+  expect_lacks "$output" $'\e'
 }
 
 Get_data_asks_only_the_given_mirrors_when_told_so() {
@@ -294,8 +257,7 @@ Get_data_verifies_compressed_checksums_too() {
     echo "file old $name $(stat -c %s "truth/$name") gz-sha256:$(sha256sum <"good/tiny/$name.gz" | cut -d ' ' -f 1)" >>sets.txt
   done
   mv bad/tiny bad/old && gzip -1 -c "truth/${names[0]}" | cat - sets.txt >"bad/old/${names[0]}.gz"
-  expect_exit 66 "$get_data" old
-  expect_contains "$output" "SHA-256"
+  expect_says 66 "SHA-256" "$get_data" old
   cp -r good/tiny good/old && mirrors bad good
   expect_exit 0 "$get_data" old
   expect_complete_in .cache/lockstep/old
@@ -306,34 +268,26 @@ Get_data_verifies_compressed_checksums_too() {
 Get_data_refuses_a_file_that_unpacks_to_more_than_it_should() {
   make_world && cp -r good bomb && mirrors bomb
   head -c 5000000 /dev/zero | gzip -c >"bomb/tiny/${names[0]}.gz"
-  expect_exit 66 "$get_data" tiny
-  expect_contains "$output" "${names[0]}.gz holds more than"
+  expect_says 66 "${names[0]}.gz holds more than" "$get_data" tiny
   expect_no_file ".cache/lockstep/tiny/${names[0]}"
 }
 
 Get_data_tells_usage_errors_from_missing_data() {
   make_world && mirrors good
   expect_exit 2 "$get_data"
-  expect_exit 2 "$get_data" nosuchset
-  expect_contains "$output" "give one of: tiny"
-  expect_exit 2 "$get_data" tiny --frobnicate
-  expect_contains "$output" "unknown option --frobnicate"
-  expect_exit 2 "$get_data" tiny --root
-  expect_contains "$output" "--root needs a folder"
-  expect_exit 2 "$get_data" tiny other
-  expect_contains "$output" "one set at a time: tiny or other"
-  LOCKSTEP_DATA_SETS=nowhere expect_exit 66 "$get_data" tiny
-  expect_contains "$output" "nowhere is not there"
+  expect_says 2 "give one of: tiny" "$get_data" nosuchset
+  expect_says 2 "unknown option --frobnicate" "$get_data" tiny --frobnicate
+  expect_says 2 "--root needs a folder" "$get_data" tiny --root
+  expect_says 2 "one set at a time: tiny or other" "$get_data" tiny other
+  LOCKSTEP_DATA_SETS=nowhere expect_says 66 "nowhere is not there" "$get_data" tiny
   expect_exit 0 "$get_data" tiny --root="$PWD/own"
   expect_complete_in own/tiny
-  expect_exit 0 "$get_data" --help
-  expect_contains "$output" "LOCKSTEP_DATA_SETS=FILE takes the sets from another table"
+  expect_says 0 "LOCKSTEP_DATA_SETS=FILE takes the sets from another table" "$get_data" --help
 }
 
 Get_data_names_a_folder_it_cannot_write() {
   make_world && mirrors good && touch file
-  expect_exit 74 "$get_data" tiny --root "$PWD/file"
-  expect_contains "$output" "$PWD/file/tiny"
+  expect_says 74 "$PWD/file/tiny" "$get_data" tiny --root "$PWD/file"
 }
 
 # A set "boxed" that its mirrors have as one archive, with a file in it that is none of the set's.
@@ -363,8 +317,7 @@ Get_data_takes_the_files_of_a_set_out_of_its_archive() {
 Get_data_does_not_believe_an_archive_with_other_bytes() {
   make_world && make_archive && cp -r good bad && mirrors bad
   damage bad/boxed/boxed.tar.gz 1000
-  expect_exit 66 "$get_data" boxed
-  expect_contains "$output" "boxed.tar.gz has the wrong MD5 checksum"
+  expect_says 66 "boxed.tar.gz has the wrong MD5 checksum" "$get_data" boxed
   expect_no_file .cache/lockstep/boxed/one.bin
   head -c 2000 good/boxed/boxed.tar.gz >bad/boxed/boxed.tar.gz
   expect_exit 66 "$get_data" boxed
@@ -376,8 +329,7 @@ Get_data_does_not_believe_an_archive_with_other_bytes() {
 Get_data_does_not_believe_a_file_of_another_size_in_an_archive() {
   make_world && make_archive && mirrors good
   sed -i 's/one.bin 5000/one.bin 4999/' sets.txt
-  expect_exit 66 "$get_data" boxed
-  expect_contains "$output" "one.bin has 5000 bytes instead of 4999"
+  expect_says 66 "one.bin has 5000 bytes instead of 4999" "$get_data" boxed
   expect_no_file .cache/lockstep/boxed/one.bin
 }
 
@@ -393,8 +345,7 @@ Get_data_resumes_a_broken_download_of_an_archive() {
 Get_data_finds_an_archive_that_somebody_unpacked() {
   make_world && make_archive && mirrors nowhere
   mkdir -p data/boxed && cp -r box/inner data/boxed
-  LOCKSTEP_DATA=$PWD/data expect_exit 0 "$get_data" boxed
-  expect_contains "$output" "complete and verified in $PWD/data/boxed/inner"
+  LOCKSTEP_DATA=$PWD/data expect_says 0 "complete and verified in $PWD/data/boxed/inner" "$get_data" boxed
 }
 
 Get_data_knows_the_sets_of_the_catalogue() {

@@ -92,7 +92,6 @@ make_world() {
       eval "${all##*--between }" ;;
     *) printf "%s\n" "{\"torch\": \"9.9\", \"device\": \"x\", \"cudnn\": 999}" "{\"mode\": \"eager\", \"us_per_step\": 500.0}" "{\"mode\": \"graph\", \"us_per_step\": 90.0}" ;;
   esac'
-  export PATH=$PWD/bin:$PATH
   unset OUT CUDA_HOME LOCKSTEP_DATA LOCKSTEP_NCCL XDG_CACHE_HOME PYTHON JOBS
 }
 
@@ -124,8 +123,7 @@ Gpu_suite_compares_weights_in_its_first_command() {
   [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 2 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
   expect_contains "$(cat out/correct.md)" "| networks | same bits, resnet18, streamed | ok |"
   expect_contains "$(tar -tzf out/correct-logs.tar.gz)" correct/machine.log
-  ODD=data.on_device=stream expect_exit 1 gpu_run networks
-  expect_contains "$output" "failed:  networks: same bits, resnet50, streamed: other weights than resnet50 on the CPU"
+  ODD=data.on_device=stream expect_says 1 "failed:  networks: same bits, resnet50, streamed: other weights than resnet50 on the CPU" gpu_run networks
 }
 
 Gpu_suite_measures_in_its_third_command() {
@@ -155,20 +153,17 @@ Gpu_suite_shows_what_has_changed_since_an_earlier_program() {
   stand_in old/kernels_bench "if [ -e '$PWD/turn' ]; then $(kernels_bench_taking 4)
 else : >'$PWD/turn'; $(kernels_bench_taking 5)
 fi"
-  expect_exit 0 gpu_run --earlier old/lockstep benchmarks
-  expect_contains "$output" "| net fc1 forward | 4.00 | 2.00 | 2.00 |"
+  expect_says 0 "| net fc1 forward | 4.00 | 2.00 | 2.00 |" gpu_run --earlier old/lockstep benchmarks
   expect_contains "$output" "| net fc2 forward, loss, data gradient | 12.00 | 6.00 | 2.00 |"
   expect_contains "$output" "| lenet step, graph | 30.00 | 20.00 | 1.50 |"
   expect_contains "$output" "Microseconds before (0.0.1) and now"
   expect_exit 66 gpu_run --earlier old benchmarks
   rm old/kernels_bench
-  expect_exit 0 gpu_run --earlier old/lockstep benchmarks
-  expect_contains "$output" "skipped: benchmarks: kernels_bench is not beside $PWD/old/lockstep"
+  expect_says 0 "skipped: benchmarks: kernels_bench is not beside $PWD/old/lockstep" gpu_run --earlier old/lockstep benchmarks
   expect_contains "$output" "ok      bench kernels"
   expect_lacks "$output" "| net fc1 forward | 4.00 |"
   rm bundle/bin/kernels_bench
-  expect_exit 0 gpu_run benchmarks
-  expect_contains "$output" "skipped: benchmarks: kernels_bench is not beside $PWD/bundle/bin/lockstep: install libbenchmark-dev"
+  expect_says 0 "skipped: benchmarks: kernels_bench is not beside $PWD/bundle/bin/lockstep: install libbenchmark-dev" gpu_run benchmarks
 }
 
 Gpu_suite_takes_the_programs_of_an_archive() {
@@ -176,11 +171,9 @@ Gpu_suite_takes_the_programs_of_an_archive() {
   mkdir -p clone/{launch,tests,build/bundle} && cp -r bundle/tests/{gpu,arithmetic,results.sh} clone/tests/ && cp bundle/launch/lib.sh clone/launch/
   rm clone/tests/gpu/tests.txt && mv bundle lockstep
   tar -czf clone/build/bundle/lockstep.tar.gz lockstep && rm -r lockstep
-  expect_exit 0 clone/tests/gpu/run tests
-  expect_contains "$output" "ok      b_gpu_test_np2"
+  expect_says 0 "ok      b_gpu_test_np2" clone/tests/gpu/run tests
   echo broken >clone/build/bundle/lockstep.tar.gz
-  expect_exit 65 clone/tests/gpu/run tests
-  expect_contains "$output" "lockstep.tar.gz cannot be unpacked"
+  expect_says 65 "lockstep.tar.gz cannot be unpacked" clone/tests/gpu/run tests
 }
 
 Gpu_suite_hands_over_after_every_part() {
@@ -242,8 +235,7 @@ Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
 
 Gpu_suite_sees_other_weights_and_that_nothing_is_published() {
   make_world
-  ODD=parallel.graph=off UNPUBLISHED=data-parallel-tutorial expect_exit 1 gpu_run training
-  expect_contains "$output" "failed:  training: same bits, no graph: other weights"
+  ODD=parallel.graph=off UNPUBLISHED=data-parallel-tutorial expect_says 1 "failed:  training: same bits, no graph: other weights" gpu_run training
   expect_contains "$output" "failed:  training: same bits, 2 ranks on one, no graph: other weights"
   expect_contains "$output" "ok      same bits, 20 repetitions"
   expect_contains "$output" "failed:  training: published-linear-cpu: the published hash: no; nothing is said of it"
@@ -252,8 +244,7 @@ Gpu_suite_sees_other_weights_and_that_nothing_is_published() {
 Gpu_suite_sees_where_gpu_cpu_and_published_weights_part() {
   local place
   make_world
-  ODD=parallel.device=cpu expect_exit 1 gpu_run training
-  expect_contains "$output" "loss curve, gpu: not the CPU's within 1e-3"
+  ODD=parallel.device=cpu expect_says 1 "loss curve, gpu: not the CPU's within 1e-3" gpu_run training
   expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights: refuted at step 3, bucket 0, conv1.weight; logs: "
   for place in linear net; do
     expect_contains "$output" "failed:  training: published-$place-cpu: the published hash: no"
@@ -282,8 +273,7 @@ Gpu_suite_skips_libraries_that_are_not_there() {
 
 Gpu_suite_runs_nccl_between_ranks_that_share_a_gpu() {
   make_world
-  expect_exit 66 gpu_run nccl
-  expect_contains "$output" "NCCL 2.30 or newer is not at $PWD/bundle/build/nccl/libnccl.so.2"
+  expect_says 66 "NCCL 2.30 or newer is not at $PWD/bundle/build/nccl/libnccl.so.2" gpu_run nccl
   LOCKSTEP_NCCL=nowhere.so expect_exit 66 gpu_run nccl
   : >libnccl-2.30.so
   echo "nccl_all_reduce_gpu_test 0 a_gpu_test" >>bundle/tests/gpu/tests.txt
@@ -311,11 +301,9 @@ Gpu_suite_skips_threads_that_hang() {
   make_world
   export LOCKSTEP_NCCL=$PWD/bundle/libexec/environment.sh
   sed -i 's/train_seconds=12/train_seconds=3/' bundle/tests/gpu/nccl.sh
-  HANGS=1 expect_exit 0 gpu_run threads processes
-  expect_contains "$output" "skipped: threads: same bits, NCCL, buckets, 2 threads: it may hang, and did: took too long"
+  HANGS=1 expect_says 0 "skipped: threads: same bits, NCCL, buckets, 2 threads: it may hang, and did: took too long" gpu_run threads processes
   expect_contains "$output" "ok      same bits, NCCL, buckets, 2 processes"
-  ODD=parallel.ranks=2 expect_exit 1 gpu_run threads
-  expect_contains "$output" "failed:  threads: same bits, NCCL, buckets, 2 threads: other weights than shared"
+  ODD=parallel.ranks=2 expect_says 1 "failed:  threads: same bits, NCCL, buckets, 2 threads: other weights than shared" gpu_run threads
 }
 
 Gpu_suite_sees_that_nccl_is_not_what_ranks_share_a_gpu_over() {
@@ -334,14 +322,11 @@ Gpu_suite_gives_the_programs_reason_and_not_mpiruns_line() {
   make_world
   local box='printf -- "----------\nmpirun detected that one or more processes exited\n\n  Exit code: 70\n----------\n"'
   stand_in bundle/libexec/b_gpu_test "echo 'bits differ'; $box; exit 70"
-  expect_exit 1 gpu_run tests
-  expect_contains "$output" "failed:  tests: b_gpu_test_np2: exit code 70: bits differ; log: "
+  expect_says 1 "failed:  tests: b_gpu_test_np2: exit code 70: bits differ; log: " gpu_run tests
   stand_in bundle/libexec/b_gpu_test "echo 'lockstep: rank 1 died'; echo 'and more'; $box; exit 71"
-  expect_exit 1 gpu_run tests
-  expect_contains "$output" "b_gpu_test_np2: exit code 71: lockstep: rank 1 died; log: "
+  expect_says 1 "b_gpu_test_np2: exit code 71: lockstep: rank 1 died; log: " gpu_run tests
   stand_in bundle/libexec/b_gpu_test "$box; exit 1"
-  expect_exit 1 gpu_run tests
-  expect_contains "$output" "b_gpu_test_np2: exit code 1: mpirun detected that one or more processes exited; log: "
+  expect_says 1 "b_gpu_test_np2: exit code 1: mpirun detected that one or more processes exited; log: " gpu_run tests
 }
 
 Gpu_suite_stops_a_part_when_its_time_is_over() {
@@ -349,11 +334,9 @@ Gpu_suite_stops_a_part_when_its_time_is_over() {
   expect_contains "$(timeout 30 bundle/tests/gpu/run correct training race)" "tests training arithmetic networks training race: together at most 550 s"
   stand_in bundle/libexec/a_gpu_test 'trap : TERM; for i in {1..60}; do sleep 1; done'
   sed -i 's/\[tests\]=[0-9]*/[tests]=1/' bundle/tests/gpu/run
-  expect_exit 1 gpu_run tests
-  expect_contains "$output" "failed:  tests: a_gpu_test: took too long"
+  expect_says 1 "failed:  tests: a_gpu_test: took too long" gpu_run tests
   sed -i 's/^run_seconds=.*/run_seconds=0/' bundle/tests/gpu/run
-  expect_exit 1 gpu_run training
-  expect_contains "$output" "failed:  training: training on the CPU"
+  expect_says 1 "failed:  training: training on the CPU" gpu_run training
 }
 
 Gpu_suite_refuses_what_it_does_not_know() {

@@ -2,16 +2,20 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # A few lines of test harness for the scripts. A test is a function whose name, read aloud, is a fact:
-# Get_data_resumes_a_broken_download. Each runs in a shell and an empty folder of its own; it fails when a check fails.
+# Get_data_resumes_a_broken_download. Each runs in a shell and an empty folder of its own, whose bin/ is the first on PATH; it
+# fails when a check fails.
 # To be sourced; run_tests at the end of the file runs every function that starts with a capital letter.
 set -uo pipefail
 
 # shellcheck disable=SC2034  # used by the tests
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# A check may fail in a subshell, in a pipeline or in $(...), whose exit code nothing looks at: it is written down.
+# A check may fail in a subshell, in a pipeline or in $(...), whose exit code nothing looks at: it is written down, with the place
+# that calls the check.
 fail() {
-  printf '  FAILED at %s:%s: %s\n' "${BASH_SOURCE[2]##*/}" "${BASH_LINENO[1]}" "$*" >>"$failed_checks"
+  local frame=1
+  while [ "${BASH_SOURCE[frame]}" = "${BASH_SOURCE[0]}" ]; do frame=$((frame + 1)); done
+  printf '  FAILED at %s:%s: %s\n' "${BASH_SOURCE[frame]##*/}" "${BASH_LINENO[frame - 1]}" "$*" >>"$failed_checks"
   exit 1
 }
 
@@ -30,6 +34,12 @@ expect_exit() {
   [ "$code" -eq "$wanted" ] || fail "exit code $code instead of $wanted from: $* -- it said: $output"
 }
 
+# expect_says CODE TEXT COMMAND...: and the text is in $output.
+expect_says() {
+  expect_exit "$1" "${@:3}"
+  expect_contains "$output" "$2"
+}
+
 # expect_failed_check COMMAND...: it makes checks of which one must fail.
 expect_failed_check() {
   ! (failed_checks=/dev/null && "$@") >/dev/null 2>&1 || fail "nothing is wrong with: $*"
@@ -43,6 +53,23 @@ skip_without() {
   for tool in "$@"; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
   done
+}
+
+# mpi_settings: Open MPI as root, on fewer cores than ranks, in a container; ctest sets the same.
+mpi_settings() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+}
+
+# write_job STEPS: a job of the network net that never ends by itself, with a checkpoint at every so many steps.
+write_job() {
+  cat >job.yaml <<END
+model: net
+data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
+train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
+parallel: {device: cpu, grain: 11, timeout_seconds: 60}
+run: {dir: run, checkpoint_every_steps: $1, log_every_steps: 1}
+END
 }
 
 # stand_in NAME BODY: an executable script in bin/, or wherever NAME has a folder.
@@ -100,7 +127,7 @@ run_one() {
   folder=$(mktemp -d)
   failed_checks=$folder.failed
   : >"$failed_checks"
-  (cd "$folder" && HOME=$folder "$1") || status=$?
+  (cd "$folder" && HOME=$folder PATH=$folder/bin:$PATH "$1") || status=$?
   if [ -s "$failed_checks" ]; then status=1 && cat "$failed_checks"; fi
   rm -rf "$folder" "$failed_checks"
   return "$status"

@@ -18,15 +18,13 @@ make_world() {
     [[ " $* " == *" -s "* || " $* " != *" install "* ]] || for p; do echo "$p"; done >>installed'
   stand_in sudo '[ ! -f no-sudo ] || exit 1; [ "$1" = -n ] && shift; echo "sudo $*" >>calls; exec "$@"'
   stand_in id 'cat uid 2>/dev/null || echo 0'
-  export PATH=$PWD/bin:$PATH
   unset LOCKSTEP_NO_INSTALL
   touch calls
 }
 
 Install_says_what_it_installs_before_it_does() {
   make_world
-  expect_exit 0 launch/install-dependencies
-  expect_contains "$output" "installing 1 of 2 by apt-get, with what they depend on: ninja-build"
+  expect_says 0 "installing 1 of 2 by apt-get, with what they depend on: ninja-build" launch/install-dependencies
   expect_contains "$(cat calls)" "install --no-install-recommends ninja-build"
   expect_lacks "$(cat calls)" "sudo"
   expect_lacks "$(cat calls)" " update"
@@ -34,8 +32,7 @@ Install_says_what_it_installs_before_it_does() {
 
 Install_leaves_apt_alone_when_all_is_there() {
   make_world && echo ninja-build >>installed
-  expect_exit 0 launch/install-dependencies build
-  expect_contains "$output" "all 2 are installed"
+  expect_says 0 "all 2 are installed" launch/install-dependencies build
   expect_equal "$(cat calls)" ""
 }
 
@@ -56,23 +53,20 @@ Install_goes_through_sudo_as_an_ordinary_user() {
 
 Install_without_the_right_to_names_the_command_for_an_administrator() {
   make_world && echo 1000 >uid && touch no-sudo
-  expect_exit 69 launch/install-dependencies
-  expect_contains "$output" "apt-get install --no-install-recommends ninja-build"
+  expect_says 69 "apt-get install --no-install-recommends ninja-build" launch/install-dependencies
   expect_equal "$(cat calls)" ""
 }
 
 Install_shows_why_it_failed() {
   make_world && touch broken
-  expect_exit 69 launch/install-dependencies
-  expect_contains "$output" "E: broken mirror"
+  expect_says 69 "E: broken mirror" launch/install-dependencies
 }
 
 Install_on_another_system_names_what_is_needed_by_function() {
   make_world && rm bin/dpkg-query
   local tool
   for tool in bash dirname awk sort cat env; do ln -s "$(PATH=/usr/bin:/bin command -v $tool)" "bin/$tool"; done
-  PATH=$PWD/bin expect_exit 69 launch/install-dependencies
-  expect_contains "$output" "not a Debian system"
+  PATH=$PWD/bin expect_says 69 "not a Debian system" launch/install-dependencies
   expect_contains "$output" "Ninja, a builder"
 }
 
@@ -85,8 +79,7 @@ Install_does_nothing_when_told_so() {
 
 Install_refuses_a_group_that_does_not_exist() {
   make_world
-  expect_exit 2 launch/install-dependencies tests
-  expect_contains "$output" "groups: build test"
+  expect_says 2 "groups: build test" launch/install-dependencies tests
 }
 
 # Debian has jpeg62 where Ubuntu has jpeg8: no package has a release's number in its name. (CLI11's is its own.)
@@ -99,8 +92,7 @@ Every_group_of_the_list_can_be_asked_for_and_no_two_as_one() {
   groups=$(awk '/^[a-z]/ { gsub(",", "\n", $1); print $1 }' "$repo/launch/packages.txt" | sort -u)
   expect_contains "$groups" fashion-mnist
   for group in $groups; do expect_exit 0 "$repo/launch/install-dependencies" --list "$group"; done
-  expect_exit 2 "$repo/launch/install-dependencies" --list test,package
-  expect_contains "$output" "no group 'test,package'"
+  expect_says 2 "no group 'test,package'" "$repo/launch/install-dependencies" --list test,package
 }
 
 Package_list_names_each_package_and_what_it_is_for() {
@@ -116,21 +108,15 @@ with_functions() {
 
 Bundle_refuses_what_it_cannot_make() {
   mkdir empty kept && touch kept/mine
-  expect_exit 2 "$repo/launch/bundle" --data
-  expect_contains "$output" "--data needs a folder"
-  expect_exit 2 "$repo/launch/bundle" --frobnicate
-  expect_contains "$output" "unknown option --frobnicate (try --help)"
-  expect_exit 2 "$repo/launch/bundle" --build empty kept
-  expect_contains "$output" "$PWD/kept is there and is not a bundle"
-  expect_exit 66 "$repo/launch/bundle" --build empty --data empty out
-  expect_contains "$output" "no MNIST files in $PWD/empty: launch/get-data mnist"
-  expect_exit 66 "$repo/launch/bundle" --build empty out
-  expect_contains "$output" "no program $PWD/empty/lockstep: launch/build"
+  expect_says 2 "--data needs a folder" "$repo/launch/bundle" --data
+  expect_says 2 "unknown option --frobnicate (try --help)" "$repo/launch/bundle" --frobnicate
+  expect_says 2 "$PWD/kept is there and is not a bundle" "$repo/launch/bundle" --build empty kept
+  expect_says 66 "no MNIST files in $PWD/empty: launch/get-data mnist" "$repo/launch/bundle" --build empty --data empty out
+  expect_says 66 "no program $PWD/empty/lockstep: launch/build" "$repo/launch/bundle" --build empty out
+  expect_no_file out
   mkdir -p kept/libexec && touch kept/libexec/environment.sh
-  expect_exit 66 "$repo/launch/bundle" --build empty kept
-  expect_contains "$output" "no program"
-  expect_exit 0 "$repo/launch/bundle" --help
-  expect_contains "$output" "also makes DIR.tar.gz"
+  expect_says 66 "no program" "$repo/launch/bundle" --build empty kept
+  expect_says 0 "also makes DIR.tar.gz" "$repo/launch/bundle" --help
   expect_file kept/mine
 }
 
@@ -152,7 +138,7 @@ make_stage() {
       *) printf '%s\n' 'libz.so.1 => $PWD/libz.so.1 (0x1)' 'libc.so.6 => /lib/libc.so.6 (0x2)' '/lib64/ld-linux.so.2 (0x3)' 'libnccl.so.2 => not found' \$MORE ;;
     esac"
   stand_in strip 'while [ "$1" != -o ]; do shift; done; cp "$3" "$2"'
-  export PATH=$PWD/bin:$PATH MORE=''
+  export MORE=''
 }
 
 Bundle_takes_the_libraries_that_other_machines_may_lack() {
@@ -161,12 +147,10 @@ Bundle_takes_the_libraries_that_other_machines_may_lack() {
   expect_equal "$(with_functions bundle needs stage/libexec/lockstep | xargs)" "libc.so.6 /lib/libc.so.6 libnccl.so.2 not libz.so.1 $PWD/libz.so.1"
   expect_exit 0 with_functions bundle copy false
   expect_equal "$(ls stage/lib)" libz.so.1
-  expect_exit 69 with_functions bundle copy true
-  expect_contains "$output" "libnccl.so.2, which --with-cuda-libraries takes along, is not found: set LD_LIBRARY_PATH"
+  expect_says 69 "libnccl.so.2, which --with-cuda-libraries takes along, is not found: set LD_LIBRARY_PATH" with_functions bundle copy true
   MORE='libq.so.1 => not found'
   stand_in ldd 'echo "libq.so.1 => not found"'
-  expect_exit 69 with_functions bundle copy false
-  expect_contains "$output" "libq.so.1, which the program needs, is not found: set LD_LIBRARY_PATH"
+  expect_says 69 "libq.so.1, which the program needs, is not found: set LD_LIBRARY_PATH" with_functions bundle copy false
 }
 
 Bundle_leaves_plugins_for_fabrics_behind() {
@@ -179,7 +163,6 @@ Bundle_leaves_plugins_for_fabrics_behind() {
 copy_script() {
   mkdir -p launch
   cp "$repo/launch/$1" "$repo/launch/lib.sh" launch/
-  export PATH=$PWD/bin:$PATH
 }
 
 Package_builds_what_it_needs_and_says_what_is_missing() {
@@ -189,37 +172,29 @@ Package_builds_what_it_needs_and_says_what_is_missing() {
   stand_in cpack 'echo "cpack $* $SOURCE_DATE_EPOCH" >>calls; echo deb >lockstep.deb; echo "CPack: - package: $PWD/lockstep.deb generated."'
   stand_in dpkg-deb 'echo "Package: lockstep"'
   stand_in launch/build 'echo "build $*" >>calls'
-  expect_exit 2 launch/package --frobnicate
-  expect_contains "$output" "'--frobnicate' is not an option (try --help)"
-  expect_exit 2 launch/package --to
-  expect_contains "$output" "--to needs a folder"
-  expect_exit 66 launch/package
-  expect_contains "$output" "no program in $PWD/build/package: launch/build package"
+  expect_says 2 "'--frobnicate' is not an option (try --help)" launch/package --frobnicate
+  expect_says 2 "--to needs a folder" launch/package --to
+  expect_says 66 "no program in $PWD/build/package: launch/build package" launch/package
   expect_exit 66 launch/package --cuda
-  expect_exit 66 launch/package --development
-  expect_contains "$output" "no liblockstep.a in $PWD/build/package: launch/build package lockstep_archive"
+  expect_says 66 "no liblockstep.a in $PWD/build/package: launch/build package lockstep_archive" launch/package --development
   expect_equal "$(cat calls)" $'build package lockstep_product\nbuild release lockstep_product\nbuild package lockstep_archive'
   stand_in b/lockstep : && touch b/CPackConfig.cmake && echo "LOCKSTEP_CUDA_SUMMARY:INTERNAL=CPU-only: no nvcc" >b/CMakeCache.txt
-  expect_exit 69 launch/package --cuda --build b
-  expect_contains "$output" "$PWD/b is CPU-only: no nvcc: leave out --cuda"
+  expect_says 69 "$PWD/b is CPU-only: no nvcc: leave out --cuda" launch/package --cuda --build b
   rm calls && SOURCE_DATE_EPOCH=5 expect_exit 0 launch/package --build b --to to
   expect_equal "$(cat b/calls)" "cpack --config $PWD/b/CPackConfig.cmake -B $PWD/to 5"
   expect_contains "$output" ": $PWD/b/lockstep.deb"
   expect_contains "$output" $'    Package: lockstep\n    sha256 '"$(sha256sum <b/lockstep.deb | cut -d ' ' -f 1)"
   stand_in cpack 'exit 1'
-  SOURCE_DATE_EPOCH=5 expect_exit 70 launch/package --build b
-  expect_contains "$output" "the package could not be made"
+  SOURCE_DATE_EPOCH=5 expect_says 70 "the package could not be made" launch/package --build b
 }
 
 Wheel_is_made_of_a_bundle_without_tests() {
   copy_script wheel
   stand_in launch/bundle 'echo "$*" >>calls'
   stand_in python3 'head -c 2048 /dev/zero >"$3/name.whl"; echo name.whl; echo "${1#"$PWD"/} ${2##*/} $3" >>calls'
-  expect_exit 2 launch/wheel --build
-  expect_contains "$output" "--build needs a folder"
+  expect_says 2 "--build needs a folder" launch/wheel --build
   expect_exit 2 launch/wheel --frobnicate
-  mkdir b && TMPDIR=$PWD expect_exit 0 launch/wheel --build b wheels
-  expect_contains "$output" "==> making the wheel of $PWD/b"
+  mkdir b && TMPDIR=$PWD expect_says 0 "==> making the wheel of $PWD/b" launch/wheel --build b wheels
   expect_contains "$output" "    2 KiB: $PWD/wheels/name.whl"
   expect_equal "$(sed 's|/tmp\.[^/]*/bundle$||' calls)" "--without-tests --build $PWD/b $PWD"$'\n'"launch/python/wheel_backend.py bundle $PWD/wheels"
   expect_equal "$(find . -maxdepth 1 -name 'tmp.*')" ""
@@ -229,20 +204,16 @@ Wheel_is_made_of_a_bundle_without_tests() {
 
 Simulation_needs_a_build_and_hands_on_its_options() {
   copy_script simulate
-  BUILD=nowhere expect_exit 69 launch/simulate
-  expect_contains "$output" "there is no build in nowhere: run launch/build first, or name another with BUILD"
-  BUILD=nowhere expect_exit 0 launch/simulate --help
-  expect_contains "$output" "How a training step scales"
+  BUILD=nowhere expect_says 69 "there is no build in nowhere: run launch/build first, or name another with BUILD" launch/simulate
+  BUILD=nowhere expect_says 0 "How a training step scales" launch/simulate --help
   stand_in b/lockstep_simulate 'echo "simulated $*"' && stand_in b/lockstep_simulated_step :
   BUILD=b expect_exit 0 launch/simulate --ranks 8
   expect_equal "$output" "simulated --ranks 8"
-  BUILD=b expect_exit 0 launch/simulate -h
-  expect_contains "$output" "simulated --help"
+  BUILD=b expect_says 0 "simulated --help" launch/simulate -h
 }
 
 Manual_pages_keep_sections_keys_and_lines() {
-  expect_exit 2 "$repo/launch/manual-pages" one
-  expect_contains "$output" "say of which program, and into which folder"
+  expect_says 2 "say of which program, and into which folder" "$repo/launch/manual-pages" one
   printf '%s\n' Options: '  -h' 'Note here' 'Another one' Examples: '  x' 'Keys of a job file' 'train.epochs   10   passes' >help
   expect_equal "$(with_functions manual-pages sections <help)" \
     $'Options:\n  -h\n*Notes*\n\nNote here\nAnother one\n\nExamples\n  x\n*Job keys*\n\nKeys of a job file\n  train.epochs 10   passes'

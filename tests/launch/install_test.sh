@@ -33,40 +33,33 @@ Installed_program_trains_the_same_after_it_was_moved() {
     "$(train_with "$program" "$repo/launch")"
 }
 
-Installed_models_are_those_that_are_found() {
-  install_to "$PWD/it"
-  cp it/share/lockstep/models/linear.yaml it/share/lockstep/models/only_installed.yaml
-  expect_exit 0 it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=only_installed
-  sed -i 's/name: fc/name: changed/' it/share/lockstep/models/linear.yaml
-  expect_exit 0 it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=linear
-  expect_contains "$output" changed
-}
-
-Installed_job_is_found_by_its_name() {
+# Each of them is changed, or has a name of its own, so that no other can be taken for it.
+Installed_jobs_models_and_scripts_are_those_that_are_found() {
   install_to "$PWD/it"
   sed -i 's/global_batch: [0-9]*/global_batch: 96/' it/share/lockstep/jobs/mnist.yaml
-  expect_exit 0 it/bin/lockstep validate mnist data.set=synthetic
-  expect_contains "$output" "global_batch: 96"
-  LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep train mnist run.dir=run
-  expect_contains "$output" "fetch it with: lockstep-get-data mnist"
-  mkdir -p damaged/mnist && touch damaged/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte
-  expect_exit 65 it/bin/lockstep train mnist run.dir=run data.root=damaged
-  expect_contains "$output" "with lockstep-get-data"
+  expect_says 0 "global_batch: 96" it/bin/lockstep validate mnist data.set=synthetic
+  cp it/share/lockstep/models/linear.yaml it/share/lockstep/models/only_installed.yaml
+  sed -i 's/name: fc/name: changed/' it/share/lockstep/models/linear.yaml
+  expect_exit 0 it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=only_installed
+  expect_says 0 changed it/bin/lockstep validate it/share/lockstep/jobs/mnist.yaml data.set=synthetic model=linear
+  expect_says 0 "$PWD/it/bin/lockstep train mnist data.set=synthetic" it/bin/lockstep-run --dry-run -np 2 train mnist data.set=synthetic
+  expect_exit 0 bash it/share/lockstep/launch/slurm/train.sbatch --help
 }
 
 Installed_data_are_fetched_as_in_a_clone() {
   install_to "$PWD/it"
-  mkdir -p mirror/mnist
-  LOCKSTEP_MIRRORS="file://$PWD/mirror" LOCKSTEP_MIRRORS_ONLY=1 LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep-get-data mnist --root here
-  expect_contains "$output" "lockstep-get-data: "
+  LOCKSTEP_DATA='' expect_says 66 "fetch it with: lockstep-get-data mnist" it/bin/lockstep train mnist run.dir=run
+  mkdir -p damaged/mnist mirror/mnist && touch damaged/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte
+  expect_says 65 "with lockstep-get-data" it/bin/lockstep train mnist run.dir=run data.root=damaged
+  LOCKSTEP_MIRRORS="file://$PWD/mirror" LOCKSTEP_MIRRORS_ONLY=1 LOCKSTEP_DATA='' expect_says 66 "lockstep-get-data: " \
+    it/bin/lockstep-get-data mnist --root here
   expect_lacks "$output" "No such file"
   expect_contains "$(it/bin/lockstep-get-data --help)" "launch/get-data SET"
 }
 
 What_is_packed_is_installed_below_destdir() {
   DESTDIR=$PWD/root expect_exit 0 cmake --install "$build" --prefix /usr
-  expect_exit 0 root/usr/bin/lockstep --version --verbose
-  expect_contains "$output" "$PWD/root/usr/share/lockstep/models"
+  expect_says 0 "$PWD/root/usr/share/lockstep/models" root/usr/bin/lockstep --version --verbose
   expect_exit 0 root/usr/bin/lockstep-get-data --help
   expect_file root/usr/share/doc/lockstep/CHANGELOG.md
 }
@@ -97,8 +90,7 @@ Installed_plugins_are_those_of_the_build_which_says_so() {
 Installing_without_a_plugin_that_was_found_fails() {
   [ -f "$build/lockstep_nccl.so" ] || skip "a build without NCCL"
   sed "s|$build/lockstep_nccl.so|$PWD/lockstep_nccl.so|g" "$build/comm/nccl/cmake_install.cmake" >install.cmake
-  expect_exit 1 cmake "-DCMAKE_INSTALL_PREFIX=$PWD/it" -DCMAKE_INSTALL_COMPONENT=program -P install.cmake
-  expect_contains "$output" "lockstep_nccl.so"
+  expect_says 1 "lockstep_nccl.so" cmake "-DCMAKE_INSTALL_PREFIX=$PWD/it" -DCMAKE_INSTALL_COMPONENT=program -P install.cmake
 }
 
 Product_is_the_program_and_every_plugin_that_was_found() {
@@ -118,13 +110,6 @@ Build_without_nccl_and_cudnn_says_so_and_has_no_plugin() {
   expect_contains "$(in_cache LOCKSTEP_CUDA_SUMMARY tree)" ", without NCCL"
   expect_equal "$(plugins_of tree)" ""
   expect_lacks "$(ninja -C tree -t query lockstep_product)" lockstep_nccl
-}
-
-Installed_launcher_and_slurm_script_start_the_installed_program() {
-  install_to "$PWD/it"
-  expect_exit 0 it/bin/lockstep-run --dry-run -np 2 train mnist data.set=synthetic
-  expect_contains "$output" "$PWD/it/bin/lockstep train mnist data.set=synthetic"
-  expect_exit 0 bash it/share/lockstep/launch/slurm/train.sbatch --help
 }
 
 Libraries_on_demand_are_the_ones_that_are_loaded() {

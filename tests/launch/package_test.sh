@@ -93,16 +93,10 @@ Package_says_which_plugins_are_missing() {
   skip_without cpack dpkg-shlibdeps file help2man
   pretend_build without "$build" "" "with CUDA 13.0, without NCCL"
   touch without/CPackConfig.cmake
-  expect_exit 70 "$repo/launch/package" --build without
-  expect_contains "$output" "a program with CUDA 13.0, without NCCL"
+  expect_says 70 "a program with CUDA 13.0, without NCCL" "$repo/launch/package" --build without
   pretend_build unfinished "$build" lockstep_nccl "with CUDA 13.0, NCCL 2.28.9"
   touch unfinished/CPackConfig.cmake
-  expect_exit 66 "$repo/launch/package" --build unfinished
-  expect_contains "$output" "lockstep_nccl.so is not built"
-  pretend_build cpu "$build" "" "CPU-only: no CUDA toolkit found"
-  touch cpu/CPackConfig.cmake
-  expect_exit 69 "$repo/launch/package" --cuda --build cpu
-  expect_contains "$output" "CPU-only: no CUDA toolkit found"
+  expect_says 66 "lockstep_nccl.so is not built" "$repo/launch/package" --build unfinished
 }
 
 Packed_program_runs_from_its_place() {
@@ -129,16 +123,6 @@ Package_of_the_library_has_what_programs_are_built_with() {
   expect_equal "$(cd it/usr/include/lockstep && echo *)" "$(cd "$repo/include/lockstep" && echo *)"
   expect_no_file it/usr/bin
   expect_no_file it/usr/share/lockstep
-}
-
-Package_says_what_is_missing() {
-  skip_without cpack dpkg-shlibdeps file help2man
-  mkdir empty
-  expect_exit 66 "$repo/launch/package" --build empty
-  expect_contains "$output" "no program"
-  expect_exit 66 "$repo/launch/package" --development --build empty
-  expect_contains "$output" "launch/build package lockstep_archive"
-  expect_exit 2 "$repo/launch/package" --rpm
 }
 
 # Names in the recipe exist in Spack; Spack itself is not asked. A stand-in for it notes what the recipe says.

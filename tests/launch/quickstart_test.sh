@@ -25,8 +25,7 @@ next_commands() { sed -n '/^==> to go on/,$ { s/^    //p }' <<<"$1"; }
 Quickstart_ends_with_commands_that_can_be_pasted_into_another_shell() {
   skip_without mpirun
   make_repository
-  OMPI_MCA_rmaps_base_oversubscribe=1 expect_exit 0 'a place/launch/quickstart' train.epochs=1
-  expect_contains "$output" "==> building: release lockstep_product"
+  OMPI_MCA_rmaps_base_oversubscribe=1 expect_says 0 "==> building: release lockstep_product" 'a place/launch/quickstart' train.epochs=1
   next_commands "$output" | grep -v '^launch/quickstart' >pasted
   expect_equal "$(wc -l <pasted)" 4
   # One core may be too few for two ranks here; the placement that quickstart found is in the commands.
@@ -43,14 +42,13 @@ make_build() {
   stand_in bin/nvcc :
   stand_in bin/cmake 'echo "cmake $*" >>calls'
   touch build/release/build.ninja
-  export PATH=$PWD/bin:$PATH CUDACXX=$PWD/bin/nvcc
+  export CUDACXX=$PWD/bin/nvcc
 }
 
 Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
   local with="LOCKSTEP_CUDA_SUMMARY:INTERNAL=with CUDA 13.0, without NCCL" found=(CUDNN_{LIBRARY,INCLUDE_DIR}:PATH="$PWD")
   make_build "$with" NCCL_LIBRARY:FILEPATH=NCCL_LIBRARY-NOTFOUND NCCL_INCLUDE_DIR:PATH="$PWD/gone" "${found[@]}"
-  expect_exit 0 launch/build release lockstep_product
-  expect_contains "$output" "building release, with CUDA 13.0, without NCCL"
+  expect_says 0 "building release, with CUDA 13.0, without NCCL" launch/build release lockstep_product
   expect_equal "$(head -n 1 calls)" "cmake --preset release -U NCCL_LIBRARY -U NCCL_INCLUDE_DIR"
   expect_contains "$(tail -n 1 calls)" "cmake --build build/release --parallel "
   expect_contains "$(tail -n 1 calls)" " --target lockstep_product"
@@ -75,18 +73,15 @@ Build_configures_afresh_for_another_toolkit_or_folder() {
   expect_exit 0 launch/build
   expect_equal "$(head -n 1 calls)" "cmake --fresh --preset release"
   stand_in bin/cmake 'exit 3'
-  expect_exit 1 launch/build
-  expect_contains "$output" "configure-release: failed with exit code 3"
-  expect_exit 2 launch/build nosuch
-  expect_contains "$output" "no preset 'nosuch' in CMakePresets.json; presets: release"
+  expect_says 1 "configure-release: failed with exit code 3" launch/build
+  expect_says 2 "no preset 'nosuch' in CMakePresets.json; presets: release" launch/build nosuch
 }
 
 Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   local ranks
   make_repository
   for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
-    RANKS=$ranks expect_exit 2 'a place/launch/quickstart' train.epochs=1
-    expect_contains "$output" "RANKS '$ranks' is not a whole number"
+    RANKS=$ranks expect_says 2 "RANKS '$ranks' is not a whole number" 'a place/launch/quickstart' train.epochs=1
   done
   printf '#!/bin/sh\nenv | grep include >environment\nexit 1\n' >mpirun && chmod +x mpirun
   OMPI_MCA_oob_tcp_if_include='lo touch executed' PATH=$PWD:$PATH expect_exit 1 'a place/launch/quickstart' train.epochs=1
@@ -99,30 +94,17 @@ Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   make_repository
   stand_in 'a place/launch/get-data' "[ \"\$1\" != mnist ] || exit 66; echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
   stand_in mpirun 'exit 71'
-  export PATH=$PWD/bin:$PATH
-  expect_exit 71 'a place/launch/quickstart' model=net
-  expect_contains "$output" "taking Fashion-MNIST instead"
+  expect_says 71 "taking Fashion-MNIST instead" 'a place/launch/quickstart' model=net
   expect_contains "$output" "build/release/lockstep train launch/jobs/fashion-mnist.yaml train.epochs=5 run.dir=runs/quickstart-1 model=net"
   expect_contains "$output" "quickstart: training ended with exit code 71; what it left is in runs/quickstart-1"
-  RANKS=3 expect_exit 71 'a place/launch/quickstart'
-  expect_contains "$output" "training: mpirun -np 3 "
+  RANKS=3 expect_says 71 "training: mpirun -np 3 " 'a place/launch/quickstart'
   expect_contains "$output" " run.dir=runs/quickstart-2"
-  expect_exit 71 'a place/launch/quickstart' run.dir=mine
-  expect_contains "$output" "what it left is in mine"
+  expect_says 71 "what it left is in mine" 'a place/launch/quickstart' run.dir=mine
   stand_in 'a place/launch/get-data' 'echo "broken: $1" >&2; exit 74'
-  expect_exit 74 'a place/launch/quickstart'
-  expect_contains "$output" "broken: mnist"
+  expect_says 74 "broken: mnist" 'a place/launch/quickstart'
   expect_lacks "$output" training
   stand_in 'a place/launch/build' 'exit 5'
   expect_exit 5 'a place/launch/quickstart'
-}
-
-Quickstart_sets_what_root_needs_and_only_for_root() {
-  make_repository
-  # shellcheck disable=SC1091,SC2154  # the copy in this folder, and its variable
-  settings_of() { (stand_in ./id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings && echo "${environment[@]}"); }
-  expect_contains "$(settings_of 0)" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  expect_lacks "$(settings_of 1000)" ROOT
 }
 
 Quickstart_says_whether_the_weights_are_the_published_ones() {
@@ -174,7 +156,6 @@ A_cache_has_what_was_found() {
 
 Compilers_are_as_many_as_cores_and_memory_allow() {
   stand_in nproc 'echo 3'
-  export PATH=$PWD/bin:$PATH
   local told
   for told in "2 2" "0 1" "3 3" "9 3" " 3"; do
     stand_in awk "echo ${told% *}"
@@ -182,8 +163,7 @@ Compilers_are_as_many_as_cores_and_memory_allow() {
   done
 }
 
-Root_is_asked_for_through_sudo_where_it_can_be() {
-  export PATH=$PWD/bin:$PATH
+Root_is_asked_for_through_sudo_where_it_can_be_and_mpi_is_told_of_it() {
   stand_in id 'echo 1000'
   stand_in sudo '[ "$1" = -n ] || echo "sudo $*"'
   expect_equal "$(lib as_root ls -l)" "sudo ls -l"
@@ -191,12 +171,17 @@ Root_is_asked_for_through_sudo_where_it_can_be() {
   expect_exit 69 lib as_root ls -l
   stand_in id 'echo 0'
   expect_equal "$(lib as_root echo mine)" mine
+  # shellcheck disable=SC2016  # the inner shell's
+  root_may() { lib eval 'allow_mpi_as_root; echo "${OMPI_ALLOW_RUN_AS_ROOT:-no} ${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM:-no}"'; }
+  unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+  expect_equal "$(root_may)" "1 1"
+  stand_in id 'echo 1000'
+  expect_equal "$(root_may)" "no no"
 }
 
 A_command_that_fails_shows_the_end_of_its_log() {
   printf '%s\n' "source '$repo/launch/lib.sh'" "repo='$PWD'" 'bad() { seq 60; return 7; }' 'logged bad bad' >script
-  expect_exit 7 bash script
-  expect_contains "$output" "bad: failed with exit code 7; the end of $PWD/build/logs/bad.log:"$'\n    21\n'
+  expect_says 7 "bad: failed with exit code 7; the end of $PWD/build/logs/bad.log:"$'\n    21\n' bash script
   expect_lacks "$output" $'\n    20\n'
   expect_equal "$(wc -l <build/logs/bad.log)" 60
 }

@@ -23,78 +23,61 @@ report() {
 # log TEST TEXT: the output of a test, as in ctest's log.
 log() { printf '%s\n' "1/9 Testing: $1" "1/9 Test: $1" "Output:" "-----" "$2" "<end of output>" >>Testing/Temporary/LastTest.log; }
 
-# conclude: everything tests/run would say about the report, in $output; its exit code in $code.
+# conclude CODE TEXT: tests/run ends so, and says this of the report.
 conclude() {
   begin part "title" >/dev/null
   record_ctest . report.xml
   end
-  code=0
-  output=$(summary) || code=$?
+  expect_says "$1" "$2" summary
 }
 
 Results_end_with_the_sum_alone_on_a_line() {
   report good:run better:run
-  conclude
+  conclude 0 ''
   expect_equal "$(tail -n 1 <<<"$output")" "2 passed, 0 failed, 0 skipped"
-  expect_equal "$code" 0
 }
 
-Results_name_what_failed() {
+Results_name_what_failed_and_add_up_over_the_parts() {
   report good:run bad:fail
-  conclude
-  expect_contains "$output" "failed:  part: bad"
+  conclude 1 "failed:  part: bad"
   expect_contains "$output" "1 passed, 1 failed, 0 skipped"
-  expect_equal "$code" 1
+  report good:run fine:run
+  conclude 1 "3 passed, 1 failed, 0 skipped"
 }
 
 Results_count_exit_code_77_as_skipped_with_its_reason() {
   report good:run "away:notrun:SKIP_RETURN_CODE=77" "silent:notrun:SKIP_RETURN_CODE=77"
   log away "skipped: curl is not installed"
-  conclude
-  expect_contains "$output" "skipped: part: away: curl is not installed"
+  conclude 0 "skipped: part: away: curl is not installed"
   expect_contains "$output" "skipped: part: silent: no reason given"
   expect_contains "$output" "1 passed, 0 failed, 2 skipped"
-  expect_equal "$code" 0
 }
 
 Results_count_a_test_whose_program_is_missing_as_failed() {
   report good:run "gone:notrun:Unable to find executable"
-  conclude
-  expect_contains "$output" "failed:  part: gone: Unable to find executable"
-  expect_equal "$code" 1
+  conclude 1 "failed:  part: gone: Unable to find executable"
 }
 
 Results_list_each_case_that_googletest_skipped_once() {
   report ranks:run
   log ranks $'a_test.cpp:3: Skipped\nneeds\na GPU\n\n[  SKIPPED ] A.Test (0 ms)\na_test.cpp:3: Skipped\nneeds\na GPU\n\n[  SKIPPED ] A.Test (0 ms)'
-  conclude
-  expect_contains "$output" "skipped: part: ranks: A.Test: needs a GPU"
+  conclude 0 "skipped: part: ranks: A.Test: needs a GPU"
   expect_contains "$output" "1 passed, 0 failed, 1 skipped"
 }
 
 Results_without_a_single_pass_are_no_success() {
   report "away:notrun:SKIP_RETURN_CODE=77"
-  conclude
-  expect_equal "$code" 1
-}
-
-Results_add_up_over_the_parts() {
-  report good:run bad:fail
-  conclude
-  report good:run fine:run
-  conclude
-  expect_contains "$output" "3 passed, 1 failed, 0 skipped"
+  conclude 1 ''
 }
 
 Results_name_the_ten_slowest_tests_of_all_parts() {
   seconds=9.94 report nine:run
-  conclude
+  conclude 0 ''
   seconds=11 report eleven:fail
-  conclude
+  conclude 1 ''
   expect_equal "$(grep slowest <<<"$output" | head -n 1)" "    slowest:   11.0 s  part: eleven"
   report a:run b:run c:run d:run e:run f:run g:run h:run i:run j:run "away:notrun:SKIP_RETURN_CODE=77"
-  conclude
-  expect_contains "$output" "slowest:    9.9 s  part: nine"
+  conclude 1 "slowest:    9.9 s  part: nine"
   expect_equal "$(grep -c 'slowest' <<<"$output")" 10
   expect_lacks "$(grep slowest <<<"$output")" away
 }

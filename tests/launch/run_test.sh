@@ -16,10 +16,10 @@ make_world() {
   stand_in nproc "echo $1"
   stand_in nvidia-smi 'for ((i = 0; i < ${GPUS:-0}; ++i)); do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
   touch codes
-  write_job
+  write_job 10
   sleep() { command sleep 0.02; }
   export -f sleep
-  export PATH=$PWD/bin:$PATH PROGRAM=$program
+  export PROGRAM=$program
   unset OMPI_MCA_btl_tcp_if_include
 }
 
@@ -32,8 +32,7 @@ Mpirun_may_open_as_many_files_as_the_system_allows() {
 
 Run_prints_the_command_that_it_runs() {
   make_world 8
-  expect_exit 0 "$repo/launch/run" -np 4 train job.yaml "run.dir=my run"
-  expect_contains "$output" "launch/run: mpirun -np 4 --bind-to core"
+  expect_says 0 "launch/run: mpirun -np 4 --bind-to core" "$repo/launch/run" -np 4 train job.yaml "run.dir=my run"
   expect_contains "$output" 'train job.yaml run.dir=my\ run'
   expect_contains "$(cat calls)" "-np 4 --bind-to core"
   expect_exit 0 "$repo/launch/run" --dry-run -np 4 train job.yaml
@@ -42,25 +41,18 @@ Run_prints_the_command_that_it_runs() {
 
 Run_binds_as_cores_threads_and_gpus_allow() {
   make_world 8
-  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml
-  expect_contains "$output" "mpirun -np 8 --bind-to core"
-  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=4
-  expect_contains "$output" "mpirun -np 2 --map-by slot:PE=4 --bind-to core"
-  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=8
-  expect_contains "$output" "mpirun -np 1 --map-by slot:PE=8 --bind-to core"
-  expect_exit 0 "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
-  expect_contains "$output" "mpirun -np 1 --bind-to none --oversubscribe"
-  expect_exit 0 "$repo/launch/run" --dry-run -np 9 train job.yaml
-  expect_contains "$output" "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 "
-  GPUS=4 expect_exit 0 "$repo/launch/run" --dry-run train job.yaml
-  expect_contains "$output" "mpirun -np 4 --bind-to numa"
+  expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
+  expect_says 0 "mpirun -np 2 --map-by slot:PE=4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=4
+  expect_says 0 "mpirun -np 1 --map-by slot:PE=8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=8
+  expect_says 0 "mpirun -np 1 --bind-to none --oversubscribe" "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
+  expect_says 0 "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 " "$repo/launch/run" --dry-run -np 9 train job.yaml
+  GPUS=4 expect_says 0 "mpirun -np 4 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
 }
 
 Run_takes_ranks_and_hosts_from_a_hostfile() {
   make_world 8
   printf '# a comment\nlocalhost slots=2\n\n' >hosts
-  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
-  expect_contains "$output" "mpirun -np 2 --hostfile hosts --bind-to core"
+  expect_says 0 "mpirun -np 2 --hostfile hosts --bind-to core" "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
   expect_exit 66 "$repo/launch/run" --hostfile nosuch train job.yaml
 }
 
@@ -68,13 +60,10 @@ Run_binds_by_the_ranks_of_this_host_or_of_the_first() {
   make_world 8
   stand_in getent ''
   printf '%s.example slots=2\nnodeb slots=9\n' "$(hostname -s)" >hosts
-  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
-  expect_contains "$output" "mpirun -np 11 --hostfile hosts --bind-to core"
+  expect_says 0 "mpirun -np 11 --hostfile hosts --bind-to core" "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
   printf 'nodea slots=9\nnodeb slots=2\n' >hosts
-  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
-  expect_contains "$output" "mpirun -np 11 --hostfile hosts --bind-to none"
-  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts -np 8 train job.yaml
-  expect_contains "$output" "mpirun -np 8 --hostfile hosts --bind-to core"
+  expect_says 0 "mpirun -np 11 --hostfile hosts --bind-to none" "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_says 0 "mpirun -np 8 --hostfile hosts --bind-to core" "$repo/launch/run" --dry-run --hostfile hosts -np 8 train job.yaml
 }
 
 Run_copies_between_ranks_of_a_container_without_the_kernel() {
@@ -91,8 +80,7 @@ Run_starts_mpich_with_its_own_hostfile() {
   printf 'localhost slots=2\n' >hosts
   expect_exit 0 "$repo/launch/run" --hostfile hosts train job.yaml
   expect_equal "$(cat calls hostfiles)" $'-np 2 -f\nlocalhost:2'
-  expect_exit 0 "$repo/launch/run" --dry-run -np 4 train job.yaml
-  expect_contains "$output" "mpirun -np 4 $program train job.yaml"
+  expect_says 0 "mpirun -np 4 $program train job.yaml" "$repo/launch/run" --dry-run -np 4 train job.yaml
 }
 
 Run_restarts_after_a_lost_rank_and_tells_the_story() {
@@ -125,8 +113,7 @@ Run_starts_no_job_that_the_program_refuses() {
   make_world 8
   expect_exit 2 "$repo/launch/run" -np 2 train job.yaml train.epoch=3
   expect_equal "$output" "$("$program" validate job.yaml train.epoch=3 2>&1)"
-  expect_exit 66 "$repo/launch/run" -np 2 train nosuch.yaml
-  expect_contains "$output" nosuch.yaml
+  expect_says 66 nosuch.yaml "$repo/launch/run" -np 2 train nosuch.yaml
   expect_no_file calls
   echo "nodeb slots=2" >hosts
   stand_in getent ''
@@ -179,8 +166,7 @@ Run_leaves_out_what_mpirun_says_of_ranks_that_ended() {
   expect_contains "$output" $'---\nmpirun noticed that process rank 1 with PID 0 on node nodeb exited on signal 9 (Killed).\nlockstep: last\n'
   expect_contains "$output" "a rank was killed"
   printf '1\n0\n' >codes
-  expect_exit 0 "$repo/launch/run" -np 4 --restarts 1 train job.yaml
-  expect_contains "$output" "a rank was lost (exit code 1): restart 1 of 1"
+  expect_says 0 "a rank was lost (exit code 1): restart 1 of 1" "$repo/launch/run" -np 4 --restarts 1 train job.yaml
 }
 
 Run_does_not_restart_when_it_was_told_to_stop() {
@@ -271,26 +257,25 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
   expect_contains "$(tail -n 1 calls)" "-np 2 "
 }
 
-Run_leaves_out_a_host_whose_numbers_are_wrong() {
+# find_wrong_numbers HOSTS: on three hosts that answer; the run's status.json names these.
+find_wrong_numbers() {
   make_world 8
   stand_in getent ''
   stand_in agent ''
-  export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
-  mkdir run && printf '{\n "version": 1,\n "state": "failed",\n "step": 17,\n "exclude_hosts": [\n  "nodeb.example"\n ]\n}\n' >run/status.json
-  echo run >run-file && export LOCKSTEP_RUN_FILE=$PWD/run-file
+  mkdir run && printf '{\n "version": 1,\n "state": "failed",\n "step": 17,\n "exclude_hosts": [%s]\n}\n' "$1" >run/status.json
+  echo run >run-file && export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent LOCKSTEP_RUN_FILE=$PWD/run-file
   printf '72\n0\n' >codes
   printf '%s slots=2\n' nodea nodeb nodec >hosts
-  expect_exit 0 "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
-  expect_contains "$output" "without nodeb.example, where numbers were wrong"
+}
+
+Run_leaves_out_a_host_whose_numbers_are_wrong() {
+  find_wrong_numbers $'\n  "nodeb.example"\n '
+  expect_says 0 "without nodeb.example, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
   expect_contains "$output" "hosts that answer: nodea nodec; 4 of 6 ranks"
 }
 
 Run_does_not_go_on_after_wrong_numbers_of_a_host_that_cannot_be_told() {
-  make_world 8
-  mkdir run && printf '{\n "version": 1,\n "state": "failed",\n "step": 17,\n "exclude_hosts": []\n}\n' >run/status.json
-  echo run >run-file && export LOCKSTEP_RUN_FILE=$PWD/run-file
-  printf '72\n0\n' >codes
-  printf '%s slots=2\n' nodea nodeb >hosts
+  find_wrong_numbers ''
   expect_exit 72 "$repo/launch/run" --hostfile hosts --restarts 3 train job.yaml
   expect_equal "$(wc -l <calls)" 1
 }
@@ -349,13 +334,6 @@ Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
   expect_lacks "$output" Killed
 }
 
-Run_takes_a_lost_daemon_for_a_lost_rank() {
-  make_world 8
-  echo "ORTE has lost communication with a remote daemon." >words
-  printf '205\n' >codes
-  expect_exit 71 "$repo/launch/run" -np 2 train job.yaml
-}
-
 Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   make_world 8
   stand_in mpirun '[ "$1" = --version ] || env | grep -E "keepalive|sigkill" | sort >asked'
@@ -378,14 +356,6 @@ Run_keeps_its_files_where_mpirun_ends_at_once() {
   done
 }
 
-Run_has_the_programs_exit_code_where_mpi_did_not_start() {
-  make_world 8
-  echo "lockstep: rank 0 of 2 on nodea: MPI did not start; its message is above." >words
-  echo 1 >codes
-  expect_exit 69 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
-  expect_contains "$output" "MPI did not start on a rank"
-}
-
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8
@@ -397,57 +367,44 @@ Run_restarts_nothing_that_would_end_the_same_way() {
   done
 }
 
-Run_says_in_a_line_why_mpirun_failed() {
+# A row: words of mpirun, its exit code, that of launch/run, and its words.
+Run_knows_a_lost_daemon_an_mpi_that_did_not_start_and_missing_slots_by_their_words() {
+  local words code wanted text
   make_world 8
-  echo "There are not enough slots available in the system to satisfy the 4" >words
-  echo 1 >codes
-  expect_exit 1 "$repo/launch/run" -np 4 train job.yaml
-  expect_contains "$output" "more ranks than slots"
-  expect_contains "$output" "fix: mpirun --oversubscribe"
+  while IFS='|' read -r words code wanted text; do
+    echo "$words" >words
+    echo "$code" >codes
+    expect_says "$wanted" "$text" "$repo/launch/run" -np 2 train job.yaml
+  done <<'END'
+ORTE has lost communication with a remote daemon.|205|71|lost communication
+lockstep: rank 0 of 2 on nodea: MPI did not start; its message is above.|1|69|MPI did not start on a rank
+There are not enough slots available in the system to satisfy the 4|1|1|more ranks than slots
+There are not enough slots available in the system to satisfy the 4|1|1|fix: mpirun --oversubscribe
+END
 }
 
 Run_refuses_a_wrong_command_line() {
   make_world 8
-  expect_exit 2 "$repo/launch/run" --nosuch train job.yaml
-  expect_contains "$output" "'--nosuch' is not an option (try --help)"
+  expect_says 2 "'--nosuch' is not an option (try --help)" "$repo/launch/run" --nosuch train job.yaml
   expect_exit 2 "$repo/launch/run" -np 0 train job.yaml
-  expect_exit 2 "$repo/launch/run" -np 100001 train job.yaml
-  expect_contains "$output" "-np '100001' is not a whole number from 1 to 100000"
-  expect_exit 2 "$repo/launch/run" -np
-  expect_contains "$output" "-np needs a value (try --help)"
+  expect_says 2 "-np '100001' is not a whole number from 1 to 100000" "$repo/launch/run" -np 100001 train job.yaml
+  expect_says 2 "-np needs a value (try --help)" "$repo/launch/run" -np
   expect_exit 2 "$repo/launch/run" --restarts x train job.yaml
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
-  expect_exit 2 "$repo/launch/run" -np 2
-  expect_contains "$output" "which command of lockstep?"
+  expect_says 2 "which command of lockstep?" "$repo/launch/run" -np 2
   MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
-  PROGRAM=/nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
-  expect_contains "$output" "no /nowhere: run launch/build first, or set PROGRAM"
-  expect_exit 0 "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml
-  expect_contains "$output" "mpirun -np 100000 "
-  expect_exit 0 "$repo/launch/run" --np 3 --dry-run train job.yaml
-  expect_contains "$output" "mpirun -np 3 "
-  expect_exit 0 "$repo/launch/run" --help
-  expect_contains "$output" "--dry-run         only print the command"
-}
-
-write_job() {
-  cat >job.yaml <<'END'
-model: net
-data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
-train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
-parallel: {device: cpu, grain: 11, timeout_seconds: 20}
-run: {dir: run, checkpoint_every_steps: 10, log_every_steps: 1}
-END
+  PROGRAM=/nowhere expect_says 69 "no /nowhere: run launch/build first, or set PROGRAM" "$repo/launch/run" -np 2 train job.yaml
+  expect_says 0 "mpirun -np 100000 " "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml
+  expect_says 0 "mpirun -np 3 " "$repo/launch/run" --np 3 --dry-run train job.yaml
+  expect_says 0 "--dry-run         only print the command" "$repo/launch/run" --help
 }
 
 Mpirun_trains_to_the_weights_of_one_process() {
   skip_without mpirun
   [ -x "$program" ] || skip "no $program: launch/build release makes it"
-  # As root, and on fewer cores than ranks; ctest sets the same.
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-  write_job
-  expect_exit 0 mpirun -np 3 "$program" train job.yaml train.max_steps=20
-  expect_contains "$output" "3 ranks on 1 host"
+  mpi_settings
+  write_job 10
+  expect_says 0 "3 ranks on 1 host" mpirun -np 3 "$program" train job.yaml train.max_steps=20
   expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
 }
 
@@ -462,8 +419,7 @@ Run_executes_nothing_that_a_hostfile_holds() {
     '../x slots=2' 'a;touch slots=2' 'x[$(touch)0] slots=2' '$(touch)' '# nothing'; do
     printf 'nodea slots=1\n%s\n' "$line" >hosts
     [ "$line" != '# nothing' ] || echo "$line" >hosts
-    expect_exit 2 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
-    expect_contains "$output" "lockstep: hosts: "
+    expect_says 2 "lockstep: hosts: " "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
     expect_exit 2 "$repo/launch/run" --restarts 2 --hostfile hosts train job.yaml
   done
   expect_no_file executed
@@ -493,7 +449,7 @@ a_rank() { grep -lzs "^OMPI_COMM_WORLD_RANK=1" $(grep -lzsx "PWD=$PWD" /proc/[0-
 Run_goes_on_after_a_killed_rank_to_the_same_weights() {
   skip_without mpirun
   export PROGRAM=$program
-  write_job
+  write_job 10
   "$repo/launch/run" -np 2 --restarts 2 train job.yaml train.max_steps=200 >said 2>&1 &
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
   kill -KILL "$(a_rank)"
@@ -501,18 +457,6 @@ Run_goes_on_after_a_killed_rank_to_the_same_weights() {
   expect_contains "$(cat said)" "restart 1 of 2"
   expect_contains "$(cat said)" "going on from step"
   expect_equal "$(tail -n 1 said)" "$("$program" train job.yaml run.dir=calm train.max_steps=200 | tail -n 1)"
-}
-
-Run_stops_and_saves_when_it_is_told_to() {
-  skip_without mpirun
-  export PROGRAM=$program
-  write_job
-  "$repo/launch/run" -np 2 --restarts 2 train job.yaml >said 2>&1 &
-  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
-  kill -TERM $!
-  wait $!
-  expect_equal $? 75
-  expect_lacks "$(cat said)" "restart"
 }
 
 run_tests "$@"

@@ -14,7 +14,7 @@ make_world() {
   stand_in scontrol 'echo "scontrol $*" >>calls'
   stand_in lockstep 'exit 0'
   touch job.yaml
-  export PATH=$PWD/bin:$PATH PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
+  export PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
   unset LAUNCHER REQUEUES SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_ARRAY_JOB_ID SLURM_RESTART_COUNT
 }
 
@@ -31,9 +31,15 @@ expect_end() {
   expect_equal "$code" "$1"
 }
 
-Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
-  make_world && run_until_started
+# warn: Slurm's warning comes once the ranks train; they begin to save.
+warn() {
+  run_until_started
   kill -USR1 "$batch"
+  wait_for 10 grep -q "saving after USR1" calls
+}
+
+Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
+  make_world && warn
   expect_end 75
   expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1\nscontrol requeue 42'
 }
@@ -43,21 +49,22 @@ Slurm_job_takes_only_whole_numbers_from_its_environment() {
   make_world
   for name in SLURM_JOB_ID SLURM_NTASKS SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_RESTART_COUNT REQUEUES; do
     for value in -1 1e3 'x[$(touch executed)0]' --version '1 2'; do
-      expect_exit 2 timeout 20 env "$name=$value" "$repo/launch/slurm/train.sbatch" job.yaml
-      expect_contains "$output" "train.sbatch: $name is "
+      expect_says 2 "train.sbatch: $name is " timeout 20 env "$name=$value" "$repo/launch/slurm/train.sbatch" job.yaml
     done
   done
   expect_no_file executed
   expect_no_file calls
 }
 
-Slurm_job_survives_a_second_signal_while_it_saves() {
-  make_world && run_until_started
-  kill -USR1 "$batch"
-  wait_for 10 grep -q saving calls
-  kill -USR2 "$batch"
-  expect_end 75
-  expect_equal "$(grep -c requeue calls)" 1
+Slurm_job_passes_only_the_first_warning_on_while_it_saves() {
+  local signal
+  for signal in USR1 USR2; do
+    rm -f calls started
+    make_world && warn
+    kill -"$signal" "$batch"
+    expect_end 75
+    expect_equal "$(grep -c requeue calls) $(grep -c 'asking the ranks' said)" "1 1"
+  done
 }
 
 # Slurm itself sends TERM to the ranks: a second signal of the script's would be one too many.
@@ -75,56 +82,36 @@ Slurm_job_lets_scancel_save_without_a_signal_of_its_own_and_does_not_come_back()
 Slurm_job_that_is_cancelled_after_the_warning_does_not_come_back() {
   make_world
   sed -i 's/sleep 0.2/sleep 2/' bin/mpirun # it still saves when it is cancelled
-  run_until_started
-  kill -USR1 "$batch"
-  wait_for 10 grep -q saving calls
+  warn
   kill -TERM "$batch"
   expect_end 75
   expect_contains "$(cat said)" "TERM received"
   expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1'
 }
 
-Slurm_job_passes_only_the_first_warning_on() {
-  make_world && run_until_started
-  kill -USR1 "$batch"
-  wait_for 10 grep -q saving calls
-  kill -USR1 "$batch"
-  expect_end 75
-  expect_equal "$(grep -c 'asking the ranks' said)" 1
-}
-
-Slurm_job_ends_with_the_exit_code_of_the_training() {
-  make_world
-  SRUN_EXIT=71 LAUNCHER=srun expect_exit 71 "$repo/launch/slurm/train.sbatch" job.yaml
-  expect_lacks "$(cat calls)" requeue
-}
-
 Slurm_job_that_fails_after_a_warning_is_not_queued_again() {
   make_world
   sed -i 's/exit 75/exit 71/' bin/mpirun
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 71
-  expect_contains "$(cat calls)" "saving after USR1"
   expect_lacks "$(cat calls)" requeue
 }
 
-Slurm_job_prefers_srun_where_it_knows_pmix() {
-  make_world
-  MPI_TYPES="none pmix pmi2" expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.epochs=2
-  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=1 bin/lockstep train job.yaml train.epochs=2"
+# expect_srun CPUS PROGRAM WORDS...: it trains that by srun.
+expect_srun() {
+  expect_exit 0 "$repo/launch/slurm/train.sbatch" "${@:3}"
+  expect_equal "$(tail -n 1 calls)" "srun --mpi=pmix --cpus-per-task=$1 $2 train ${*:3}"
 }
 
-Slurm_job_takes_a_job_by_its_name_and_the_program_on_the_path() {
-  make_world && unset PROGRAM
-  LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" mnist
-  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=1 $PWD/bin/lockstep train mnist"
-}
-
-Slurm_job_passes_cpus_per_task_on_to_srun() {
+Slurm_job_starts_srun_where_that_knows_pmix_and_ends_with_its_exit_code() {
   make_world
-  LAUNCHER=srun SLURM_CPUS_PER_TASK=6 expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml parallel.threads=6
-  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=6 bin/lockstep train job.yaml parallel.threads=6"
+  MPI_TYPES="none pmix pmi2" expect_srun 1 bin/lockstep job.yaml train.epochs=2
+  export LAUNCHER=srun
+  SLURM_CPUS_PER_TASK=6 expect_srun 6 bin/lockstep job.yaml parallel.threads=6
+  SRUN_EXIT=71 expect_exit 71 "$repo/launch/slurm/train.sbatch" job.yaml
+  expect_lacks "$(cat calls)" requeue
+  unset PROGRAM # a job by its name, and the program on the path
+  expect_srun 1 "$PWD/bin/lockstep" mnist
 }
 
 Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
@@ -132,8 +119,7 @@ Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
   export SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=41
   LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.seed=%a
   expect_contains "$(cat calls)" "train job.yaml train.seed=3 run.dir=runs/job-array-3"
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 75
   expect_contains "$(cat calls)" "scontrol requeue 41_3"
 }
@@ -141,8 +127,7 @@ Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
 Slurm_job_is_not_queued_again_for_ever() {
   make_world
   export REQUEUES=2 SLURM_RESTART_COUNT=2
-  run_until_started
-  kill -USR1 "$batch"
+  warn
   expect_end 75
   expect_lacks "$(cat calls)" requeue
   expect_contains "$(cat said)" "not queued again after 2 times"
@@ -150,8 +135,7 @@ Slurm_job_is_not_queued_again_for_ever() {
 
 Slurm_job_says_what_is_missing() {
   make_world
-  PROGRAM=nowhere/lockstep expect_exit 69 "$repo/launch/slurm/train.sbatch" job.yaml
-  expect_contains "$output" nowhere/lockstep
+  PROGRAM=nowhere/lockstep expect_says 69 nowhere/lockstep "$repo/launch/slurm/train.sbatch" job.yaml
   LAUNCHER=rsh expect_exit 2 "$repo/launch/slurm/train.sbatch" job.yaml
 }
 

@@ -8,17 +8,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 # shellcheck source-path=SCRIPTDIR source=slurm_here.sh
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_here.sh"
 
-# Long enough to be disturbed, and a twentieth of it short enough to be compared.
-write_job() {
-  cat >job.yaml <<'END'
-model: net
-data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
-train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
-parallel: {device: cpu, grain: 11}
-run: {dir: run, checkpoint_every_steps: 0, log_every_steps: 1}
-END
-}
-
 # submit LAUNCHER: the job, in the background; its number in $job.
 submit() {
   job=$(LAUNCHER=$1 PROGRAM=$LOCKSTEP_PROGRAM sbatch --parsable --output=said --ntasks-per-node=2 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml)
@@ -40,29 +29,25 @@ expect_saved() {
 }
 
 Slurm_starts_ranks_with_srun_that_train_to_the_same_weights() {
-  write_job
-  expect_exit 0 srun --mpi=pmix -n 3 "$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=25
-  expect_contains "$output" "3 ranks"
+  write_job 0
+  expect_says 0 "3 ranks" srun --mpi=pmix -n 3 "$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=25
   expect_equal "$(tail -n 1 <<<"$output")" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=calm train.max_steps=25 | tail -n 1)"
 }
 
-Slurm_scancel_saves_under_srun() {
-  write_job && submit srun
-  scancel "$job"
-  wait_for 40 job_is ''
+Slurm_scancel_saves_under_srun_and_mpirun() {
+  local launcher
+  for launcher in mpirun srun; do
+    rm -rf run calm said
+    write_job 0 && submit "$launcher"
+    scancel "$job"
+    wait_for 40 job_is ''
+    expect_saved
+  done
   expect_equal "$(grep -c 'SIGTERM received' said)" 1
-  expect_saved
-}
-
-Slurm_scancel_saves_under_mpirun() {
-  write_job && submit mpirun
-  scancel "$job"
-  wait_for 40 job_is ''
-  expect_saved
 }
 
 Slurm_warning_saves_requeues_and_goes_on() {
-  write_job && submit srun
+  write_job 0 && submit srun
   scancel --batch --signal=USR1 "$job"
   wait_for 40 grep -q "queueing job $job again" said
   wait_for 40 job_is PENDING
@@ -76,7 +61,7 @@ Slurm_warning_saves_requeues_and_goes_on() {
 # Three runs that differ in their seed, side by side.
 Slurm_array_trains_a_run_a_task() {
   local task
-  write_job
+  write_job 0
   job=$(PROGRAM=$LOCKSTEP_PROGRAM LAUNCHER=srun sbatch --parsable --array=1-3 --output=said-%a --ntasks-per-node=2 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml train.max_steps=15 train.seed=%a run.dir=run-%a)
   wait_for 60 job_is ''
   for task in 1 2 3; do
@@ -85,7 +70,7 @@ Slurm_array_trains_a_run_a_task() {
 }
 
 Slurm_starts_mpirun_in_a_job_that_trains_to_the_same_weights() {
-  write_job
+  write_job 0
   job=$(PROGRAM=$LOCKSTEP_PROGRAM LAUNCHER=mpirun sbatch --parsable --output=said --ntasks-per-node=3 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml train.max_steps=15)
   wait_for 60 job_is ''
   expect_contains "$(cat said)" "3 ranks"
@@ -93,14 +78,13 @@ Slurm_starts_mpirun_in_a_job_that_trains_to_the_same_weights() {
 }
 
 Slurm_ranks_without_pmix_are_told_how_to_start() {
-  write_job
-  expect_exit 69 srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml
-  expect_contains "$output" "srun --mpi=pmix"
+  write_job 0
+  expect_says 69 "srun --mpi=pmix" srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml
   expect_lacks "$output" "PMI support"  # Open MPI's page about it
 }
 
 Slurm_hands_on_exit_codes() {
-  write_job
+  write_job 0
   expect_exit 2 srun --mpi=pmix -n 2 "$LOCKSTEP_PROGRAM" train job.yaml data.global_batch=0
   expect_exit 75 srun --mpi=pmix -n 2 "$LOCKSTEP_PROGRAM" train job.yaml run.max_seconds=0.1
   expect_exit 2 srun -n 2 "$LOCKSTEP_PROGRAM" train job.yaml parallel.backend=thread
@@ -108,17 +92,16 @@ Slurm_hands_on_exit_codes() {
 
 # A rank that stays away is named, as under mpirun. srun returns the highest code: here 143 of the one that it ended.
 Slurm_rank_that_is_another_program_is_named() {
-  write_job
+  write_job 0
   printf '0 %s train job.yaml parallel.timeout_seconds=1\n1 sleep 60\n' "$LOCKSTEP_PROGRAM" >programs
-  expect_exit 143 timeout 50 srun --mpi=pmix --kill-on-bad-exit=1 -n 2 --multi-prog programs
-  expect_contains "$output" "rank 1 (pid"
+  expect_says 143 "rank 1 (pid" timeout 50 srun --mpi=pmix --kill-on-bad-exit=1 -n 2 --multi-prog programs
   expect_contains "$output" "is another program: "
 }
 
 reason=$(why_no_slurm)
 [ -z "$reason" ] || skip "$reason"
 : "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+mpi_settings
 slurm_files=$(mktemp -d)
 trap 'stop_slurm; rm -rf "$slurm_files"' EXIT
 start_slurm "$slurm_files" || exit 1

@@ -28,16 +28,7 @@ TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() 
   expect_equal_series run run/metrics.jsonl
   expect_exit 0 "$program" report run --format tensorboard -o boards
   expect_equal_series boards/run run/metrics.jsonl
-  expect_exit 2 "$program" report run --format tensorboard -o boards
-  expect_contains "$output" "--force replaces it"
-}
-
-A_file_that_cannot_be_written_is_a_warning() {
-  mkdir -p run/events.out.tfevents.9999999999.lockstep run/events.out.tfevents.9999999998.lockstep
-  touch run/job.yaml run/lock run/metrics.jsonl
-  train train.max_steps=2
-  expect_contains "$output" "the run goes on without TensorBoard's event file"
-  expect_contains "$(cat run/metrics.jsonl)" '"event":"end"'
+  expect_says 2 "--force replaces it" "$program" report run --format tensorboard -o boards
 }
 
 run_tests "$@"

@@ -27,7 +27,7 @@ make_repository() {
     for f in $files room/d.cu; do
       printf "  \"directory\": \"%s\",\n  \"command\": \"clang++ %s -o x.o -c %s\",\n  \"file\": \"%s\"\n" "$PWD/$2" "-DTEXT=\\\\\\\"a\\\\\\\"" "$PWD/$f" "$PWD/$f"
     done >"$2/compile_commands.json"'
-  export PATH=$PWD/bin:$PATH CALLS=$PWD/calls
+  export CALLS=$PWD/calls
   cd world || exit
   echo '{}' >CMakePresets.json && echo build >.gitignore && echo "Checks: all" >.clang-tidy
   touch room/{a.cpp,b.cpp,b.hpp,c.cpp,d.cu}
@@ -37,6 +37,12 @@ make_repository() {
 # looked_at: what clang-tidy was called for since this was asked last.
 looked_at() {
   [ ! -f "$CALLS" ] || { LC_ALL=C sort "$CALLS" | xargs && rm "$CALLS"; }
+}
+
+# expect_looked_at CODE UNITS ARGUMENT...: tests/tidy with those looks at these.
+expect_looked_at() {
+  expect_exit "$1" tests/tidy "${@:3}"
+  expect_equal "$(looked_at)" "$2"
 }
 
 last_line() { tail -n 1 <<<"$output"; }
@@ -53,35 +59,28 @@ Tidy_looks_at_every_piece_once() {
 Tidy_shows_what_is_found_and_fails() {
   make_repository
   echo bad >room/c.cpp
-  expect_exit 1 tests/tidy
-  expect_contains "$output" "room/c.cpp:1: something [check]"
+  expect_says 1 "room/c.cpp:1: something [check]" tests/tidy
   expect_lacks "$output" "warnings generated"
   expect_contains "$output" "2 pieces, 1 with findings"
-  expect_exit 1 tests/tidy
-  expect_contains "$output" "room/c.cpp:1: something [check]"
+  expect_says 1 "room/c.cpp:1: something [check]" tests/tidy
   expect_contains "$output" "1 pieces, 1 with findings; 1 clean as before"
-  expect_exit 0 tests/tidy room/a.cpp
-  expect_contains "$output" "1 sources, 0 with findings"
+  expect_says 0 "1 sources, 0 with findings" tests/tidy room/a.cpp
 }
 
 Tidy_looks_again_at_what_changed_alone() {
   make_repository
   printf '#include "%s"\n' "$PWD/room/b.hpp" >room/b.cpp
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  expect_looked_at 0 "room/a.cpp room/b.cpp room/d.cu" room/a.cpp room/b.cpp room/d.cu
   expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
   expect_equal "$(last_line)$(looked_at)" "clang-tidy: 0 sources, 0 with findings; 3 clean as before; 0 not looked at (tests/tidy looks at all)"
   touch room/*
   echo "bad" >room/b.hpp
-  expect_exit 1 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/b.cpp"
+  expect_looked_at 1 "room/b.cpp" room/a.cpp room/b.cpp room/d.cu
   echo >room/b.hpp
   echo >>.clang-tidy
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  expect_looked_at 0 "room/a.cpp room/b.cpp room/d.cu" room/a.cpp room/b.cpp room/d.cu
   rm room/b.hpp
-  expect_exit 0 tests/tidy room/a.cpp room/b.cpp
-  expect_equal "$(looked_at)" "room/b.cpp"
+  expect_looked_at 0 "room/b.cpp" room/a.cpp room/b.cpp
 }
 
 # clang-tidy says so, goes on with its own checks and returns 0.
@@ -90,8 +89,7 @@ Tidy_fails_where_its_checks_cannot_be_read() {
   cd .. && stand_in clang-tidy '[ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
     echo "$PWD/.clang-tidy:5:1: error: unknown key"; echo "Error parsing $PWD/.clang-tidy: invalid argument" >&2'
   cd world || exit
-  expect_exit 1 tests/tidy room/a.cpp
-  expect_contains "$output" "unknown key"
+  expect_says 1 "unknown key" tests/tidy room/a.cpp
   expect_exit 1 tests/tidy room/a.cpp
 }
 
@@ -100,8 +98,7 @@ Tidy_remembers_nothing_that_it_cannot_check() {
   make_repository
   printf '#!/bin/bash\nexit 1\n' >../bin/clang++
   expect_exit 0 tests/tidy room/a.cpp
-  expect_exit 0 tests/tidy room/a.cpp
-  expect_equal "$(looked_at)" "room/a.cpp room/a.cpp"
+  expect_looked_at 0 "room/a.cpp room/a.cpp" room/a.cpp
 }
 
 Tidy_knows_what_changed() {
@@ -132,8 +129,7 @@ Tidy_stops_when_its_time_is_up() {
   SLOWNESS=60 JOBS=1 expect_exit 77 tests/tidy --seconds 2 room/a.cpp room/b.cpp
   expect_equal "$(last_line)" "clang-tidy: none of 2 sources was done within 2 s (tests/tidy looks at all)"
   looked_at >/dev/null
-  expect_exit 0 tests/tidy --seconds 60 room/a.cpp room/b.cpp
-  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp"
+  expect_looked_at 0 "room/a.cpp room/b.cpp" --seconds 60 room/a.cpp room/b.cpp
 }
 
 # make_tests_run: tests/run in that repository, with stand-ins for what installs and builds: builds fail.
@@ -149,13 +145,11 @@ Run_looks_at_what_changed_unless_it_is_told_otherwise() {
   make_repository
   make_tests_run
   echo bad >room/a.cpp && commit second
-  expect_exit 1 tests/run
-  expect_contains "$output" "groups: build test tidy"
+  expect_says 1 "groups: build test tidy" tests/run
   expect_contains "$output" "failed:  changed: clang-tidy"
   expect_lacks "$(tests/run style)" "tidy"
   echo >room/a.cpp && commit third
-  expect_exit 0 tests/run changed
-  expect_contains "$output" "clang-tidy: 1 sources, 0 with findings; 0 clean as before; 0 not looked at"
+  expect_says 0 "clang-tidy: 1 sources, 0 with findings; 0 clean as before; 0 not looked at" tests/run changed
   expect_equal "$(last_line)" "1 passed, 0 failed, 0 skipped"
 }
 
@@ -166,16 +160,13 @@ Run_counts_what_clang_tidy_had_no_time_for_as_skipped() {
   sed -i 's/--seconds 20/--seconds 5/' tests/run
   printf '#!/bin/bash\n[ "$1" != --version ] || exec echo "LLVM version 14.0.6"\n! grep -q slow "${@: -1}" || sleep 60\n' >../bin/clang-tidy
   echo slow >room/a.cpp && commit second
-  expect_exit 1 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: none of 1 sources was done within 5 s"
+  expect_says 1 "skipped: changed: clang-tidy: none of 1 sources was done within 5 s" tests/run changed
   expect_equal "$(last_line)" "0 passed, 0 failed, 1 skipped"
   echo slow >room/d.cu && echo >room/a.cpp && commit third
-  JOBS=2 expect_exit 0 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: 1 sources, 0 with findings; 0 clean as before; 1 not looked at"
+  JOBS=2 expect_says 0 "skipped: changed: clang-tidy: 1 sources, 0 with findings; 0 clean as before; 1 not looked at" tests/run changed
   expect_equal "$(last_line)" "1 passed, 0 failed, 1 skipped"
   echo text >README.md && commit fourth
-  expect_exit 1 tests/run changed
-  expect_contains "$output" "skipped: changed: clang-tidy: no source changed"
+  expect_says 1 "skipped: changed: clang-tidy: no source changed" tests/run changed
 }
 
 Tidy_says_what_is_missing_or_wrong() {
@@ -184,8 +175,7 @@ Tidy_says_what_is_missing_or_wrong() {
   expect_exit 2 tests/tidy --nosuch
   expect_exit 66 tests/tidy room/nosuch.cpp
   printf '#!/bin/bash\necho "LLVM version 19.1.0"\n' >../bin/clang-tidy
-  expect_exit 69 tests/tidy
-  expect_contains "$output" "launch/install-dependencies tidy"
+  expect_says 69 "launch/install-dependencies tidy" tests/tidy
 }
 
 run_tests "$@"

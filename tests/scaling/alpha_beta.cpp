@@ -265,7 +265,7 @@ MeasuredAllReduce read_allreduce_table(std::string_view text, const std::string&
 
 MeasuredStep read_step_table(std::string_view text, const std::string& file) {
   MeasuredStep measured;
-  double mflop = 0, batch = 0, grain = 0;
+  double mflop = 0, batch = 0, grain = 0, ranks = 0, threads = 0, seconds = 0;
   std::array<double, 5> shares{};  // peak, input, exposed, skew, optimiser
   for_each_line(text, [&](const Words& words) {
     if (mflop == 0) mflop = number_before(words, {"MFLOP"});
@@ -276,26 +276,22 @@ MeasuredStep read_step_table(std::string_view text, const std::string& file) {
         measured.until_left.push_back(microseconds * 1e-6);
     }
     if (words.size() > 4 && words[2] == "x") {
-      measured.ranks = static_cast<int>(number_before(words, {"ranks", "rank"}));
-      measured.threads = static_cast<int>(number_before(words, {"threads,", "thread,"}));
+      ranks = number_before(words, {"ranks", "rank"});
+      threads = number_before(words, {"threads,", "thread,"});
     }
     if (words.size() != 13 || words[0] != "world") return;
-    measured.seconds = number(words[2]).value_or(0) * 1e-6;
+    seconds = number(words[2]).value_or(0) * 1e-6;
     for (std::size_t i = 0; i < shares.size(); ++i) shares[i] = number(words[3 + 2 * i]).value_or(0) / 100;
   });
-  if (mflop <= 0 || batch <= 0 || grain <= 0 || measured.ranks < 1 || measured.threads < 1 ||
-      measured.seconds <= 0) {
+  if (mflop <= 0 || batch <= 0 || grain <= 0 || ranks < 1 || threads < 1 || seconds <= 0) {
     throw DataError(
         fmt::format("{}: this is not what 'lockstep bench step JOB.yaml' prints on a CPU; write its standard "
                     "output there",
                     file));
   }
-  measured.exposed = shares[2] * measured.seconds;
-  measured.skew = shares[3] * measured.seconds;
-  measured.update = shares[4] * measured.seconds;
-  measured.grains = static_cast<std::int64_t>(std::ceil(batch / grain / measured.ranks));
-  const double computing = measured.seconds - measured.exposed - measured.skew - measured.update;
-  measured.flops_per_second = mflop * 1e6 * batch / (measured.ranks * measured.threads) / computing;
+  measured.grains = static_cast<std::int64_t>(std::ceil(batch / grain / ranks));
+  const double computing = seconds * (1 - shares[2] - shares[3] - shares[4]);
+  measured.flops_per_second = mflop * 1e6 * batch / (ranks * threads) / computing;
   return measured;
 }
 

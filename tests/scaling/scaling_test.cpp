@@ -163,10 +163,6 @@ constexpr const char* kStepOutput =
 
 TEST(BenchTablesTest, ReadsWhatARankComputesInASecond) {
   const auto measured = read_step_table(kStepOutput, "file");
-  EXPECT_EQ(measured.ranks, 2);
-  EXPECT_NEAR(measured.seconds, 2e-3, 1e-12);
-  EXPECT_NEAR(measured.exposed, 2e-5, 1e-12);
-  EXPECT_NEAR(measured.update, 12e-5, 1e-12);
   EXPECT_NEAR(measured.flops_per_second, 2.595e6 * 64 / 1.8e-3, 1e3);
   EXPECT_EQ(measured.grains, 1);
   ASSERT_EQ(measured.until_left.size(), 2U);
@@ -214,7 +210,6 @@ TEST(StepPlanTest, ComesBackAsItWas) {
                       .kind = ReduceKind::kLeaders,
                       .stretches = {{1e-3, {}}, {2e-3, 1}},
                       .buckets = {{100, 1}},
-                      .steps = 3,
                       .spread = 0.02};
   EXPECT_EQ(to_text(step_plan_from(to_text(plan))), to_text(plan));
 }

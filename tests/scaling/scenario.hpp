@@ -71,10 +71,6 @@ MeasuredAllReduce read_allreduce_table(std::string_view text, const std::string&
 
 /// Row of `bench step`: the line "world".
 struct MeasuredStep {
-  int ranks = 0, threads = 1;
-  double seconds = 0;              ///< per step
-  double exposed = 0, skew = 0;    ///< seconds of it
-  double update = 0;               ///< the optimiser's
   double flops_per_second = 0;     ///< a thread's, while it computes
   std::int64_t grains = 0;         ///< per rank and step
   std::vector<double> until_left;  ///< seconds of a step until each bucket leaves; empty: not told

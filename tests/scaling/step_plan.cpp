@@ -27,7 +27,6 @@ std::string to_text(const StepPlan& plan) {
                                   {"kind", name_of(plan.kind)},
                                   {"stretches", std::move(stretches)},
                                   {"buckets", plan.buckets},
-                                  {"steps", plan.steps},
                                   {"spread", plan.spread}});
 }
 
@@ -37,7 +36,6 @@ StepPlan step_plan_from(const std::string& text) {
                 .kind = reduce_named(json.at("kind").get<std::string>()),
                 .stretches = {},
                 .buckets = json.at("buckets").get<std::vector<PlannedBucket>>(),
-                .steps = json.at("steps").get<int>(),
                 .spread = json.at("spread").get<double>()};
   for (const auto& one : json.at("stretches")) {
     plan.stretches.push_back({one.at("seconds").get<double>(), {}});

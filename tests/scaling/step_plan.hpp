@@ -91,7 +91,6 @@ struct StepPlan {
   ReduceKind kind = ReduceKind::kTrainer;
   std::vector<Stretch> stretches;
   std::vector<PlannedBucket> buckets;  ///< in the order in which they leave
-  int steps = 1;                       ///< one right behind the other
   double spread = 0;                   ///< standard deviation of the ranks' computing, as a share of it
 };
 

@@ -86,14 +86,11 @@ namespace {
 /// Rank of a process; -1: it may be gone.
 int rank_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::string name = "OMPI_COMM_WORLD_RANK=";
-  for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
-    if (environment.compare(at, name.size(), name) == 0)
-      return static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
-    if (environment.find('\0', at) == std::string::npos) break;
-  }
-  return -1;
+  const std::string environment = '\0' + std::string{std::istreambuf_iterator<char>(file), {}};
+  const std::string name("\0OMPI_COMM_WORLD_RANK=", 22);
+  const std::size_t at = environment.find(name);
+  return at == name.npos ? -1
+                         : static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
 }
 
 }  // namespace
@@ -117,6 +114,25 @@ std::optional<std::string> behind(const std::string& line, std::string_view word
   return line.substr(at + words.size());
 }
 
+/// "ranks 0-2, 5" as it stands at the start of `text`; empty: it is no list of ranks.
+std::set<int> read_ranks(const std::string& text) {
+  std::set<int> ranks;
+  const char* at = text.c_str();
+  if (text.starts_with("rank ")) at += 5;
+  if (text.starts_with("ranks ")) at += 6;
+  if (at == text.c_str()) return ranks;
+  while (true) {
+    char* end = nullptr;
+    const auto first = std::strtol(at, &end, 10);
+    if (end == at) return ranks;
+    auto last = first;
+    if (*end == '-') last = std::strtol(end + 1, &end, 10);
+    for (auto rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
+    if (*end != ',') return ranks;
+    at = end + 1;
+  }
+}
+
 void read_line(const std::string& line, Said& said) {
   if (const auto headline = behind(line, "lockstep: verdict: ")) {
     if (said.verdicts++ == 0) said.headline = *headline;
@@ -137,24 +153,6 @@ void read_line(const std::string& line, Said& said) {
 }
 
 }  // namespace
-
-std::set<int> read_ranks(const std::string& text) {
-  std::set<int> ranks;
-  const char* at = text.c_str();
-  if (text.starts_with("rank ")) at += 5;
-  if (text.starts_with("ranks ")) at += 6;
-  if (at == text.c_str()) return ranks;
-  while (true) {
-    char* end = nullptr;
-    const auto first = std::strtol(at, &end, 10);
-    if (end == at) return ranks;
-    auto last = first;
-    if (*end == '-') last = std::strtol(end + 1, &end, 10);
-    for (auto rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
-    if (*end != ',') return ranks;
-    at = end + 1;
-  }
-}
 
 Said read_said(const std::string& text) {
   Said said;

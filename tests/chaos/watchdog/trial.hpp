@@ -69,9 +69,6 @@ struct Said {
 /// @param text  standard error of a job, or of one of its ranks; others' lines in between do not matter
 Said read_said(const std::string& text);
 
-/// "ranks 0-2, 5" as it stands at the start of `text`; empty: it is no list of ranks.
-std::set<int> read_ranks(const std::string& text);
-
 // Meter of this machine's delays: a thread that wants to wake up again and again and compute a little. It
 // notes when it could not.
 
@@ -146,51 +143,11 @@ inline constexpr const char* kLauncherHung = "mpirun hung after all ranks were g
 inline constexpr const char* kLauncherFirst =
     "a late machine: mpirun ended the others before they could speak";
 
-class Trial {
- public:
-  /// @param directories  its own
-  /// @param story  says what was going on, for the message about a violation
-  Trial(TrialWorld& world, const LifeDirectories& directories, Blow::Kind kind, const Dice& dice,
-        std::string& story);
-
-  /// @throws Violation
-  void run();
-  double seconds() const { return seconds_; }
-
- private:
-  using Clock = MachinePulse::Clock;
-
-  /// When what was seen first, in seconds since the blow.
-  struct Seen {
-    std::optional<double> named, verdict, others_gone;
-  };
-
-  void await_step(Attempt& attempt, std::int64_t step) const;
-  std::vector<pid_t> processes_at_moment(Attempt& attempt) const;
-  void strike(const std::vector<pid_t>& pids) const;
-  Seen watch(Attempt& attempt, const std::vector<pid_t>& pids);
-  bool others_are_gone(const std::vector<pid_t>& pids) const;
-  double since_blow() const;
-  void took(const std::string& what, double allowed, double seconds);
-
-  void check(const Attempt& attempt, const Seen& seen, int exit_code);
-  void check_kill(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
-  void check_initiating(const Said& said) const;
-  void check_stop_for_good(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
-  void check_too_late(const Attempt& attempt, const Said& said, int exit_code);
-  void check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code);
-  void check_written(const Attempt& attempt) const;
-  void count(const Said& said);
-
-  TrialWorld& world_;
-  const LifeDirectories& directories_;
-  Dice dice_;
-  Placement placement_;
-  Blow blow_;
-  std::string& story_;
-  Clock::time_point struck_{};
-  bool saving_ = false;  ///< a save was under way then
-  double seconds_ = 0;   ///< that the run took
-};
+/// @param directories  its own
+/// @param story  says what was going on, for the message about a violation
+/// @returns how many seconds the run took
+/// @throws Violation
+double run_trial(TrialWorld& world, const LifeDirectories& directories, Blow::Kind kind, const Dice& dice,
+                 std::string& story);
 
 }  // namespace lockstep::chaos

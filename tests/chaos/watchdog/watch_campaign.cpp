@@ -27,12 +27,53 @@ class WatchCampaign final : public FaultCampaign {
         finite_(options.program, scratch_.make("finite").home, kFiniteEpochs, false, kSettings) {}
 
  private:
-  void prepare() override;
-  void live_all() override;
-  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice, std::string& story) override;
-  std::string text() const override;
+  void prepare() override {
+    tally_.section("ranks of 2 to 5 under mpirun, struck once at a random step",
+                   {kKilled, kKilledTwo, kKilledAnother, kSaidBoth, kSaidCascading, kSaidFirstOnly, kStopped,
+                    kWentOn, kStoppedTooLate, kUnnoticed, kCalm, kPipelines});
+    tally_.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
+    last_line_ = train_undisturbed(finite_, scratch_.make("reference"));
+  }
+
+  /// Beside a hog one run after another, until they have taken so long together.
+  void live_all() override {
+    std::atomic<std::int64_t> struck{0};
+    live_side_by_side(
+        options_, [&] { return !broke_a_promise() && struck++ < rounds_.total(); },
+        [this](std::int64_t number) { live_one(number); });
+    if (options_.only_life > 0 || watch_.hours_with_hog <= 0) return;
+    const Hog hog(std::thread::hardware_concurrency());
+    for (auto number = rounds_.total() + 1;
+         calm_seconds_ < watch_.hours_with_hog * 3600 && !broke_a_promise(); ++number)
+      live_one(number);
+  }
+
+  void live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+            std::string& story) override {
+    rounds_.take();
+    const Blow::Kind kind = kind_of(number, dice);
+    const double seconds = run_trial(world_, directories, kind, dice, story);
+    if (kind == Blow::Kind::kNone) calm_seconds_ += seconds;
+  }
+
+  std::string text() const override {
+    return fmt::format(
+        "{}\n{} kills and {} stops, {:.2f} hours of training beside a hog; {} late without excuse; this "
+        "machine "
+        "was up to {:.2f} s late, and computing took {:.1f} times as long as it needed",
+        trials_.text(), watch_.kills, watch_.stops, calm_seconds_ / 3600, trials_.without_excuse(),
+        pulse_.latest_since(start_), pulse_.slowness_since(start_));
+  }
+
   bool kept_all_promises() const override { return trials_.without_excuse() == 0; }
-  Blow::Kind kind_of(std::int64_t number, Dice& dice) const;
+
+  /// Kills and stops mixed evenly; what comes after them is left alone.
+  Blow::Kind kind_of(std::int64_t number, Dice& dice) const {
+    const std::int64_t all = watch_.kills + watch_.stops;
+    if (number > all) return Blow::Kind::kNone;
+    const bool kills = number * watch_.kills / all != (number - 1) * watch_.kills / all;
+    return kills ? random_kill(dice) : random_stop(dice);
+  }
 
   const WatchOptions& watch_;
   ChaosJob endless_, finite_;
@@ -43,53 +84,6 @@ class WatchCampaign final : public FaultCampaign {
   Clock::time_point start_ = Clock::now();
   double calm_seconds_ = 0;
 };
-
-void WatchCampaign::prepare() {
-  tally_.section("ranks of 2 to 5 under mpirun, struck once at a random step",
-                 {kKilled, kKilledTwo, kKilledAnother, kSaidBoth, kSaidCascading, kSaidFirstOnly, kStopped,
-                  kWentOn, kStoppedTooLate, kUnnoticed, kCalm, kPipelines});
-  tally_.section("how jobs ended", {kExit137, kExit71, kLauncherHung, kLauncherFirst});
-  last_line_ = train_undisturbed(finite_, scratch_.make("reference"));
-}
-
-/// Kills and stops mixed evenly; what comes after them is left alone.
-Blow::Kind WatchCampaign::kind_of(std::int64_t number, Dice& dice) const {
-  const std::int64_t all = watch_.kills + watch_.stops;
-  if (number > all) return Blow::Kind::kNone;
-  const bool kills = number * watch_.kills / all != (number - 1) * watch_.kills / all;
-  return kills ? random_kill(dice) : random_stop(dice);
-}
-
-void WatchCampaign::live(std::int64_t number, const LifeDirectories& directories, Dice& dice,
-                         std::string& story) {
-  rounds_.take();
-  const Blow::Kind kind = kind_of(number, dice);
-  Trial trial(world_, directories, kind, dice, story);
-  trial.run();
-  if (kind == Blow::Kind::kNone) calm_seconds_ += trial.seconds();
-}
-
-/// Beside a hog one run after another, until they have taken so long together.
-void WatchCampaign::live_all() {
-  std::atomic<std::int64_t> struck{0};
-  live_side_by_side(
-      options_, [&] { return !broke_a_promise() && struck++ < rounds_.total(); },
-      [this](std::int64_t number) { live_one(number); });
-  if (options_.only_life > 0 || watch_.hours_with_hog <= 0) return;
-  const Hog hog(std::thread::hardware_concurrency());
-  for (auto number = rounds_.total() + 1; calm_seconds_ < watch_.hours_with_hog * 3600 && !broke_a_promise();
-       ++number)
-    live_one(number);
-}
-
-std::string WatchCampaign::text() const {
-  return fmt::format(
-      "{}\n{} kills and {} stops, {:.2f} hours of training beside a hog; {} late without excuse; this "
-      "machine "
-      "was up to {:.2f} s late, and computing took {:.1f} times as long as it needed",
-      trials_.text(), watch_.kills, watch_.stops, calm_seconds_ / 3600, trials_.without_excuse(),
-      pulse_.latest_since(start_), pulse_.slowness_since(start_));
-}
 
 }  // namespace
 

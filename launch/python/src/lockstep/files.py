@@ -11,7 +11,7 @@ import stat
 import struct
 import tempfile
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -99,10 +99,6 @@ def as_labels(array: Any, count: int, name: str) -> Array:
 def idx_head(array: Array) -> bytes:
     """Header of these bytes in an IDX file."""
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays"
 
 
 def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> Tuple[str, Path]:
@@ -209,7 +205,7 @@ def _keep(files: Files) -> Path:
         digest.update(name.encode())
         for part in parts:
             digest.update(part)
-    folder = _cache() / digest.hexdigest()
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays" / digest.hexdigest()
     if not folder.is_dir():
         _write_folder(folder, files)
     return folder
@@ -233,7 +229,7 @@ def _write_folder(folder: Path, files: Files) -> None:
             raise IoError(f"{folder}: {error.strerror}; the arrays cannot be kept there: set XDG_CACHE_HOME") from error
 
 
-# Safetensors: the length of a header, the header in JSON, the tensors' bytes.
+# Files of the program. Safetensors: the length of a header, the header in JSON, the tensors' bytes.
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
@@ -249,6 +245,17 @@ def open_file(path: Path) -> IO[bytes]:
         file.close()
         raise DataError(f"{path}: is not a regular file")
     return file
+
+
+def events_in(lines: Iterable[bytes]) -> Iterator[Dict[str, Any]]:
+    """The events of lines of `metrics.jsonl`; damaged ones are left out, which `lockstep runs` counts."""
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict):
+            yield event
 
 
 def read_safetensors(path: Path) -> Dict[str, Array]:

@@ -96,8 +96,8 @@ _KINDS = (UsageError, DataError, MissingDataError, DeviceError, InternalError, P
 def error_of(code: int, said: str) -> Error:
     """The exception for an exit code and what stood on standard error: its last sentence counts."""
     lines = [line for line in said.strip().splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith("lockstep: ")] or lines
-    sentence = own[-1][len("lockstep: "):] if own and own[-1].startswith("lockstep: ") else "\n".join(lines[-3:])
+    own = [line[len("lockstep: "):] for line in lines if line.startswith("lockstep: ")]
+    sentence = own[-1] if own else "\n".join(lines[-3:])
     if not sentence:
         sentence = f"the program was ended by signal {-code}" if code < 0 else f"the program ended with exit code {code}"
     for kind in _KINDS:

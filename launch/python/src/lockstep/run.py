@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from .files import Array, as_features, as_images, idx_head, is_features, open_file, read_safetensors
+from .files import Array, as_features, as_images, events_in, idx_head, is_features, open_file, read_safetensors
 from .program import MissingDataError, Refuted, UsageError, answer_and_code, argument, ask, call, error_of
 
 Directory = Union[str, "os.PathLike[str]"]
@@ -80,15 +80,7 @@ class Run:
                 lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             raise MissingDataError(f"{self.path}: there is no metrics.jsonl: no run has begun there") from None
-        found = []
-        for line in lines:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict) and kind in (None, event.get("event")):
-                found.append(event)
-        return found
+        return [event for event in events_in(lines) if kind in (None, event.get("event"))]
 
     def columns(self, kind: str) -> Dict[str, Array]:
         """The numbers of all events of a kind, a column each; NaN where an event has none."""

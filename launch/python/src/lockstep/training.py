@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from .files import open_file, write_set
+from .files import events_in, open_file, write_set
 from .program import Stopped, UsageError, argument, environment, error_of, launched_rank, launched_size, program, shared_folder
 from .run import Run
 
@@ -148,13 +148,8 @@ class _Events:
         assert self._file is not None
         lines = (self._rest + self._file.read()).split(b"\n")
         self._rest = lines.pop()
-        for line in lines:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue  # a damaged line: `lockstep runs` counts them
-            if isinstance(event, dict):
-                self._progress(event)
+        for event in events_in(lines):
+            self._progress(event)
 
     def _open(self) -> bool:
         if self._file is None and self._run_file.exists():
