@@ -285,13 +285,18 @@ def tally(table, noticed, survived):
 
 
 def refuse(log, table, refused):
-    """A fault whose file and line an error names."""
-    places = re.findall(r"([\w./-]+):(\d+):\d+: (?:error|warning)", Path(log).read_text(encoding="utf-8", errors="replace"))
-    guilty = []
+    """A fault whose file and line an error names. Where there is none, as of a default that makes another file's constant none, all
+    in files that the errors come by."""
+    said = Path(log).read_text(encoding="utf-8", errors="replace")
+    places = re.findall(r"([\w./-]+):(\d+):\d+: (?:error|warning)", said)
+    guilty, near = [], []
     for row in read_table(table):
-        first = int(re.search(r":(\d+): ", row["name"])[1])
+        first, name = int(re.search(r":(\d+): ", row["name"])[1]), row["name"].split(": ", 1)[1]
         if any(file.endswith("/" + row["file"]) and first <= int(line) < first + len(row["old"]) + 1 for file, line in places):
-            guilty.append(row["name"].split(": ", 1)[1])
+            guilty.append(name)
+        if re.search(rf"(?:from .*|\n[^\n]*)/{re.escape(row['file'])}:\d+[:,]", said):
+            near.append(name)
+    guilty = guilty or near
     with open(refused, "a", encoding="utf-8") as out:
         print(*guilty, sep="\n", end="\n" if guilty else "", file=out)
     print(f"{len(guilty)} that do not compile are drawn again")
