@@ -89,7 +89,7 @@ __device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Param
   Pack<float, kWidth> mean;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    const double scale = args.exponents == nullptr ? kExactScale : double_power_of_two(-from.exponents.at[i]);
+    const double scale = args.exponents == nullptr ? kExactScale : double_of_exponent(-from.exponents.at[i]);
     mean.at[i] = args.fp32_sums != nullptr ? from.fp32_sums.at[i] / static_cast<float>(count)
                                            : mean_of(from.sums.at[i], scale, count);
   }

@@ -114,7 +114,7 @@ struct Adam {
 // direction with weight decay, and for each tensor a rate from the norms of its weights and of that direction.
 
 struct Lamb {
-  using Step = LambStep;
+  using Step = AdamStep;
   static constexpr int kBuffers = 2;  // exp_avg, exp_avg_sq
   static constexpr bool kMeasuresDirection = true;
 

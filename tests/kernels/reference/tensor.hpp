@@ -164,19 +164,12 @@ inline std::vector<RuleCase> rule_cases() {
                       .one_minus_beta1 = 0.1F,
                       .beta2 = 0.99F,
                       .one_minus_beta2 = 0.01F,
+                      .correction1 = 1.9F,
                       .correction2 = 1.7F,
                       .eps = 1e-6F};
   const RmspropStep rmsprop{
       .decay = 0.01F, .rate = 0.05F, .alpha = 0.9F, .one_minus_alpha = 0.1F, .eps = 1e-6F, .momentum = 0.8F};
   const LarsStep lars{.decay = 0.01F, .rate = 2, .momentum = 0.9F, .trust = 0.01F, .eps = 1e-8F};
-  const LambStep lamb{.decay = 0.01F,
-                      .rate = 0.05F,
-                      .one_minus_beta1 = 0.1F,
-                      .beta2 = 0.99F,
-                      .one_minus_beta2 = 0.01F,
-                      .correction1 = 1.9F,
-                      .correction2 = 1.7F,
-                      .eps = 1e-6F};
   const LionStep lion{.decay = 0.001F,
                       .rate = 0.01F,
                       .beta1 = 0.9F,
@@ -194,7 +187,7 @@ inline std::vector<RuleCase> rule_cases() {
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
           {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
           {"lars", UpdateRule::kLars, pack_scalars(lars)},
-          {"lamb", UpdateRule::kLamb, pack_scalars(lamb)},
+          {"lamb", UpdateRule::kLamb, pack_scalars(adam)},
           {"lion", UpdateRule::kLion, pack_scalars(lion)}};
 }
 
