@@ -190,34 +190,16 @@ struct Lion {
 
 // The way from a name to its rule.
 
+/// In the order of UpdateRule.
+using Rules =
+    std::tuple<Sgd, SgdWithMomentum<false>, SgdWithMomentum<true>, Adam<false, false>, Adam<false, true>,
+               Adam<true, false>, Adam<true, true>, Rmsprop<false>, Rmsprop<true>, Lars, Lamb, Lion>;
+static_assert(std::tuple_size_v<Rules> == static_cast<std::size_t>(UpdateRule::kLion) + 1);
+
 /// Calls `visitor` with an object of the rule's type.
-template <class Visitor>
+template <std::size_t kIndex = 0, class Visitor>
 auto visit_rule(UpdateRule rule, const Visitor& visitor) {
-  switch (rule) {
-    case UpdateRule::kSgdMomentum:
-      return visitor(SgdWithMomentum<false>());
-    case UpdateRule::kSgdNesterov:
-      return visitor(SgdWithMomentum<true>());
-    case UpdateRule::kAdam:
-      return visitor(Adam<false, false>());
-    case UpdateRule::kAdamAmsgrad:
-      return visitor(Adam<false, true>());
-    case UpdateRule::kAdamW:
-      return visitor(Adam<true, false>());
-    case UpdateRule::kAdamWAmsgrad:
-      return visitor(Adam<true, true>());
-    case UpdateRule::kRmsprop:
-      return visitor(Rmsprop<false>());
-    case UpdateRule::kRmspropMomentum:
-      return visitor(Rmsprop<true>());
-    case UpdateRule::kLars:
-      return visitor(Lars());
-    case UpdateRule::kLamb:
-      return visitor(Lamb());
-    case UpdateRule::kLion:
-      return visitor(Lion());
-    case UpdateRule::kSgd:
-      break;
-  }
-  return visitor(Sgd());
+  if constexpr (kIndex + 1 < std::tuple_size_v<Rules>)
+    if (rule != UpdateRule{kIndex}) return visit_rule<kIndex + 1>(rule, visitor);
+  return visitor(std::tuple_element_t<kIndex, Rules>());
 }
