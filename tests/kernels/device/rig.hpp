@@ -107,6 +107,14 @@ inline std::vector<std::uint8_t> random_masks(std::size_t size, int pool, std::u
   return masks;
 }
 
+/// All NaN are one.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
+  std::vector<std::uint32_t> bits;
+  for (const float number : numbers)
+    bits.push_back(std::isnan(number) ? 0x7FC00000U : std::bit_cast<std::uint32_t>(number));
+  return bits;
+}
+
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
