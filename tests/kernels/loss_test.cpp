@@ -60,20 +60,14 @@ void for_each_loss(const Check& check) {
   }
 }
 
-bool is_plain(const LossShape& s) {
-  const LossRule& rule = s.rule;
-  return rule.kind == LossKind::kCrossEntropy && rule.spread == 0 && rule.class_weights == nullptr &&
-         s.mixed == nullptr;
-}
-
 TEST(LossTest, LossAndGradientEqualNaiveLoop) {
   for_each_loss([](const LossShape& shape) {
     const auto logits = random_logits(shape, 1);
     const auto labels = random_labels(shape, 2);
     const Loss actual = run(shape, logits, labels);
     const auto expected = reference::loss_by_rule(shape, widen(logits.span()), labels);
-    EXPECT_NEAR(actual.sums.loss, expected.loss, (is_plain(shape) ? 1e-6 : 2e-6) * (1 + expected.loss));
-    EXPECT_TRUE(all_near(actual.gradient, expected.gradient, is_plain(shape) ? 5e-7 : 3e-6));
+    EXPECT_NEAR(actual.sums.loss, expected.loss, (shape.is_plain() ? 1e-6 : 2e-6) * (1 + expected.loss));
+    EXPECT_TRUE(all_near(actual.gradient, expected.gradient, shape.is_plain() ? 5e-7 : 3e-6));
     EXPECT_EQ(actual.sums.not_finite, 0);
     EXPECT_EQ(actual.sums.correct, expected.correct);
   });
@@ -184,7 +178,7 @@ TEST(LossTest, BrokenOutputsCountForTheirSampleOnly) {
         EXPECT_EQ(result.sums.not_finite, 1);
         EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, 3, 0)]));
         EXPECT_EQ(result.gradient[logit_index(shape, 3, 2)], 0.0F) << "padding";
-        if (!is_plain(shape)) continue;
+        if (!shape.is_plain()) continue;
         EXPECT_EQ(result.sums.correct, 1);
         EXPECT_NEAR(result.sums.loss, std::log(1 + 3 * std::exp(-1.0)), 1e-6) << "of the other sample";
         EXPECT_TRUE(std::isnan(result.gradient[logit_index(shape, 3, 1)]));
