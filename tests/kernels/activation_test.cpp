@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// ReLU at many sizes, in place, with NaN, infinities and signed zeros; activations with a curve; and sums.
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/layers.hpp"

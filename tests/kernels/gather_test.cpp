@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Samples out of a data set: every pixel of every size arrives at its place, and padding columns are zero.
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/numerics/augment.hpp"

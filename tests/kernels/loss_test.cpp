@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Log-softmax and every loss against naive loops and finite differences, with padding, ties and broken
 /// logits.
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"

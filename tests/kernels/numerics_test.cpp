@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Philox against the known answers that its authors distribute (Random123, kat_vectors, "philox4x32 10").
 #include "common/error.hpp"
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/numerics/portable_math.hpp"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Max- and average-pooling against naive loops, finite differences, ties, NaN and every SIMD target.
 #include "common/error.hpp"
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"

@@ -5,7 +5,6 @@
 #include "kernels/numerics/sums.hpp"
 
 #include "common/error.hpp"
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"

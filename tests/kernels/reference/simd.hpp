@@ -3,7 +3,6 @@
 /// Runs kernels on a SIMD target of the test's choice, to see that bits do not depend on it.
 #pragma once
 
-#include "gtest/gtest.h"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 // Highway asks for this order.

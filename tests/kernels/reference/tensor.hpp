@@ -5,7 +5,6 @@
 #pragma once
 
 #include "common/buffers.hpp"
-#include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
