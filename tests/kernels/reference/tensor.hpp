@@ -101,11 +101,8 @@ inline std::string worst_difference(const Sums& expected, std::span<const float>
     }
   }
   if (worst <= 1) return {};
-  std::ostringstream message;
-  message << "worst index " << index << " of " << expected.value.size() << ": expected "
-          << expected.value[index] << ", got " << actual[index] << ", which is " << worst
-          << " times the tolerance";
-  return message.str();
+  return fmt::format("worst index {} of {}: expected {}, got {}, which is {} times the tolerance", index,
+                     expected.value.size(), expected.value[index], actual[index], worst);
 }
 
 /// The loss whose gradient with respect to y is dy.
@@ -151,8 +148,8 @@ inline RuleCase sgd_case(const SgdParams& p) {
   const UpdateRule rule = p.momentum == 0 ? UpdateRule::kSgd
                           : p.nesterov    ? UpdateRule::kSgdNesterov
                                           : UpdateRule::kSgdMomentum;
-  return {"lr " + std::to_string(p.learning_rate) + ", momentum " + std::to_string(p.momentum) + ", decay " +
-              std::to_string(p.weight_decay) + (p.nesterov ? ", Nesterov" : ""),
+  return {fmt::format("lr {}, momentum {}, decay {}{}", p.learning_rate, p.momentum, p.weight_decay,
+                      p.nesterov ? ", Nesterov" : ""),
           rule,
           pack_scalars(SgdStep{.decay = p.weight_decay, .rate = p.learning_rate, .momentum = p.momentum})};
 }
