@@ -189,7 +189,7 @@ TEST_F(Conv2dTest, GradientsLeaveOutWhatAPoolDropped) {
     Problem weights = with_dropped(zeros, kUnread);
     data.shape.read = weights.shape.read = {c.shape.out_height() / 2 * 2, c.shape.out_width() / 2 * 2};
     const Layer all(rig_, zeros), data_on_device(rig_, data), weights_on_device(rig_, weights);
-    const auto mask = rig_.upload(std::vector<std::uint8_t>(c.shape.in_size(), 15));  // of a pool before it
+    const auto mask = rig_.upload(std::vector<std::uint8_t>(c.shape.in_size(), 15));  // a pool's before it
     const EpilogueBackward expand = {
         c.shape.in_channels, 2 * c.shape.in_height, 2 * c.shape.in_width, 2, {1.5F}, mask.data()};
     EXPECT_TRUE(same_bits(backward_data(data_on_device), backward_data(all)));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Rig of the tests of convolutions and fully connected layers: their ops on the device and on the CPU, and ops that
-/// are fused with an epilogue beside the two ops one after the other.
+/// Rig of the tests of layers with weights. Their ops run on the device and on the CPU, and those that are fused with an
+/// epilogue beside the two ops one after the other.
 #pragma once
 
 #include "tests/kernels/device/cpu_columns.hpp"

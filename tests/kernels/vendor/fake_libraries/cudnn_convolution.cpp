@@ -51,11 +51,11 @@ struct Problem {
   }
 };
 
-/// Places of a product's numbers in the order in which for_each_product() gives them.
-enum Place { kX, kW, kY };
+/// Numbers of a product in the order in which for_each_product() gives their places.
+enum ProductOperand { kX, kW, kY };
 
 /// Queues c = the sums, in double, of products of a and b, which are where the template says.
-template <Place kA, Place kB, Place kC>
+template <ProductOperand kA, ProductOperand kB, ProductOperand kC>
 cudnnStatus_t queue_sums(cudnnHandle_t handle, const Problem& problem, const void* a, const void* b, void* c,
                          std::size_t size, void* workspace, std::size_t workspace_bytes) {
   if (!problem.fits() || workspace_bytes < kWorkspaceBytes) return CUDNN_STATUS_BAD_PARAM;
