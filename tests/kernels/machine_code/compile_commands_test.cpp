@@ -16,7 +16,7 @@ std::vector<Command> compile_commands() {
   std::ifstream file(LOCKSTEP_BUILD_FOLDER "/compile_commands.json");
   std::vector<Command> commands;
   for (const auto& entry : nlohmann::json::parse(file))
-    commands.push_back({entry.at("command"), entry.at("file")});
+    commands.push_back({entry.at("command").get<std::string>(), entry.at("file").get<std::string>()});
   return commands;
 }
 
