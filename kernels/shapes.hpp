@@ -229,6 +229,7 @@ enum class Activation : std::uint8_t {
   kHardSwish,
   kRelu6
 };
+inline constexpr Activation kLastActivation = Activation::kRelu6;
 
 /// One of them with its number, which is not negative: kLeakyRelu's slope below 0, kElu's alpha; others have
 /// none.

@@ -30,6 +30,7 @@ struct VectorMath {
   static HWY_INLINE V add(V a, V b) { return hn::Add(a, b); }
   static HWY_INLINE V sub(V a, V b) { return hn::Sub(a, b); }
   static HWY_INLINE V div(V a, V b) { return hn::Div(a, b); }
+  static HWY_INLINE V sqrt(V x) { return hn::Sqrt(x); }
   static HWY_INLINE V abs(V x) { return hn::Abs(x); }
   static HWY_INLINE V min(V a, V b) { return hn::Min(a, b); }
   static HWY_INLINE V nearest(V x) { return hn::Round(x); }

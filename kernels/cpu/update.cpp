@@ -21,17 +21,6 @@ namespace {
 #define LOCKSTEP_RULE HWY_INLINE
 #include "kernels/optimizers/rules_inl.hpp"
 
-/// Arithmetic on vectors of tag D.
-template <class D>
-struct Vectors : VectorMath<D> {
-  using V = hn::Vec<D>;
-
-  static HWY_INLINE V of(float value) { return hn::Set(D(), value); }
-  static HWY_INLINE V sqrt(V a) { return hn::Sqrt(a); }
-  static HWY_INLINE V larger(V a, V b) { return hn::IfThenElse(hn::Gt(a, b), a, b); }
-  static HWY_INLINE V smaller(V a, V b) { return hn::IfThenElse(hn::Lt(a, b), a, b); }
-};
-
 HWY_INLINE void add_squares(double* lanes, std::size_t count, const float* x) {
   for (std::size_t lane = 0; lane < count; ++lane)
     lanes[lane] += static_cast<double>(x[lane]) * static_cast<double>(x[lane]);
@@ -61,7 +50,7 @@ double direction_squares(const typename Rule::Step& step, const TensorFactors& o
     for_each_vector(count, [&](auto d, std::size_t i) HWY_ATTR {
       hn::Vec<decltype(d)> kept[Rule::kBuffers];
       for (int b = 0; b < Rule::kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + first + i);
-      hn::StoreU(Rule::direction(Vectors<decltype(d)>(), step, own, hn::LoadU(d, g + first + i), kept,
+      hn::StoreU(Rule::direction(VectorMath<decltype(d)>(), step, own, hn::LoadU(d, g + first + i), kept,
                                  hn::LoadU(d, w + first + i)),
                  d, direction + i);
     });
@@ -95,7 +84,7 @@ void move_range(const typename Rule::Step& step, const TensorFactors& factors, s
     hn::Vec<decltype(d)> kept[kBuffers + 1];
     for (int b = 0; b < kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + i);
     auto weight = hn::LoadU(d, w + i);
-    Rule::move(Vectors<decltype(d)>(), step, factors, hn::LoadU(d, g + i), kept, weight);
+    Rule::move(VectorMath<decltype(d)>(), step, factors, hn::LoadU(d, g + i), kept, weight);
     for (int b = 0; b < kBuffers; ++b) hn::StoreU(kept[b], d, buffers[b] + i);
     hn::StoreU(weight, d, w + i);
   });
@@ -119,7 +108,7 @@ void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tenso
 
 void clip_by(std::size_t size, const ClipStep& clip, float* g) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
-    hn::StoreU(clipped(Vectors<decltype(d)>(), clip, hn::LoadU(d, g + i)), d, g + i);
+    hn::StoreU(clipped(VectorMath<decltype(d)>(), clip, hn::LoadU(d, g + i)), d, g + i);
   });
 }
 

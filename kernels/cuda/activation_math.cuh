@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The functions of kernels/numerics/activation_math.inc for one number of a thread.
+/// The functions of kernels/numerics/activation_math.inc and exp_log.inc for one number of a thread. They have no
+/// branches, so that several run side by side.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -9,6 +10,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
+/// The compiler fuses nothing by itself (--fmad=false), and rounds quotients and roots once.
 struct ScalarMath {
   using V = float;
 
@@ -18,6 +20,7 @@ struct ScalarMath {
   static __device__ inline V add(V a, V b) { return a + b; }
   static __device__ inline V sub(V a, V b) { return a - b; }
   static __device__ inline V div(V a, V b) { return a / b; }
+  static __device__ inline V sqrt(V x) { return sqrtf(x); }
   static __device__ inline V abs(V x) { return fabsf(x); }
   static __device__ inline V min(V a, V b) { return a < b ? a : b; }
   static __device__ inline V nearest(V x) { return rintf(x); }
@@ -34,22 +37,7 @@ struct ScalarMath {
 
 #define LOCKSTEP_LANES __device__ inline
 #include "kernels/numerics/activation_math.inc"
-#undef LOCKSTEP_LANES
-
-// The functions of kernels/numerics/exp_log.inc for one number of a thread.
-
-#define LOCKSTEP_LANES __device__ inline
 #include "kernels/numerics/exp_log.inc"
 #undef LOCKSTEP_LANES
-
-/// e^x for x <= 0, within 2 units in the last place; NaN for NaN. No branch, so that several run side by side.
-__device__ inline float exp_nonpositive(float x) {
-  return exp_of_loss<ScalarMath>(x);
-}
-
-/// ln x for finite x >= 1, within 2 units in the last place; NaN for NaN.
-__device__ inline float log_from_one(float x) {
-  return log_of_loss<ScalarMath>(x);
-}
 
 }  // namespace lockstep::LOCKSTEP_GPU

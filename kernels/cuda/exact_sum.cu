@@ -55,7 +55,7 @@ struct Convert {
     Pack<float, kWidth> values;
 #pragma unroll
     for (int i = 0; i < kWidth; ++i)
-      values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * double_power_of_two(units.at[i]));
+      values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * double_of_exponent(units.at[i]));
     store_pack(g + first, values);
   }
 };

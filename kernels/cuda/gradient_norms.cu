@@ -42,7 +42,7 @@ __device__ double measured(const UpdateArgs& args, const StepFacts& facts, const
     float buffers[Rule::kBuffers];
 #pragma unroll
     for (int b = 0; b < Rule::kBuffers; ++b) buffers[b] = loaded.buffers[b].at[0];
-    return Rule::direction(Floats(), step_of<Rule>(facts.scalars), own, g, buffers, loaded.weights.at[0]);
+    return Rule::direction(ScalarMath(), step_of<Rule>(facts.scalars), own, g, buffers, loaded.weights.at[0]);
   } else {
     return g;
   }

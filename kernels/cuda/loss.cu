@@ -73,7 +73,7 @@ struct WeightedTarget {
   }
 
   __device__ float loss(const LanePart& part, float peak, float logit, float sum) const {
-    const float log_sum = log_from_one(sum);
+    const float log_sum = log_of_loss<ScalarMath>(sum);
     float of_label = own * (log_sum + (peak - logit));
     if constexpr (kMixed) {
       const float other = logit_of(part, second);
@@ -104,10 +104,10 @@ struct WeightedTarget {
     const bool is_smoothed_pair = part.classes == 2 && rule.spread > 0;
     part.for_each([&](int c, float v) {
       if (c >= part.classes) return;
-      const float softmax = exp_nonpositive(v - peak) * scale, target = of_class(c, label);
-      const float gradient =
-          is_smoothed_pair ? softmax * of_class(1 - c, label) - exp_nonpositive(other - peak) * scale * target
-                           : softmax * all - target;
+      const float softmax = exp_of_loss<ScalarMath>(v - peak) * scale, target = of_class(c, label);
+      const float gradient = is_smoothed_pair ? softmax * of_class(1 - c, label) -
+                                                    exp_of_loss<ScalarMath>(other - peak) * scale * target
+                                              : softmax * all - target;
       to[static_cast<std::size_t>(c) * part.stride] = gradient * rule.scale;
     });
   }

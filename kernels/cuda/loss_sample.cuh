@@ -89,7 +89,7 @@ __device__ inline float sum_of_lanes(float sum) {
 template <typename Part>
 __device__ inline float sum_exp(const Part& part, float peak) {
   float sum = 0;
-  part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
+  part.for_each([&](int, float v) { sum += exp_of_loss<ScalarMath>(v - peak); });
   return sum_of_lanes(sum);
 }
 
@@ -98,7 +98,7 @@ template <typename Part>
 __device__ inline void store_gradient(const Part& part, float peak, float sum, int label, float* to) {
   const float scale = 1.0F / sum;
   part.for_each([&](int c, float v) {
-    const float softmax = exp_nonpositive(v - peak) * scale;
+    const float softmax = exp_of_loss<ScalarMath>(v - peak) * scale;
     if (c < part.classes)
       to[static_cast<std::size_t>(c) * part.stride] = softmax - (c == label ? 1.0F : 0.0F);
   });
@@ -137,7 +137,7 @@ __device__ inline SampleLoss cross_entropy(const Part& part, int label, float* t
   const float sum = sum_exp(part, peak);
   const Answer answer = find_answer(part, peak, label);
   if (to != nullptr) store_gradient(part, peak, sum, label, to);
-  return {log_from_one(sum) + (peak - answer.logit), answer.is_largest};
+  return {log_of_loss<ScalarMath>(sum) + (peak - answer.logit), answer.is_largest};
 }
 
 // Scores: a warp adds its samples to the counters of the step.

@@ -29,11 +29,6 @@ __device__ inline std::int64_t fixed_point(float term, const ExactFormat& format
   return __double2ll_rn(static_cast<double>(term) * format.scale);
 }
 
-/// 2^exponent, for exponents of normal numbers.
-__device__ inline double double_power_of_two(int exponent) {
-  return __hiloint2double((1023 + exponent) << 20, 0);
-}
-
 __device__ inline bool fits(float term, const ExactFormat& format) {
   return fabsf(term) < format.limit;
 }

@@ -54,7 +54,7 @@ __device__ void move_weights(const UpdateArgs& args, const StepFacts& facts,
     for (int b = 0; b < Rule::kBuffers; ++b) buffers[b] = from.buffers[b].at[i];
     const TensorFactors factors = factors_of<Rule>(args, step, from.ranges.at[i]);
     if (!factors.moves) continue;
-    Rule::move(Floats(), step, factors, mean.at[i], buffers, to.weights.at[i]);
+    Rule::move(ScalarMath(), step, factors, mean.at[i], buffers, to.weights.at[i]);
 #pragma unroll
     for (int b = 0; b < Rule::kBuffers; ++b) to.buffers[b].at[i] = buffers[b];
   }

@@ -4,6 +4,7 @@
 /// buffers, and the gradient that a rule is shown.
 #pragma once
 
+#include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/sums.cuh"
 #include "kernels/cuda/threads.cuh"
@@ -18,20 +19,6 @@ namespace {
 
 #define LOCKSTEP_RULE __device__ inline
 #include "kernels/optimizers/rules_inl.hpp"
-
-/// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and rounds quotients and roots
-/// once.
-struct Floats {
-  __device__ float of(float value) const { return value; }
-  __device__ float fma(float a, float b, float c) const { return fmaf(a, b, c); }
-  __device__ float add(float a, float b) const { return a + b; }
-  __device__ float sub(float a, float b) const { return a - b; }
-  __device__ float mul(float a, float b) const { return a * b; }
-  __device__ float div(float a, float b) const { return a / b; }
-  __device__ float sqrt(float a) const { return sqrtf(a); }
-  __device__ float larger(float a, float b) const { return a > b ? a : b; }
-  __device__ float smaller(float a, float b) const { return a < b ? a : b; }
-};
 
 /// Values that every thread reads before the last block changes them.
 struct StepFacts {
@@ -102,7 +89,7 @@ __device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Param
   Pack<float, kWidth> mean;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    const double scale = args.exponents == nullptr ? kExactScale : double_power_of_two(-from.exponents.at[i]);
+    const double scale = args.exponents == nullptr ? kExactScale : double_of_exponent(-from.exponents.at[i]);
     mean.at[i] = args.fp32_sums != nullptr ? from.fp32_sums.at[i] / static_cast<float>(count)
                                            : mean_of(from.sums.at[i], scale, count);
   }
@@ -116,7 +103,7 @@ __device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const St
   Pack<float, kWidth> mean = mean_gradient(args, from, facts.samples);
   if (args.clip.factor == nullptr && args.clip.limit == HUGE_VALF) return mean;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) mean.at[i] = clipped(Floats(), facts.clip, mean.at[i]);
+  for (int i = 0; i < kWidth; ++i) mean.at[i] = clipped(ScalarMath(), facts.clip, mean.at[i]);
   return mean;
 }
 

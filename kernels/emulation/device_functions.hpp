@@ -98,9 +98,6 @@ inline long long __double2ll_rn(double x) {
 inline int __popc(unsigned x) {
   return std::popcount(x);
 }
-inline double __hiloint2double(int high, int low) {
-  return std::bit_cast<double>(std::uint64_t{static_cast<unsigned>(high)} << 32 | static_cast<unsigned>(low));
-}
 inline float __int_as_float(int x) {
   return std::bit_cast<float>(x);
 }

@@ -15,15 +15,17 @@ struct SgdStep {
   float share = 1;  ///< part of the gradient added to the momentum: 1 - dampening; at the first step 1
 };
 
-// Step of the rules kAdam, kAdamW and those with AMSGrad.
+// Step of the rules kAdam, kAdamW, those with AMSGrad, and kLamb.
 
 /// Everything that depends on the step's number is computed on the host, in double, and rounded once.
 struct AdamStep {
-  float decay = 0;  ///< kAdam: added to the gradient, times the weight; kAdamW: learning rate * decay
-  float rate = 0;   ///< learning rate / (1 - beta1^t)
+  /// kAdam: added to the gradient, times the weight; kAdamW: learning rate * decay; kLamb: of the direction, likewise
+  float decay = 0;
+  float rate = 0;  ///< learning rate / (1 - beta1^t); kLamb: the learning rate, before the tensor's factor
   float one_minus_beta1 = 0;
   float beta2 = 0;
   float one_minus_beta2 = 0;
+  float correction1 = 0;  ///< kLamb: 1 / (1 - beta1^t)
   float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
   float eps = 0;
 };
@@ -46,20 +48,6 @@ struct LarsStep {
   float rate = 0;
   float momentum = 0;
   float trust = 0;  ///< trust coefficient
-  float eps = 0;
-};
-
-// Step of the rule kLamb.
-
-/// Everything that depends on the step's number is computed in double and rounded once, as in AdamStep.
-struct LambStep {
-  float decay = 0;  ///< decay of the direction, times the weight
-  float rate = 0;   ///< before the tensor's factor
-  float one_minus_beta1 = 0;
-  float beta2 = 0;
-  float one_minus_beta2 = 0;
-  float correction1 = 0;  ///< 1 / (1 - beta1^t)
-  float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
   float eps = 0;
 };
 

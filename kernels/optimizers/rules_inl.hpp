@@ -5,8 +5,8 @@
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU.
 /// So it has no include guard and no includes: those are kernels/optimizers/update_rule.hpp and rule_steps.hpp.
 /// LOCKSTEP_RULE, defined before it, says how such a function is declared there. `n` is the device's arithmetic,
-/// on its numbers: of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
-/// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b), its mirror.
+/// on its numbers: set(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once, and
+/// select_below(a, b, yes, no) for a < b ? yes : no.
 ///
 /// A rule that has kMeasuresDirection is asked for a tensor's factors by adapted(). That gets the norm of its weights and of
 /// its gradient, or where it is true, that of direction(), which move() then computes once more: it need not be
@@ -17,10 +17,16 @@ inline constexpr bool kUsesNorms = requires {
   Rule::kMeasuresDirection;
 };
 
+/// a if a > b and b otherwise, also where one is NaN.
+LOCKSTEP_RULE auto larger(const auto& n, auto a, auto b) {
+  return n.select_below(b, a, a, b);
+}
+
 /// The clipped element of the gradient, which a rule sees.
 LOCKSTEP_RULE auto clipped(const auto& n, const ClipStep& clip, auto gradient) {
-  const auto scaled = n.mul(n.of(clip.factor), gradient);
-  return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
+  const auto limit = n.set(clip.limit);
+  const auto raised = larger(n, n.set(-clip.limit), n.mul(n.set(clip.factor), gradient));
+  return n.select_below(limit, raised, limit, raised);
 }
 
 // Stochastic gradient descent like torch.optim.SGD. With momentum it is three fused multiply-adds and a
@@ -32,8 +38,8 @@ struct Sgd {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& /*step*/, const TensorFactors& tensor,
                                  auto gradient, auto* /*buffers*/, auto& w) {
-    const auto direction = n.fma(n.of(tensor.decay), w, gradient);
-    w = n.fma(n.of(-tensor.rate), direction, w);
+    const auto direction = n.fma(n.set(tensor.decay), w, gradient);
+    w = n.fma(n.set(-tensor.rate), direction, w);
   }
 };
 
@@ -44,11 +50,11 @@ struct SgdWithMomentum {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
-    const auto momentum = n.of(step.momentum);
-    const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
-    buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
+    const auto momentum = n.set(step.momentum);
+    const auto decayed = n.fma(n.set(tensor.decay), w, gradient);
+    buffers[0] = n.fma(momentum, buffers[0], n.mul(n.set(step.share), decayed));
     const auto direction = kNesterov ? n.fma(momentum, buffers[0], decayed) : buffers[0];
-    w = n.fma(n.of(-tensor.rate), direction, w);
+    w = n.fma(n.set(-tensor.rate), direction, w);
   }
 };
 
@@ -77,9 +83,9 @@ struct Lars {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
-    const auto adapted = n.mul(n.of(tensor.trust), n.fma(n.of(tensor.decay), w, gradient));
-    buffers[0] = n.fma(n.of(step.momentum), buffers[0], adapted);
-    w = n.fma(n.of(-tensor.rate), buffers[0], w);
+    const auto adapted = n.mul(n.set(tensor.trust), n.fma(n.set(tensor.decay), w, gradient));
+    buffers[0] = n.fma(n.set(step.momentum), buffers[0], adapted);
+    w = n.fma(n.set(-tensor.rate), buffers[0], w);
   }
 };
 
@@ -92,15 +98,15 @@ struct Adam {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
-    const auto decay = n.of(tensor.decay);
+    const auto decay = n.set(tensor.decay);
     const auto g = kDecoupled ? gradient : n.fma(decay, w, gradient);
-    const auto start = kDecoupled ? n.fma(n.of(-tensor.decay), w, w) : w;
-    buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(g, buffers[0]), buffers[0]);
-    const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), g), g);
-    buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
-    if constexpr (kAmsgrad) buffers[2] = n.larger(buffers[2], buffers[1]);
-    const auto divisor = n.fma(n.sqrt(buffers[kAmsgrad ? 2 : 1]), n.of(step.correction2), n.of(step.eps));
-    w = n.fma(n.of(-tensor.rate), n.div(buffers[0], divisor), start);
+    const auto start = kDecoupled ? n.fma(n.set(-tensor.decay), w, w) : w;
+    buffers[0] = n.fma(n.set(step.one_minus_beta1), n.sub(g, buffers[0]), buffers[0]);
+    const auto squared = n.mul(n.mul(n.set(step.one_minus_beta2), g), g);
+    buffers[1] = n.fma(n.set(step.beta2), buffers[1], squared);
+    if constexpr (kAmsgrad) buffers[2] = larger(n, buffers[2], buffers[1]);
+    const auto divisor = n.fma(n.sqrt(buffers[kAmsgrad ? 2 : 1]), n.set(step.correction2), n.set(step.eps));
+    w = n.fma(n.set(-tensor.rate), n.div(buffers[0], divisor), start);
   }
 };
 
@@ -108,7 +114,7 @@ struct Adam {
 // direction with weight decay, and for each tensor a rate from the norms of its weights and of that direction.
 
 struct Lamb {
-  using Step = LambStep;
+  using Step = AdamStep;
   static constexpr int kBuffers = 2;  // exp_avg, exp_avg_sq
   static constexpr bool kMeasuresDirection = true;
 
@@ -123,18 +129,18 @@ struct Lamb {
   /// Moves the buffers.
   LOCKSTEP_RULE static auto direction(const auto& n, const Step& step, const TensorFactors& tensor,
                                       auto gradient, auto* buffers, const auto& w) {
-    buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
-    const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), gradient), gradient);
-    buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
-    const auto divisor = n.fma(n.sqrt(buffers[1]), n.of(step.correction2), n.of(step.eps));
-    const auto adam = n.div(n.mul(n.of(step.correction1), buffers[0]), divisor);
-    return n.fma(n.of(tensor.decay), w, adam);
+    buffers[0] = n.fma(n.set(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
+    const auto squared = n.mul(n.mul(n.set(step.one_minus_beta2), gradient), gradient);
+    buffers[1] = n.fma(n.set(step.beta2), buffers[1], squared);
+    const auto divisor = n.fma(n.sqrt(buffers[1]), n.set(step.correction2), n.set(step.eps));
+    const auto adam = n.div(n.mul(n.set(step.correction1), buffers[0]), divisor);
+    return n.fma(n.set(tensor.decay), w, adam);
   }
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
     const auto along = direction(n, step, tensor, gradient, buffers, w);
-    w = n.fma(n.of(-(tensor.rate * tensor.trust)), along, w);
+    w = n.fma(n.set(-(tensor.rate * tensor.trust)), along, w);
   }
 };
 
@@ -147,15 +153,15 @@ struct Rmsprop {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
-    const auto g = n.fma(n.of(tensor.decay), w, gradient);
-    const auto squared = n.mul(n.mul(n.of(step.one_minus_alpha), g), g);
-    buffers[0] = n.fma(n.of(step.alpha), buffers[0], squared);
-    auto direction = n.div(g, n.add(n.sqrt(buffers[0]), n.of(step.eps)));
+    const auto g = n.fma(n.set(tensor.decay), w, gradient);
+    const auto squared = n.mul(n.mul(n.set(step.one_minus_alpha), g), g);
+    buffers[0] = n.fma(n.set(step.alpha), buffers[0], squared);
+    auto direction = n.div(g, n.add(n.sqrt(buffers[0]), n.set(step.eps)));
     if constexpr (kMomentum) {
-      buffers[1] = n.fma(n.of(step.momentum), buffers[1], direction);
+      buffers[1] = n.fma(n.set(step.momentum), buffers[1], direction);
       direction = buffers[1];
     }
-    w = n.fma(n.of(-tensor.rate), direction, w);
+    w = n.fma(n.set(-tensor.rate), direction, w);
   }
 };
 
@@ -167,51 +173,33 @@ struct Lion {
 
   LOCKSTEP_RULE static void move(const auto& n, const Step& step, const TensorFactors& tensor, auto gradient,
                                  auto* buffers, auto& w) {
-    const auto along = n.fma(n.of(step.beta1), buffers[0], n.mul(n.of(step.one_minus_beta1), gradient));
-    const auto start = n.fma(n.of(-tensor.decay), w, w);
-    w = n.fma(n.of(-tensor.rate), sign(n, along), start);
-    buffers[0] = n.fma(n.of(step.beta2), buffers[0], n.mul(n.of(step.one_minus_beta2), gradient));
+    const auto along = n.fma(n.set(step.beta1), buffers[0], n.mul(n.set(step.one_minus_beta1), gradient));
+    const auto start = n.fma(n.set(-tensor.decay), w, w);
+    w = n.fma(n.set(-tensor.rate), sign(n, along), start);
+    buffers[0] = n.fma(n.set(step.beta2), buffers[0], n.mul(n.set(step.one_minus_beta2), gradient));
   }
 
  private:
   /// -1, 0 or 1; 0 for NaN, as for zero. (x / |x| is NaN there, which larger() does not accept.)
   LOCKSTEP_RULE static auto sign(const auto& n, auto x) {
-    const auto zero = n.of(0.0F);
-    const auto unit = n.div(x, n.larger(x, n.sub(zero, x)));
-    return n.sub(n.larger(unit, zero), n.larger(n.sub(zero, unit), zero));
+    const auto zero = n.set(0.0F);
+    const auto unit = n.div(x, larger(n, x, n.sub(zero, x)));
+    return n.sub(larger(n, unit, zero), larger(n, n.sub(zero, unit), zero));
   }
 };
 
 // The way from a name to its rule.
 
+/// In the order of UpdateRule.
+using Rules =
+    std::tuple<Sgd, SgdWithMomentum<false>, SgdWithMomentum<true>, Adam<false, false>, Adam<false, true>,
+               Adam<true, false>, Adam<true, true>, Rmsprop<false>, Rmsprop<true>, Lars, Lamb, Lion>;
+static_assert(std::tuple_size_v<Rules> == static_cast<std::size_t>(UpdateRule::kLion) + 1);
+
 /// Calls `visitor` with an object of the rule's type.
-template <class Visitor>
+template <std::size_t kIndex = 0, class Visitor>
 auto visit_rule(UpdateRule rule, const Visitor& visitor) {
-  switch (rule) {
-    case UpdateRule::kSgdMomentum:
-      return visitor(SgdWithMomentum<false>());
-    case UpdateRule::kSgdNesterov:
-      return visitor(SgdWithMomentum<true>());
-    case UpdateRule::kAdam:
-      return visitor(Adam<false, false>());
-    case UpdateRule::kAdamAmsgrad:
-      return visitor(Adam<false, true>());
-    case UpdateRule::kAdamW:
-      return visitor(Adam<true, false>());
-    case UpdateRule::kAdamWAmsgrad:
-      return visitor(Adam<true, true>());
-    case UpdateRule::kRmsprop:
-      return visitor(Rmsprop<false>());
-    case UpdateRule::kRmspropMomentum:
-      return visitor(Rmsprop<true>());
-    case UpdateRule::kLars:
-      return visitor(Lars());
-    case UpdateRule::kLamb:
-      return visitor(Lamb());
-    case UpdateRule::kLion:
-      return visitor(Lion());
-    case UpdateRule::kSgd:
-      break;
-  }
-  return visitor(Sgd());
+  if constexpr (kIndex + 1 < std::tuple_size_v<Rules>)
+    if (rule != UpdateRule{kIndex}) return visit_rule<kIndex + 1>(rule, visitor);
+  return visitor(std::tuple_element_t<kIndex, Rules>());
 }

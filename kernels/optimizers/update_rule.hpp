@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 namespace lockstep {

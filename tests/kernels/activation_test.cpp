@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ReLU at many sizes, in place, with NaN, infinities and signed zeros.
-#include "gtest/gtest.h"
+/// ReLU at many sizes, in place, with NaN, infinities and signed zeros; activations with a curve; and sums.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/layers.hpp"
@@ -19,85 +18,42 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const std::size_t kSizes[] = {0, 1, 3, 15, 16, 17, 31, 32, 63, 64, 100, 1024, 4321};
 
-/// Signs of numbers, as relu_forward remembers them, followed by a byte that must stay.
-struct Signs {
-  explicit Signs(std::size_t size) : bytes(sign_bytes(size) + 1, 0xA5) {}
-  std::uint8_t* data() { return bytes.data(); }
-  bool ends() const { return bytes.back() == 0xA5; }
-  std::vector<std::uint8_t> bytes;
-};
+/// Random numbers behind odd ones.
+std::vector<float> numbers_behind(std::vector<float> odd, std::size_t size, unsigned seed) {
+  const auto random = random_tensor(size, seed);
+  odd.insert(odd.end(), random.span().begin(), random.span().end());
+  odd.resize(size);
+  return odd;
+}
 
-TEST(ReluTest, ForwardIsMaximumWithZeroAlsoInPlace) {
+TEST(ReluTest, PassesWhatIsPositiveAlsoInPlaceOnEverySimdTarget) {
   for (const std::size_t size : kSizes) {
     SCOPED_TRACE(size);
-    auto x = random_tensor(size, 1);
-    AlignedBuffer<float> y(size), evaluated(size);
-    Signs signs(size), in_place(size);
-    cpu::relu_forward(size, x.data(), y.data(), signs.data());
-    cpu::relu_forward(size, x.data(), evaluated.data(), nullptr);
-    EXPECT_TRUE(signs.ends());
-    for (std::size_t i = 0; i < size; ++i) {
-      ASSERT_EQ(y[i], std::max(x[i], 0.0F)) << "index " << i;
-      ASSERT_EQ(evaluated[i], y[i]) << "index " << i;
-    }
-    cpu::relu_forward(size, x.data(), x.data(), in_place.data());
-    EXPECT_TRUE(std::equal(y.span().begin(), y.span().end(), x.data()));
-    EXPECT_EQ(signs.bytes, in_place.bytes);
+    const auto x = numbers_behind({0, -0.0F, kNan, kInfinity, -kInfinity, 1e-45F, -1e-45F}, size, 1);
+    const auto dy = numbers_behind({kInfinity, kNan, 3, 7, kNan, 5, -kInfinity}, size, 2);
+    reference::expect_same_bits(reference::all_targets(), [&] {
+      std::vector<float> y(size), evaluated(size), dx(size), in_place = x, gradient_in_place = dy;
+      // Signs of numbers, followed by a byte that must stay.
+      std::vector<std::uint8_t> signs(sign_bytes(size) + 1, 0xA5), signs_in_place = signs;
+      cpu::relu_forward(size, x.data(), y.data(), signs.data());
+      EXPECT_EQ(signs.back(), 0xA5);
+      cpu::relu_forward(size, x.data(), evaluated.data(), nullptr);
+      cpu::relu_backward(size, signs.data(), dy.data(), dx.data());
+      for (std::size_t i = 0; i < size; ++i) {
+        EXPECT_TRUE(std::isnan(x[i]) ? std::isnan(y[i]) : y[i] == std::max(x[i], 0.0F)) << "index " << i;
+        EXPECT_TRUE(std::isnan(x[i]) ? std::isnan(evaluated[i]) : evaluated[i] == y[i]) << "index " << i;
+        EXPECT_EQ(dx[i], x[i] > 0 ? dy[i] : 0) << "index " << i;
+      }
+      cpu::relu_forward(size, in_place.data(), in_place.data(), signs_in_place.data());
+      EXPECT_EQ(std::memcmp(in_place.data(), y.data(), size * sizeof(float)), 0);
+      EXPECT_EQ(signs_in_place, signs);
+      cpu::relu_backward(size, signs.data(), gradient_in_place.data(), gradient_in_place.data());
+      EXPECT_EQ(gradient_in_place, dx);
+      y.insert(y.end(), dx.begin(), dx.end());
+      y.insert(y.end(), signs.begin(), signs.end());
+      return y;
+    });
   }
-}
-
-TEST(ReluTest, NanInfinityAndDenormalsPass) {
-  for (const float number : {kNan, kInfinity, -kInfinity, 1e-45F, -1e-45F}) {
-    const std::vector<float> x(37, number);
-    std::vector<float> y(37);
-    Signs signs(37);
-    cpu::relu_forward(x.size(), x.data(), y.data(), signs.data());
-    for (const float value : y)
-      EXPECT_TRUE(std::isnan(number) ? std::isnan(value) : value == std::max(number, 0.0F)) << number;
-    EXPECT_EQ(signs.bytes[0], number > 0 ? 0xFF : 0);
-  }
-}
-
-TEST(ReluTest, BackwardPassesGradientWherePositive) {
-  for (const std::size_t size : kSizes) {
-    const auto x = random_tensor(size, 3);
-    auto dy = random_tensor(size, 4);
-    AlignedBuffer<float> y(size), dx(size);
-    Signs signs(size);
-    cpu::relu_forward(size, x.data(), y.data(), signs.data());
-    cpu::relu_backward(size, signs.data(), dy.data(), dx.data());
-    for (std::size_t i = 0; i < size; ++i)
-      ASSERT_EQ(dx[i], x[i] > 0 ? dy[i] : 0) << "size " << size << " index " << i;
-    cpu::relu_backward(size, signs.data(), dy.data(), dy.data());
-    EXPECT_TRUE(std::equal(dy.span().begin(), dy.span().end(), dx.data())) << "in place, size " << size;
-  }
-}
-
-TEST(ReluTest, BackwardIsZeroAtZeroAndAtNan) {
-  const std::vector<float> x = {0.0F, -0.0F, 1.0F, kNan};
-  const std::vector<float> dy = {kInfinity, kNan, 7.0F, 3.0F};
-  std::vector<float> y(4), dx(4);
-  Signs signs(4);
-  cpu::relu_forward(4, x.data(), y.data(), signs.data());
-  cpu::relu_backward(4, signs.data(), dy.data(), dx.data());
-  EXPECT_EQ(dx, (std::vector<float>{0, 0, 7, 0}));
-}
-
-TEST(ReluTest, BitsAreTheSameOnEverySimdTarget) {
-  reference::expect_same_bits(reference::all_targets(), [] {
-    auto x = random_tensor(333, 5);
-    x[7] = -0.0F;
-    x[8] = kNan;
-    std::vector<float> y(x.size());
-    Signs signs(x.size());
-    cpu::relu_forward(x.size(), x.data(), y.data(), signs.data());
-    const auto dy = random_tensor(333, 6);
-    std::vector<float> dx(dy.size());
-    cpu::relu_backward(dy.size(), signs.data(), dy.data(), dx.data());
-    y.insert(y.end(), dx.begin(), dx.end());
-    y.insert(y.end(), signs.bytes.begin(), signs.bytes.end());
-    return y;
-  });
 }
 
 }  // namespace

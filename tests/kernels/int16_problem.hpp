@@ -7,11 +7,6 @@
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/support/prelude.hpp"
 
-#include <fmt/format.h>
-
-#include <bit>
-#include <cmath>
-
 namespace lockstep::int16_test {
 
 using Numbers = std::vector<float>;

@@ -9,10 +9,6 @@
 #include "tests/kernels/int16_problem.hpp"
 #include "tests/kernels/reference/simd.hpp"
 
-#include <gtest/gtest.h>
-
-#include <array>
-
 namespace lockstep::int16_test {
 namespace {
 

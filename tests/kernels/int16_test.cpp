@@ -12,9 +12,6 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 namespace lockstep::int16_test {
 namespace {
 
@@ -135,84 +132,42 @@ TEST(Int16Test, NumbersThatAreNotFiniteMakeTheirUnitsResultsNaN) {
   }
 }
 
+/// Numbers that are all alike, but for some that make the unit 1.
+Problem problem_of(const Conv2dShape& shape, float number, float weight) {
+  Problem p{.shape = shape, .samples = shape.batch};
+  p.x.assign(shape.in_size(), number);
+  p.w.assign(shape.weight_size(), weight);
+  p.b.assign(static_cast<std::size_t>(shape.out_channels), 2);
+  p.dy.assign(shape.out_size(), weight);
+  p.w[0] = p.dy[0] = 32639;
+  return p;
+}
+
+// Shapes are batch, C, H, W, K, R, S.
+
 /// Sums of 32 bits are as large as they may be, and flushed. They have 16,384 products of the largest numbers
 /// and digits in y, 14,400 in dw.
 TEST(Int16Test, LargestNumbersDoNotOverflow) {
-  const Conv2dShape many_taps{.batch = 32,
-                              .in_channels = 1024,
-                              .in_height = 4,
-                              .in_width = 4,
-                              .out_channels = 2,
-                              .kernel_height = 4,
-                              .kernel_width = 4};
-  const Conv2dShape many_pixels{.batch = 16,
-                                .in_channels = 2,
-                                .in_height = 30,
-                                .in_width = 30,
-                                .out_channels = 18,
-                                .kernel_height = 1,
-                                .kernel_width = 1};
-  const Conv2dShape many_samples{.batch = 64,
-                                 .in_channels = 2,
-                                 .in_height = 12,
-                                 .in_width = 11,
-                                 .out_channels = 6,
-                                 .kernel_height = 1,
-                                 .kernel_width = 1};
   const std::pair<float, float> numbers[] = {
       {32639, 32639}, {-32639, 32639}, {32639, -128}, {32639, 32511}, {32511, 32639}};
   for (const auto& [number, weight] :
-       std::span(numbers).first(test::effort(std::size(numbers), std::size_t{2}))) {
-    for (const Conv2dShape& shape : {many_taps, many_pixels, many_samples}) {
-      Problem p{.shape = shape, .samples = shape.batch};
-      p.x.assign(shape.in_size(), number);
-      p.w.assign(shape.weight_size(), weight);
-      p.w[0] = 32639;  // so that the unit is 1
-      p.b.resize(static_cast<std::size_t>(shape.out_channels), 2);
-      p.dy.assign(shape.out_size(), weight);
-      p.dy[0] = 32639;
-      expect_definition(p);
-    }
-  }
+       std::span(numbers).first(test::effort(std::size(numbers), std::size_t{2})))
+    for (const Conv2dShape& shape :
+         {Conv2dShape{32, 1024, 4, 4, 2, 4, 4}, {16, 2, 30, 30, 18, 1, 1}, {64, 2, 12, 11, 6, 1, 1}})
+      expect_definition(problem_of(shape, number, weight));
 }
 
 /// Beyond 2^17 products of the largest digits: of a target, and of a weight's gradient.
 TEST(Int16Test, ManyLargestNumbersDoNotOverflow) {
-  const Conv2dShape many_channels{.batch = 16,
-                                  .in_channels = test::effort(150000, 20000),
-                                  .in_height = 1,
-                                  .in_width = 1,
-                                  .out_channels = 1,
-                                  .kernel_height = 1,
-                                  .kernel_width = 1};
-  const Conv2dShape many_pixels{.batch = 16,
-                                .in_channels = 1,
-                                .in_height = test::effort(95, 20),
-                                .in_width = 100,
-                                .out_channels = 1,
-                                .kernel_height = 1,
-                                .kernel_width = 1};
-  for (const Conv2dShape& shape : {many_channels, many_pixels}) {
-    Problem p{.shape = shape, .samples = 16};
-    p.x.assign(shape.in_size(), 32639);
-    p.w.assign(shape.weight_size(), 32639);
-    p.b = {1};
-    p.dy.assign(shape.out_size(), 32639);
-    expect_definition(p, {reference::all_targets().front()});
-  }
+  for (const Conv2dShape& shape : {Conv2dShape{16, test::effort(150000, 20000), 1, 1, 1, 1, 1},
+                                   {16, 1, test::effort(95, 20), 100, 1, 1, 1}})
+    expect_definition(problem_of(shape, 32639, 32639), {reference::all_targets().front()});
 }
 
 /// More products of a target than the engines sum at once.
 TEST(Int16Test, ProductsBeyond2To17AreSummed) {
   std::mt19937 random(51);
-  Problem p{.shape = {.batch = 16,
-                      .in_channels = test::effort((1 << 17) + 3, 20003),
-                      .in_height = 1,
-                      .in_width = 1,
-                      .out_channels = 1,
-                      .kernel_height = 1,
-                      .kernel_width = 1},
-            .samples = 3};
+  Problem p{.shape = {16, test::effort((1 << 17) + 3, 20003), 1, 1, 1, 1, 1}, .samples = 3};
   fill(p, random, {0});
   for (float& weight : p.w) weight = std::abs(weight);  // a large sum
   for (float& number : p.x) number = std::abs(number);
@@ -222,15 +177,7 @@ TEST(Int16Test, ProductsBeyond2To17AreSummed) {
 /// So many are no engine's. Most are over padding here.
 TEST(Int16Test, FiltersOfMoreThan2To22TapsAreSummed) {
   std::mt19937 random(56);
-  Problem p{.shape = {.batch = 16,
-                      .in_channels = 2,
-                      .in_height = 42,
-                      .in_width = 41,
-                      .out_channels = 2,
-                      .kernel_height = 1449,
-                      .kernel_width = 1449,
-                      .padding = 704},
-            .samples = 3};
+  Problem p{.shape = {16, 2, 42, 41, 2, 1449, 1449, 1, 704}, .samples = 3};
   ASSERT_GT(p.shape.weight_size() / 2, int16::kExactTerms);
   fill(p, random, {0});
   const Results expected = by_definition(p);
@@ -245,14 +192,7 @@ TEST(Int16Test, FiltersOfMoreThan2To22TapsAreSummed) {
 /// A gradient sums over more pixels than a double holds the sum of.
 TEST(Int16Test, LargeImagesHaveExactGradients) {
   std::mt19937 random(52);
-  Problem p{.shape = {.batch = 16,
-                      .in_channels = 1,
-                      .in_height = test::effort(1051, 20),
-                      .in_width = 250,
-                      .out_channels = 1,
-                      .kernel_height = 1,
-                      .kernel_width = 1},
-            .samples = 16};
+  Problem p{.shape = {16, 1, test::effort(1051, 20), 250, 1, 1, 1}, .samples = 16};
   fill(p, random, {0});
   expect_definition(p);
 }
@@ -300,13 +240,7 @@ TEST(Int16Test, EnginesThatAreNotThereAreRefused) {
 
 /// Images with their borders, outputs, weights, sums, and what the engines keep besides.
 TEST(Int16Test, RoomIsForTheLargestEngine) {
-  Conv2dShape shape{.in_channels = 3,
-                    .in_height = 4,
-                    .in_width = 5,
-                    .out_channels = 2,
-                    .kernel_height = 3,
-                    .kernel_width = 3,
-                    .padding = 1};
+  Conv2dShape shape{16, 3, 4, 5, 2, 3, 3, 1, 1};
   constexpr std::uint64_t kImage = 19 * 6 * 7, kOutput = 18 * 4 * 5, kWeights = 7 * 19 * 18 * 9;
   constexpr std::uint64_t kAll = (kImage + 2 * kOutput) * 7 + kWeights + 64 * 27 + 24576;
   EXPECT_EQ(int16::scratch_numbers(shape, 7), kAll);

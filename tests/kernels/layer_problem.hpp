@@ -17,20 +17,14 @@ inline constexpr std::uint64_t kProblemSeed = 20260917;
 using reference::input_size, reference::output_size, reference::outputs_of;
 
 inline std::string describe(const Conv2dShape& s) {
-  std::ostringstream text;
-  text << "shape";
-  for (const int size : {s.batch, s.in_channels, s.in_height, s.in_width, s.out_channels, s.kernel_height,
-                         s.kernel_width, s.stride, s.padding, s.groups, s.dilation}) {
-    text << " " << size;
-  }
-  text << " (batch C H W K R S stride padding groups dilation)";
-  return text.str();
+  return fmt::format(
+      "shape {} {} {} {} {} {} {} {} {} {} {} (batch C H W K R S stride padding groups dilation)", s.batch,
+      s.in_channels, s.in_height, s.in_width, s.out_channels, s.kernel_height, s.kernel_width, s.stride,
+      s.padding, s.groups, s.dilation);
 }
 
 inline std::string describe(const LinearShape& s) {
-  std::ostringstream text;
-  text << "shape " << s.batch << " " << s.in_features << " " << s.out_features << " (batch inputs outputs)";
-  return text.str();
+  return fmt::format("shape {} {} {} (batch inputs outputs)", s.batch, s.in_features, s.out_features);
 }
 
 /// Columns [first, first + count) of a tensor that has `batch` of them.

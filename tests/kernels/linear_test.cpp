@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Kernels of fully connected layers against the naive loops, on every instruction set, and bit for bit
 /// against each other.
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_on_cpu.hpp"
 #include "tests/kernels/layer_problem.hpp"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Philox against the known answers that its authors distribute (Random123, kat_vectors, "philox4x32 10").
 #include "common/error.hpp"
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/numerics/portable_math.hpp"
@@ -30,30 +29,6 @@ TEST(PhiloxTest, GivesTheKnownAnswers) {
             (Words{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
   EXPECT_EQ(words(philox(0x299F31D0A4093822U, {{0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344}})),
             (Words{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
-}
-
-TEST(PhiloxTest, EveryCounterWordAndKeyBitMatters) {
-  std::set<std::vector<std::uint32_t>> blocks = {words(philox(0, {{0, 0, 0, 0}}))};
-  for (unsigned word = 0; word < 4; ++word) {
-    Philox4 counter = {{0, 0, 0, 0}};
-    counter.value[word] = 1;
-    blocks.insert(words(philox(0, counter)));
-  }
-  for (unsigned bit = 0; bit < 64; ++bit)
-    blocks.insert(words(philox(std::uint64_t{1} << bit, {{0, 0, 0, 0}})));
-  EXPECT_EQ(blocks.size(), 1U + 4U + 64U);
-}
-
-TEST(PhiloxTest, WordsAreUniform) {
-  // Chi-square over 16 bins of 65,536 draws: mean 15, standard deviation 5.5.
-  std::vector<int> bins(16);
-  for (std::uint32_t i = 0; i < 16384; ++i) {
-    for (const std::uint32_t word : philox(42, {{i, 0, 0, 0}}).value) ++bins[word >> 28];
-  }
-  double chi_square = 0;
-  for (const int count : bins) chi_square += (count - 4096.0) * (count - 4096.0) / 4096.0;
-  EXPECT_LT(chi_square, 45.0);
-  EXPECT_GT(chi_square, 2.0);
 }
 
 TEST(RandomTest, StreamsOfDifferentUsesNeverMeet) {
@@ -249,6 +224,7 @@ void expect_one_rounding(const std::vector<float>& x, float scale, float shift) 
 
 TEST(SimdChoiceTest, NamesThatAreNoneOrNotHereAreRefusedWithThoseThatAre) {
   const std::vector<std::string> choices = cpu::simd_choices();
+  EXPECT_EQ(choices.size(), reference::all_targets().size());
   std::string listed;
   for (const std::string& choice : choices) listed += (listed.empty() ? "" : ", ") + choice;
   EXPECT_EQ(message_of<UsageError>([] { cpu::choose_simd("none"); }),
@@ -281,19 +257,6 @@ TEST(MultiplyAddTest, RoundsOnceOnEverySimdTarget) {
       expect_one_rounding(x, first.b, first.c);
     }
     if (::testing::Test::HasFatalFailure()) return;
-  }
-}
-
-TEST(SimdChoiceTest, NamesWhatThereIsAndRefusesTheRest) {
-  const auto choices = cpu::simd_choices();
-  ASSERT_FALSE(choices.empty());
-  EXPECT_EQ(choices.size(), reference::all_targets().size());
-  EXPECT_NO_THROW(cpu::choose_simd(""));
-  EXPECT_THROW(cpu::choose_simd("avx9"), UsageError);
-  for (const char* name : {"avx512", "avx2", "sse4", "neon"}) {
-    if (std::ranges::find(choices, name) == choices.end()) {
-      EXPECT_THROW(cpu::choose_simd(name), DeviceError) << name;
-    }
   }
 }
 

@@ -5,7 +5,6 @@
 #include "kernels/numerics/sums.hpp"
 
 #include "common/error.hpp"
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"
@@ -37,9 +36,12 @@ std::int64_t fixed(float value) {
   return std::llrint(static_cast<double>(value) * kExactScale);
 }
 
-std::vector<std::int64_t> accumulate(const std::vector<float>& g, float limit = kLimit) {
-  std::vector<std::int64_t> sum(g.size());
+/// Added to a number that no double has.
+std::vector<std::int64_t> accumulate(const std::vector<float>& g, float limit) {
+  constexpr std::int64_t kBefore = (std::int64_t{1} << 60) + 1;
+  std::vector<std::int64_t> sum(g.size(), kBefore);
   EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), {.limit = limit}, sum.data()));
+  for (std::int64_t& number : sum) number -= kBefore;
   return sum;
 }
 
@@ -55,38 +57,6 @@ TEST(AccumulateExactTest, RoundsToFixedPointOnEverySimdTarget) {
           ASSERT_EQ(sum[i], fixed(g[i])) << g[i] << " at " << i << " of " << size;
       }
     }
-  }
-}
-
-TEST(AccumulateExactTest, HalvesGoToEven) {
-  const float unit = 0x1p-40F;
-  const std::vector<float> g = {0.5F * unit,  1.5F * unit,  2.5F * unit,  -0.5F * unit,  -1.5F * unit,
-                                0.49F * unit, 0.51F * unit, -2.5F * unit, 4097.5F * unit};
-  EXPECT_EQ(accumulate(g), (std::vector<std::int64_t>{0, 2, 2, 0, -2, 0, 1, -2, 4098}));
-}
-
-TEST(AccumulateExactTest, AddsToWhatIsThere) {
-  std::vector<std::int64_t> sum(21, 1000);
-  const std::vector<float> g(21, 3.0F);
-  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), {.limit = kLimit}, sum.data()));
-  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), {.limit = kLimit}, sum.data()));
-  EXPECT_EQ(sum, std::vector<std::int64_t>(21, 1000 + 2 * fixed(3.0F)));
-}
-
-TEST(AccumulateExactTest, OrderOfGrainsDoesNotMatter) {
-  std::vector<std::vector<float>> grains;
-  for (unsigned i = 0; i < 20; ++i) grains.push_back(wide_range(50, kLimit, 10 + i));
-  const auto total = [&] {
-    std::vector<std::int64_t> sum(50);
-    for (const auto& g : grains)
-      EXPECT_TRUE(cpu::accumulate_exact(50, g.data(), {.limit = kLimit}, sum.data()));
-    return sum;
-  };
-  const std::vector<std::int64_t> expected = total();
-  std::mt19937 generator(3);
-  for (int trial = 0; trial < 5; ++trial) {
-    std::shuffle(grains.begin(), grains.end(), generator);
-    EXPECT_EQ(total(), expected);
   }
 }
 
@@ -119,7 +89,7 @@ TEST(AccumulateExactTest, TermsBelowTheLimitCannotOverflow) {
   EXPECT_EQ(exact_limit(1, 70), std::numeric_limits<float>::infinity());
 }
 
-/// From the least float to the largest, each in units that hold it.
+/// From the least float to the largest, each in units that hold it. Halves of a unit go to the even one.
 TEST(AccumulateExactTest, EveryUnitTakesItsOwnMagnitudesOnEverySimdTarget) {
   for (const std::int64_t target : reference::all_targets()) {
     const reference::ForcedTarget forced(target);
@@ -130,6 +100,8 @@ TEST(AccumulateExactTest, EveryUnitTakesItsOwnMagnitudesOnEverySimdTarget) {
       for (const float mantissa : {1.0F, -1.2345678F, 1.9999999F}) {
         for (int bit = 0; bit < 58; ++bit) g.push_back(std::ldexp(mantissa, exponent + bit));
       }
+      for (const float halves : {0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 0.49F, 0.51F, 4097.5F})
+        g.push_back(std::ldexp(halves, exponent));
       std::erase_if(g, [](float value) { return !std::isfinite(value); });
       std::vector<std::int64_t> sum(g.size());
       EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), format, sum.data())) << exponent;
@@ -164,18 +136,13 @@ TEST(MeanFromExactTest, DividesInDoubleOnEverySimdTarget) {
   }
 }
 
-TEST(FloatSumTest, AddAddsInPlaceAndMeanDivides) {
+TEST(FloatSumTest, MeanDivides) {
   for (const std::size_t size : kSizes) {
-    const auto a = random_tensor(size, 5);
-    const auto b = random_tensor(size, 6);
-    auto sum = random_tensor(size, 5);
-    cpu::add(size, sum.data(), b.data(), sum.data());
+    const auto sum = random_tensor(size, 5);
     AlignedBuffer<float> mean(size);
     cpu::mean(size, sum.data(), 7, mean.data());
-    for (std::size_t i = 0; i < size; ++i) {
-      ASSERT_EQ(sum[i], a[i] + b[i]) << "size " << size << " index " << i;
+    for (std::size_t i = 0; i < size; ++i)
       ASSERT_EQ(mean[i], sum[i] / 7.0F) << "size " << size << " index " << i;
-    }
   }
 }
 
@@ -191,6 +158,7 @@ namespace lockstep {
 namespace {
 
 using Words = std::array<std::int64_t, kLongSumWords>;
+__extension__ using Int128 = __int128;
 
 Words long_sum_of(const std::vector<double>& terms) {
   Words words{};
@@ -203,16 +171,15 @@ double value_of(const std::vector<double>& terms) {
 }
 
 TEST(LongSumTest, AgreesWithAnIntegerOf128Bits) {
-  __extension__ using Integer = __int128;
   std::mt19937_64 engine(1);
   for (int place = -150; place <= 30; place += 9) {
     std::vector<double> terms;
-    Integer expected = 0;
+    Int128 expected = 0;
     for (int i = 0; i < 100; ++i) {
       const auto mantissa = static_cast<std::int64_t>(engine() >> 11) * (engine() % 3 == 0 ? -1 : 1);
       const int shift = static_cast<int>(engine() % 64);
       terms.push_back(std::ldexp(static_cast<double>(mantissa), place + shift));
-      expected += static_cast<Integer>(mantissa) << shift;
+      expected += static_cast<Int128>(mantissa) << shift;
     }
     EXPECT_EQ(value_of(terms), std::ldexp(static_cast<double>(expected), place)) << "2^" << place;
     for (double& term : terms) term = -term;
@@ -264,8 +231,6 @@ TEST(LongSumTest, WhatDoesNotFitMakesItNaN) {
 }
 
 // Wide sums against plain integers, and against themselves in another order and grouping.
-
-__extension__ using Int128 = __int128;
 
 WideSum sum_of(const std::vector<double>& terms) {
   WideSum sum;
@@ -321,9 +286,6 @@ TEST(WideSumTest, ValueIsRoundedOnceHalfToEven) {
   EXPECT_EQ(sum_of({-0x1p100, -0x1p47, -1}).value(), -0x1p100 - 0x1p48);
   EXPECT_EQ(sum_of({0x1p180, -0x1p180, -5}).value(), -5);
   EXPECT_EQ(WideSum{}.value(), 0);
-}
-
-TEST(WideSumTest, HalvesGoToEven) {
   EXPECT_EQ(sum_of({0.5}).value(), 0);
   EXPECT_EQ(sum_of({1.5}).value(), 2);
   EXPECT_EQ(sum_of({-2.5}).value(), -2);

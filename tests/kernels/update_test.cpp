@@ -3,7 +3,6 @@
 /// The optimiser step on the CPU. SGD against its formula in double, and for every rule alignment, ranges and
 /// SIMD targets. What the other rules compute is compared with PyTorch by
 /// tests/trainer/training/weight_update_test.cpp.
-#include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"

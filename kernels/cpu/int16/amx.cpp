@@ -24,22 +24,13 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #include "hwy/base.h"
+#include "kernels/cpu/int16/x86_intrinsics.hpp"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
-
-#ifndef __clang__  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-int8")
 

@@ -10,19 +10,10 @@
 
 #include "hwy/base.h"
 #include "kernels/cpu/int16/engines.hpp"
+#include "kernels/cpu/int16/x86_intrinsics.hpp"
 
 #include <cstddef>
 #include <cstdint>
-
-#ifndef __clang__  // g++ 12 warns of operands in its header that are meant to be anything (its bug 105593)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
 
 /// Placed before a loop over registers.
 #ifndef LOCKSTEP_UNROLL

@@ -13,14 +13,6 @@ namespace {
 using reference::kActivations;
 using reference::spread_numbers;
 
-/// All NaN are one.
-std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
-  std::vector<std::uint32_t> bits;
-  for (const float number : numbers)
-    bits.push_back(std::isnan(number) ? 0x7FC00000U : std::bit_cast<std::uint32_t>(number));
-  return bits;
-}
-
 /// Numbers of every size, with the ends among them.
 std::vector<float> numbers(std::size_t size) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -35,34 +27,26 @@ std::vector<float> numbers(std::size_t size) {
 
 class DeviceActivationTest : public testing::Test {
  protected:
-  /// dy times the slope at x.
-  std::vector<float> backward_on_device(const ActivationFunction& kind, const std::vector<float>& saved,
-                                        const std::vector<float>& dy) {
-    const auto from = rig_.upload(saved), gradient = rig_.upload(dy);
-    rig_.ops().activation_backward(rig_.stream(), kind, saved.size(), from.data(), gradient.data(),
-                                   gradient.data());
-    return rig_.download(gradient);
-  }
-  std::vector<float> forward_on_device(const ActivationFunction& kind, const std::vector<float>& x) {
-    const auto from = rig_.upload(x);
-    const auto y = rig_.poisoned<float>(x.size());
-    rig_.ops().activation_forward(rig_.stream(), kind, x.size(), from.data(), y.data());
-    return rig_.download(y);
-  }
-
   DeviceRig rig_;
 };
 
 TEST_F(DeviceActivationTest, HasTheBitsOfTheCpu) {
   for (const auto& [kind, name, units] : kActivations) {
     for (const std::size_t size : {1, 3, 16, 1021, 20000}) {
-      const std::vector<float> x = numbers(size);
-      std::vector<float> y(size), dx(size), dy(x.rbegin(), x.rend());
+      SCOPED_TRACE(fmt::format("{}, size {}", name, size));
+      const std::vector<float> x = numbers(size), dy(x.rbegin(), x.rend());
+      std::vector<float> y(size), dx(size);
       cpu::activation_forward(kind, size, x.data(), y.data());
-      EXPECT_EQ(bits_of(forward_on_device(kind, x)), bits_of(y)) << name << ", size " << size;
+      const auto from = rig_.upload(x), gradient = rig_.upload(dy);
+      const auto to = rig_.poisoned<float>(size);
+      rig_.ops().activation_forward(rig_.stream(), kind, size, from.data(), to.data());
+      EXPECT_EQ(bits_of(rig_.download(to)), bits_of(y));
       const std::vector<float>& saved = kind.saves_input() ? x : y;
       cpu::activation_backward(kind, size, saved.data(), dy.data(), dx.data());
-      EXPECT_EQ(bits_of(backward_on_device(kind, saved, dy)), bits_of(dx)) << name << ", size " << size;
+      const auto kept = rig_.upload(saved);
+      rig_.ops().activation_backward(rig_.stream(), kind, size, kept.data(), gradient.data(),
+                                     gradient.data());
+      EXPECT_EQ(bits_of(rig_.download(gradient)), bits_of(dx));
     }
   }
 }
@@ -83,8 +67,7 @@ TEST_F(DeviceActivationTest, GlobalPoolHasTheBitsOfTheCpu) {
     constexpr int kBatch = 32;  // without padding columns on the CPU
     const auto size = static_cast<std::size_t>(shape.features() * kBatch);
     const auto outputs = static_cast<std::size_t>(shape.channels * kBatch);
-    const std::vector<double> draws = random_numbers(size, 3);
-    const std::vector<float> x(draws.begin(), draws.end());
+    const std::vector<float> x = random_floats(size, 3);
     std::vector<float> y(outputs), dx(size);
     cpu::global_avg_pool_forward(shape, kBatch, x.data(), y.data());
     cpu::global_avg_pool_backward(shape, kBatch, y.data(), dx.data());

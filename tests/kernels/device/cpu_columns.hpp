@@ -35,7 +35,7 @@ inline AlignedBuffer<float> cpu_room(std::size_t size, int columns) {
   return room;
 }
 
-/// Expects the bits of the CPU's numbers in all columns that are no padding, signs of zeros included.
+/// Expects the bits of the CPU's numbers in all columns that are no padding, signs of zeros included. All NaN are one.
 inline void expect_bits_of_cpu(const AlignedBuffer<float>& cpu, const std::vector<float>& device, int columns,
                                const char* what) {
   const std::size_t narrow = static_cast<std::size_t>(columns),
@@ -43,7 +43,8 @@ inline void expect_bits_of_cpu(const AlignedBuffer<float>& cpu, const std::vecto
   ASSERT_EQ(device.size() / narrow * wide, cpu.size()) << what;
   for (std::size_t i = 0; i < device.size(); ++i) {
     const float expected = cpu[i / narrow * wide + i % narrow];
-    ASSERT_EQ(std::memcmp(&device[i], &expected, sizeof expected), 0)
+    ASSERT_TRUE(std::memcmp(&device[i], &expected, sizeof expected) == 0 ||
+                (std::isnan(device[i]) && std::isnan(expected)))
         << what << "[" << i << "] is " << device[i] << ", on the CPU " << expected;
   }
 }

@@ -23,40 +23,34 @@ DeviceProperties device(int index, const std::string& name) {
   return properties;
 }
 
-TEST(DeviceMessagesTest, AMachineWithoutADriver) {
-  const FailedSearch search{
-      "cudaErrorInsufficientDriver (CUDA driver version is insufficient)", 0, 13000, {}};
-  expect_one_line_with(
-      no_device_message(search),
-      {"CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1)", "device cpu or auto"});
-}
-
-TEST(DeviceMessagesTest, ADriverOlderThanTheToolkitSaysBothVersions) {
-  const FailedSearch search{"cudaErrorInsufficientDriver (...)", 11040, 13020, {}};
-  expect_one_line_with(no_device_message(search), {"too old", "CUDA 11.4", "CUDA 13.2", "update the driver"});
-  for (const FailedSearch& other : {FailedSearch{"cudaErrorInsufficientDriver (...)", 13020, 13020, {}},
-                                    FailedSearch{"cudaErrorSystemNotReady (...)", 11040, 13020, {}}})
-    expect_one_line_with(no_device_message(other),
-                         {"the GPUs of this machine cannot be used: " + other.error + "; see nvidia-smi"});
-}
-
-TEST(DeviceMessagesTest, NoVisibleDeviceQuotesTheVariableThatHidesThem) {
-  const FailedSearch hidden{"cudaErrorNoDevice (...)", 13000, 13000, ""};
-  expect_one_line_with(no_device_message(hidden), {"CUDA_VISIBLE_DEVICES is ''", "nvidia-smi -L"});
-  const FailedSearch none{"cudaErrorNoDevice (...)", 13000, 13000, {}};
-  const auto text = no_device_message(none);
-  expect_one_line_with(text, {"no GPU is visible", "--gpus all", "--gpus-per-node"});
-  EXPECT_EQ(text.find("CUDA_VISIBLE_DEVICES"), std::string::npos) << text;
-}
-
-TEST(DeviceMessagesTest, NothingIsWrongWithoutADriverOrWithAllGpusHidden) {
-  EXPECT_TRUE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 0, 13000, {}}));
-  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, ""}));
-  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "-1"}));
-  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "NoDevFiles"}));
-  EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "7"}));
-  EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, {}}));
-  EXPECT_FALSE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 12020, 13000, {}}));
+TEST(DeviceMessagesTest, ASearchThatFailedSaysWhyAndWhetherAnythingIsWrong) {
+  const std::string driver = "cudaErrorInsufficientDriver (...)", none = "cudaErrorNoDevice (...)",
+                    other = "cudaErrorSystemNotReady (system not yet initialized)",
+                    unusable = "the GPUs of this machine cannot be used: ";
+  struct Row {
+    FailedSearch search;
+    std::vector<std::string> words;
+    bool is_without_gpus = false;
+  };
+  const Row rows[] = {
+      {{driver, 0, 13000, {}},
+       {"CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1)", "device cpu or auto"},
+       true},
+      {{driver, 11040, 13020, {}}, {"too old", "CUDA 11.4", "CUDA 13.2", "update the driver"}},
+      {{driver, 13020, 13020, {}}, {unusable + driver + "; see nvidia-smi"}},
+      {{other, 11040, 13020, {}}, {unusable + other + "; see nvidia-smi"}},
+      {{none, 13000, 13000, ""}, {"CUDA_VISIBLE_DEVICES is ''", "nvidia-smi -L"}, true},
+      {{none, 13000, 13000, "-1"}, {"CUDA_VISIBLE_DEVICES is '-1'"}, true},
+      {{none, 13000, 13000, "NoDevFiles"}, {"CUDA_VISIBLE_DEVICES is 'NoDevFiles'"}, true},
+      {{none, 13000, 13000, "7"}, {"CUDA_VISIBLE_DEVICES is '7'"}},
+      {{none, 13000, 13000, {}}, {"no GPU is visible", "--gpus all", "--gpus-per-node"}},
+  };
+  for (const Row& row : rows) {
+    const std::string text = no_device_message(row.search);
+    for (const std::string& word : row.words) expect_one_line_with(text, {word});
+    EXPECT_EQ(contains(text, {"CUDA_VISIBLE_DEVICES"}), row.search.visible_devices.has_value()) << text;
+    EXPECT_EQ(is_without_gpus(row.search), row.is_without_gpus) << text;
+  }
 }
 
 TEST(DeviceMessagesTest, ADeviceThatTheProgramWasNotBuiltForIsNamedWithTheFix) {
@@ -70,11 +64,6 @@ TEST(DeviceMessagesTest, ADeviceThatTheProgramWasNotBuiltForIsNamedWithTheFix) {
   const CudaFailure other{"cudaErrorInvalidKernelImage", "device kernel image is invalid", "call", "f", 1};
   expect_one_line_with(unusable_device_message(v100, other),
                        {"device kernel image is invalid", "nvidia-smi"});
-}
-
-TEST(DeviceMessagesTest, AnyOtherCauseIsQuoted) {
-  const FailedSearch search{"cudaErrorSystemNotReady (system not yet initialized)", 13000, 13000, {}};
-  expect_one_line_with(no_device_message(search), {"cudaErrorSystemNotReady (system not yet initialized)"});
 }
 
 TEST(DeviceMessagesTest, DeviceThreeOfOne) {
@@ -255,10 +244,7 @@ TEST_F(DeviceTimelineTest, SlicesCountFromTheBeginningOfTheirStep) {
 
 TEST(NvmlTest, IsNotThereWithoutItsLibrary) {
   EXPECT_EQ(Nvml::open("libthere-is-no-such-library.so.1"), nullptr);
-}
-
-TEST(NvmlTest, IsNotThereIfTheLibraryIsAnother) {
-  EXPECT_EQ(Nvml::open("libm.so.6"), nullptr);
+  EXPECT_EQ(Nvml::open("libm.so.6"), nullptr) << "another one";
 }
 
 TEST(NvmlTest, KnowsDriverMemoryAndNvlink) {
@@ -266,14 +252,9 @@ TEST(NvmlTest, KnowsDriverMemoryAndNvlink) {
   ASSERT_NE(nvml, nullptr);
   EXPECT_EQ(nvml->driver_version(), "580.65.06");
   EXPECT_EQ(nvml->free_bytes("GPU-a"), std::size_t{100 + 'a'});
+  EXPECT_EQ(nvml->free_bytes("GPU-emulated"), std::nullopt) << "it does not know that";
   EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-b"), true);
   EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-c"), false);
-}
-
-TEST(NvmlTest, SaysNothingOfGpusItDoesNotKnow) {
-  const auto nvml = Nvml::open(LOCKSTEP_FAKE_NVML);
-  ASSERT_NE(nvml, nullptr);
-  EXPECT_EQ(nvml->free_bytes("GPU-emulated"), std::nullopt);
   EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-emulated"), std::nullopt);
 }
 

@@ -5,8 +5,6 @@
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 
-#include <limits>
-
 namespace lockstep::test::exact_sum_test {
 namespace {
 
@@ -63,13 +61,6 @@ TEST_F(DeviceExactSumTest, HasTheBitsOfTheCpu) {
   }
 }
 
-TEST_F(DeviceExactSumTest, HalvesGoToEven) {
-  const float unit = 0x1p-40F;
-  const std::vector<float> g = {0.5F * unit,  1.5F * unit,  2.5F * unit,  -0.5F * unit,  -1.5F * unit,
-                                0.49F * unit, 0.51F * unit, -2.5F * unit, 4097.5F * unit};
-  EXPECT_EQ(accumulate(g, 0, 1), (std::vector<std::int64_t>{0, 2, 2, 0, -2, 0, 1, -2, 4098, 0, 0, 0}));
-}
-
 TEST_F(DeviceExactSumTest, CountsAndLeavesOutWhatDoesNotFit) {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> culprits = {kLimit, -kLimit, infinity, -infinity, std::nanf(""), 1e30F};
@@ -91,6 +82,8 @@ TEST_F(DeviceExactSumTest, EveryUnitHasTheBitsOfTheCpu) {
     const ExactFormat format = exact_format(1, exponent);
     std::vector<float> g;
     for (int bit = -30; bit < 58; ++bit) g.push_back(std::ldexp(-1.2345678F, exponent + bit));
+    for (const float halves : {0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 4097.5F})
+      g.push_back(std::ldexp(halves, exponent));
     std::vector<std::int64_t> expected(g.size(), 3);
     EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), format, expected.data()));
     expected.insert(expected.end(), {0, 0, 0});

@@ -32,9 +32,8 @@ const GatherCase kCases[] = {
 };
 
 std::string describe(const GatherCase& c) {
-  return "batch " + std::to_string(c.batch) + ", features " + std::to_string(c.features) + ", samples " +
-         std::to_string(c.samples) + ", step " + std::to_string(c.step) + ", stride " +
-         std::to_string(c.stride) + ", first " + std::to_string(c.first) + (c.shuffled ? ", shuffled" : "");
+  return fmt::format("batch {}, features {}, samples {}, step {}, stride {}, first {}, shuffled {}", c.batch,
+                     c.features, c.samples, c.step, c.stride, c.first, c.shuffled);
 }
 
 constexpr std::int64_t kEpoch = 3;
@@ -51,11 +50,10 @@ class DeviceGatherTest : public testing::Test {
     const auto order = rig_.upload(order_of(c));
     const auto state = rig_.upload(std::vector<StepState>{state_at(c.step - ahead)});
     DeviceDataset data;
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<T, float>)
       data.features_fp32 = values.data();
-    } else {
+    else
       data.images = values.data();
-    }
     data.labels = labels.data();
     data.features = c.features;
     data.scale = kScale;
@@ -247,8 +245,7 @@ TEST_F(DeviceGatherTest, MixedImagesHaveTheBitsOfTheCpu) {
 TEST_F(DeviceGatherTest, FeaturesAreCopied) {
   for (const GatherCase& c : kCases) {
     SCOPED_TRACE(describe(c));
-    const auto numbers = random_numbers(static_cast<std::size_t>(c.samples * c.features), 2);
-    const std::vector<float> features(numbers.begin(), numbers.end());
+    const auto features = random_floats(static_cast<std::size_t>(c.samples * c.features), 2);
     EXPECT_EQ(gather(c, features),
               expected(c, features, [](float feature, int /*channel*/) { return feature; }));
   }

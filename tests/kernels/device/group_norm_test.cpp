@@ -4,6 +4,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/shapes.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/layer_problem.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
@@ -12,29 +13,16 @@ namespace {
 constexpr int kBatch = 32;  // without padding columns on the CPU
 constexpr int kGrain = 16;
 
-std::vector<float> drawn(std::size_t size, std::uint64_t seed) {
-  const std::vector<double> draws = random_numbers(size, seed);
-  return {draws.begin(), draws.end()};
-}
-
 std::size_t numbers_of(const GroupNormShape& s) {
   return static_cast<std::size_t>(s.channels * s.pixels * s.batch);
-}
-
-/// Columns [first, first + kGrain) of a tensor.
-std::vector<float> grain_of(const std::vector<float>& numbers, int first) {
-  std::vector<float> part;
-  for (std::size_t row = 0; row < numbers.size() / kBatch; ++row)
-    part.insert(part.end(), numbers.begin() + static_cast<std::ptrdiff_t>(row * kBatch) + first,
-                numbers.begin() + static_cast<std::ptrdiff_t>(row * kBatch) + first + kGrain);
-  return part;
 }
 
 class DeviceGroupNormTest : public testing::Test {
  protected:
   void try_shape(const GroupNormShape& shape, bool affine) {
-    const std::vector<float> x = drawn(numbers_of(shape), 1), dy = drawn(numbers_of(shape), 2),
-                             weights = drawn(static_cast<std::size_t>(2 * shape.channels), 3);
+    const std::vector<float> x = random_floats(numbers_of(shape), 1),
+                             dy = random_floats(numbers_of(shape), 2),
+                             weights = random_floats(static_cast<std::size_t>(2 * shape.channels), 3);
     const float* weight = affine ? weights.data() : nullptr;
     std::vector<float> y(x.size()), dx(x.size()), statistics(shape.statistics_size());
     cpu::group_norm_forward(shape, 1e-3, x.data(), weight, weights.data() + shape.channels, statistics.data(),
@@ -70,8 +58,11 @@ class DeviceGroupNormTest : public testing::Test {
     std::vector<std::int64_t> sums(2 * channels + 1);
     for (int first = 0; first < kBatch; first += kGrain) {
       std::vector<float> gradients(2 * channels);
-      cpu::group_norm_weight_gradients(shape, grain_of(x, first).data(), grain_of(dy, first).data(),
-                                       grain_of(statistics, first).data(), gradients.data(),
+      const auto grain_of = [&](const std::vector<float>& all) {
+        return columns_of(all, kBatch, first, kGrain);
+      };
+      cpu::group_norm_weight_gradients(shape, grain_of(x).data(), grain_of(dy).data(),
+                                       grain_of(statistics).data(), gradients.data(),
                                        gradients.data() + channels);
       cpu::accumulate_exact(gradients.size(), gradients.data(), {.limit = 1e4F}, sums.data());
     }
@@ -94,7 +85,8 @@ TEST_F(DeviceGroupNormTest, HasTheBitsOfTheCpu) {
 
 TEST_F(DeviceGroupNormTest, NormalisesEachGroupOfEachSample) {
   const GroupNormShape shape{kBatch, 2, 4, 9};
-  std::vector<float> x = drawn(numbers_of(shape), 5), y(x.size()), statistics(shape.statistics_size());
+  std::vector<float> x = random_floats(numbers_of(shape), 5), y(x.size()),
+                     statistics(shape.statistics_size());
   for (float& number : x) number = 1000 + 3 * number;
   cpu::group_norm_forward(shape, 1e-12, x.data(), nullptr, nullptr, statistics.data(), y.data());
   for (std::size_t g = 0; g < 2; ++g) {
@@ -116,7 +108,8 @@ TEST_F(DeviceGroupNormTest, GatesHaveTheBitsOfTheCpu) {
        {ScaleShape{kBatch, 1, 1}, {kBatch, 5, 1}, {kBatch, 3, 7}, {kBatch, 2, 64}}) {
     const auto outputs = static_cast<std::size_t>(shape.channels * shape.batch),
                size = outputs * static_cast<std::size_t>(shape.pixels);
-    const std::vector<float> x = drawn(size, 1), other = drawn(size, 2), scale = drawn(outputs, 3);
+    const std::vector<float> x = random_floats(size, 1), other = random_floats(size, 2),
+                             scale = random_floats(outputs, 3);
     const auto a = rig_.upload(x), b = rig_.upload(other), gate = rig_.upload(scale);
     for (const bool adds : {false, true}) {
       std::vector<float> y = other, sums = scale;
@@ -133,7 +126,7 @@ TEST_F(DeviceGroupNormTest, GatesHaveTheBitsOfTheCpu) {
 }
 
 TEST_F(DeviceGroupNormTest, CopiesFeaturesAmongOthers) {
-  const std::vector<float> x = drawn(5 * kBatch, 1), others = drawn(9 * kBatch, 2);
+  const std::vector<float> x = random_floats(5 * kBatch, 1), others = random_floats(9 * kBatch, 2);
   const auto from = rig_.upload(x);
   for (const bool adds : {false, true}) {
     std::vector<float> y = others;
@@ -152,7 +145,7 @@ TEST_F(DeviceGroupNormTest, AdaptivePoolHasTheBitsOfTheCpu) {
                                          {kBatch, 1, 5, 4, 5, 4},
                                          {kBatch, 3, 2, 3, 5, 5},
                                          {kBatch, 2, 8, 6, 1, 1}}) {
-    const std::vector<float> x = drawn(shape.in_size(), 1), dy = drawn(shape.out_size(), 2);
+    const std::vector<float> x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
     std::vector<float> y(shape.out_size()), dx(shape.in_size());
     cpu::adaptive_avg_pool_forward(shape, x.data(), y.data());
     cpu::adaptive_avg_pool_backward(shape, dy.data(), dx.data());

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Kernels called by name: tiles that only other chips take, and the layouts of vendor libraries.
+/// Kernels called by name: tiles that only other chips take, and the loss's exp and log.
 #include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/emulation/order.hpp"
@@ -48,8 +48,12 @@ class ChipsTest : public testing::Test {
     properties.multiprocessors = chip.multiprocessors;
     properties.max_shared_bytes_per_block = chip.shared_bytes;
     emulated::NativeOps ops(properties);
-    run(ops, p, y.data(), dx.data(), sums.gradient);
-    return {rig_.download(y), rig_.download(dx), sums.download(rig_)};
+    using Ops = OpsOf<Shape>;
+    std::invoke(Ops::kForward, ops, rig_.stream(), p.shape, p.x(), p.w(), p.b(), Epilogue{}, nullptr,
+                y.data(), nullptr);
+    Ops::backward_data(ops, rig_.stream(), p.shape, p.dy(), p.w(), nullptr, dx.data());
+    std::invoke(Ops::kBackwardWeights, ops, rig_.stream(), p.shape, 32, p.x(), p.dy(), sums.gradient);
+    return {rig_.download(y), rig_.download(dx), sums.all()};
   }
 
   template <class Shape>
@@ -69,17 +73,6 @@ class ChipsTest : public testing::Test {
   }
 
  private:
-  void run(DeviceOps& ops, const OnDevice<Conv2dShape>& p, float* y, float* dx, const ExactGradient& sums) {
-    ops.conv2d_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
-    ops.conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, nullptr, dx);
-    ops.conv2d_backward_weights(rig_.stream(), p.shape, 32, p.x(), p.dy(), sums);
-  }
-  void run(DeviceOps& ops, const OnDevice<LinearShape>& p, float* y, float* dx, const ExactGradient& sums) {
-    ops.linear_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), {}, nullptr, y, nullptr);
-    ops.linear_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, dx);
-    ops.linear_backward_weights(rig_.stream(), p.shape, 64, p.x(), p.dy(), sums);
-  }
-
   DeviceRig rig_;
 };
 
@@ -95,67 +88,13 @@ TEST_F(ChipsTest, FullyConnectedLayersHaveTheSameBitsOnEveryChip) {
 
 }  // namespace lockstep::test::chips_test
 
-namespace lockstep::test {
+namespace lockstep::test::exp_log_test {
 
-/// The kernels as they serve vendor ops.
-class SampleOutermostOps final : public emulated::NativeOps {
- public:
-  using NativeOps::NativeOps;
-  bool batch_innermost() const override { return false; }
-};
-
-}  // namespace lockstep::test
-
-namespace lockstep::test::loss_layout_test {
-
-// The loss kernel also serves vendor ops, whose tensors are [sample][class]: the same numbers in another
-// place. And its exp and log are those of the math library, nearly.
+// The exp and log of the loss are those of the math library, nearly.
 
 namespace {
 
-struct Result {
-  std::vector<float> gradient;
-  std::vector<std::int64_t> counters;
-};
-
-class LossLayoutTest : public testing::Test {
- protected:
-  Result run(const LossShape& shape, const std::vector<double>& logits,
-             const std::vector<std::int32_t>& labels, DeviceOps& ops) {
-    const auto x = rig_.upload(logits);
-    const auto label_memory = rig_.upload(labels);
-    const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
-    const auto dlogits = rig_.poisoned<float>(logits.size());
-    ops.loss_and_gradient(rig_.stream(), shape, x.data(),
-                          {label_memory.data(), counters.data(), 1e6, nullptr}, dlogits.data());
-    return {rig_.download(dlogits), rig_.download(counters)};
-  }
-
-  DeviceRig rig_;
-  SampleOutermostOps outermost_{rig_.device().properties()};
-};
-
-TEST_F(LossLayoutTest, SampleOutermostGivesTheSameNumbers) {
-  for (const LossShape& shape : {LossShape{17, 17, 10}, {1, 1, 3}, {100, 100, 37}}) {
-    SCOPED_TRACE("batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.classes) + " classes");
-    const auto batch = static_cast<std::size_t>(shape.batch),
-               classes = static_cast<std::size_t>(shape.classes);
-    const auto logits = random_numbers(batch * classes, 1);
-    std::vector<double> turned(logits.size());
-    std::vector<std::int32_t> labels(batch);
-    for (std::size_t n = 0; n < batch; ++n) {
-      labels[n] = static_cast<std::int32_t>(n * 7 % classes);
-      for (std::size_t c = 0; c < classes; ++c) turned[n * classes + c] = logits[c * batch + n];
-    }
-    const Result innermost = run(shape, logits, labels, rig_.ops());
-    const Result outermost = run(shape, turned, labels, outermost_);
-    EXPECT_EQ(outermost.counters, innermost.counters);
-    for (std::size_t n = 0; n < batch; ++n)
-      for (std::size_t c = 0; c < classes; ++c)
-        ASSERT_EQ(outermost.gradient[n * classes + c], innermost.gradient[c * batch + n])
-            << "class " << c << " of sample " << n;
-  }
-}
+using emulated::ScalarMath, emulated::exp_of_loss, emulated::log_of_loss;
 
 /// In units in the last place of the exact value; below 2^-126 in those of 2^-149.
 double error_in_ulp(float actual, double exact) {
@@ -163,134 +102,23 @@ double error_in_ulp(float actual, double exact) {
   return std::abs(static_cast<double>(actual) - exact) / ulp;
 }
 
-TEST(ExpLogTest, ExpIsWithinTwoUnits) {
+TEST(ExpLogTest, BothAreWithinTwoUnits) {
   for (int i = 0; i < 200'000; ++i) {
     const float x = -static_cast<float>(i) * 5.1e-4F;
-    ASSERT_LE(error_in_ulp(emulated::exp_nonpositive(x), std::exp(static_cast<double>(x))), 2) << "e^" << x;
+    ASSERT_LE(error_in_ulp(exp_of_loss<ScalarMath>(x), std::exp(static_cast<double>(x))), 2) << "e^" << x;
   }
-}
-
-TEST(ExpLogTest, LogIsWithinTwoUnits) {
-  EXPECT_EQ(emulated::log_from_one(1.0F), 0.0F);
-  for (float x = 1 + 0x1p-23F; x < 1e6F; x += (x - 1) * 1e-4F + 0x1p-22F) {
-    ASSERT_LE(error_in_ulp(emulated::log_from_one(x), std::log(static_cast<double>(x))), 2) << "ln " << x;
-  }
+  for (float x = 1 + 0x1p-23F; x < 1e6F; x += (x - 1) * 1e-4F + 0x1p-22F)
+    ASSERT_LE(error_in_ulp(log_of_loss<ScalarMath>(x), std::log(static_cast<double>(x))), 2) << "ln " << x;
 }
 
 TEST(ExpLogTest, EdgesAreThoseOfTheMathLibrary) {
-  EXPECT_EQ(emulated::exp_nonpositive(0.0F), 1.0F);
-  EXPECT_EQ(emulated::exp_nonpositive(-INFINITY), 0.0F);
-  EXPECT_EQ(emulated::exp_nonpositive(-1000.0F), 0.0F);
-  EXPECT_TRUE(std::isnan(emulated::exp_nonpositive(NAN)));
-  EXPECT_TRUE(std::isnan(emulated::log_from_one(NAN)));
+  EXPECT_EQ(exp_of_loss<ScalarMath>(0.0F), 1.0F);
+  EXPECT_EQ(exp_of_loss<ScalarMath>(-INFINITY), 0.0F);
+  EXPECT_EQ(exp_of_loss<ScalarMath>(-1000.0F), 0.0F);
+  EXPECT_EQ(log_of_loss<ScalarMath>(1.0F), 0.0F);
+  EXPECT_TRUE(std::isnan(exp_of_loss<ScalarMath>(NAN)));
+  EXPECT_TRUE(std::isnan(log_of_loss<ScalarMath>(NAN)));
 }
 
 }  // namespace
-
-}  // namespace lockstep::test::loss_layout_test
-
-namespace lockstep::test::sample_outermost_test {
-
-// The kernels that also serve vendor ops, whose tensors are [sample][channel][row][column]: the same numbers
-// as batch innermost, in another place. The emulator runs them without those libraries.
-
-namespace {
-
-/// [features, batch] → [batch, features].
-template <typename T>
-std::vector<T> transposed(const std::vector<T>& from, int batch) {
-  const auto columns = static_cast<std::size_t>(batch);
-  const std::size_t features = from.size() / columns;
-  std::vector<T> to(from.size());
-  for (std::size_t f = 0; f < features; ++f)
-    for (std::size_t n = 0; n < columns; ++n) to[n * features + f] = from[f * columns + n];
-  return to;
-}
-
-struct LayoutCase {
-  ImageShape shape;
-  int batch;
-  Epilogue epilogue;
-};
-
-constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
-constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.5F};
-constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.25F};
-
-const LayoutCase kCases[] = {
-    {{3, 5, 7}, 17, {{kMax, kRelu}, 2, 2, 11, 64}},
-    {{5, 4, 4}, 100, {{kDropout2d, kMax, kRelu}, 3, 2, 11, 64}},
-    {{50, 1, 1}, 17, {{kRelu, kDropout}, 2, 1, 11, 64}},
-    {{6, 5, 7}, 1, {{kRelu, kAvg}, 2, 2, 11, 64}},
-    {{3, 5, 7}, 4, {{kDropout, kMax, kDropout, kRelu}, 4, 2, 11, 0}},
-    {{2, 5, 7}, 3, {{kDropout}, 1, 1, 11, 0}},
-};
-
-class SampleOutermostTest : public testing::Test {
- protected:
-  struct Result {
-    std::vector<float> y;
-    std::vector<std::uint8_t> mask;
-    std::vector<float> dx;
-  };
-
-  /// There and back; all tensors, given and returned, are batch innermost.
-  Result run(const LayoutCase& c, bool batch_innermost) {
-    const auto there = [&](auto tensor) { return batch_innermost ? tensor : transposed(tensor, c.batch); };
-    const auto back = [&](auto tensor) {
-      return batch_innermost ? tensor : transposed(tensor, static_cast<int>(tensor.size()) / c.batch);
-    };
-    const auto batch = static_cast<std::size_t>(c.batch);
-    const auto features = static_cast<std::size_t>(c.shape.features());
-    const std::size_t out_size =
-        batch * static_cast<std::size_t>(c.shape.channels * c.epilogue.out(c.shape.height) *
-                                         c.epilogue.out(c.shape.width));
-    const auto x = rig_.upload(there(random_numbers(batch * features, 1)));
-    const auto y = rig_.poisoned<float>(out_size);
-    const auto mask = rig_.poisoned<std::uint8_t>(out_size);
-    const auto state = rig_.upload(std::vector<StepState>(1));
-    DeviceOps& ops = batch_innermost ? rig_.ops() : outermost_;
-    ops.epilogue_forward(rig_.stream(), c.shape, c.batch, x.data(), c.epilogue, state.data(), y.data(),
-                         mask.data());
-    const auto dy = rig_.upload(there(random_numbers(out_size, 2)));
-    const auto dx = rig_.poisoned<float>(x.size());
-    const EpilogueBackward expand = {c.shape.channels, c.shape.height,       c.shape.width,
-                                     c.epilogue.pool,  c.epilogue.factors(), mask.data()};
-    ops.epilogue_backward(rig_.stream(), expand, c.batch, dy.data(), dx.data());
-    return {back(rig_.download(y)), back(rig_.download(mask)), back(rig_.download(dx))};
-  }
-
-  DeviceRig rig_;
-  SampleOutermostOps outermost_{rig_.device().properties()};
-};
-
-TEST_F(SampleOutermostTest, EpilogueGivesTheSameBits) {
-  for (const LayoutCase& c : kCases) {
-    SCOPED_TRACE("batch " + std::to_string(c.batch) + ", channels " + std::to_string(c.shape.channels));
-    const Result expected = run(c, true), actual = run(c, false);
-    EXPECT_EQ(actual.y, expected.y);
-    EXPECT_EQ(actual.mask, expected.mask);
-    EXPECT_EQ(actual.dx, expected.dx);
-  }
-}
-
-TEST_F(SampleOutermostTest, GatherGivesTheSameBits) {
-  for (const auto& [batch, features] : {std::pair{1, 35}, {17, 784}, {100, 35}, {33, 64}, {5, 1}}) {
-    SCOPED_TRACE("batch " + std::to_string(batch) + ", features " + std::to_string(features));
-    const auto set = rig_.upload(random_numbers(static_cast<std::size_t>(batch * features), 3));
-    const auto labels = rig_.zeroed<std::int32_t>(static_cast<std::size_t>(batch));
-    DeviceDataset data;
-    data.features_fp32 = set.data();
-    data.labels = labels.data();
-    data.features = features;
-    const auto x = rig_.poisoned<float>(set.size());
-    const auto taken = rig_.poisoned<std::int32_t>(labels.size());
-    outermost_.gather(rig_.stream(), batch, data, {}, x.data(), taken.data());
-    EXPECT_EQ(rig_.download(x), rig_.download(set));
-    EXPECT_EQ(rig_.download(taken), rig_.download(labels));
-  }
-}
-
-}  // namespace
-
-}  // namespace lockstep::test::sample_outermost_test
+}  // namespace lockstep::test::exp_log_test

@@ -2,13 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Fully connected layers on a device. The bits of the CPU in every order of threads, whatever the batch and
 /// the grains. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
-#include "kernels/numerics/sums.hpp"
-#include "tests/kernels/device/cpu_columns.hpp"
-#include "tests/kernels/device/problems.hpp"
+#include "tests/kernels/device/layer_rig.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test::linear_test {
-
 namespace {
 
 // batch, inputs, outputs
@@ -24,97 +21,63 @@ const LinearShape kShapes[] = {
 const LinearShape kLargeShapes[] = {{100, 320, 50}, {100, 800, 128}, {256, 50, 10}, {17, 1930, 9},
                                     {3, 4100, 2},   {130, 11, 300},  {300, 7, 129}, {5, 1920, 128}};
 
-// --- against the CPU, bit for bit
-
-void expect_forward_of_cpu(const Problem& p, const std::vector<float>& y) {
-  LinearShape shape = p.shape;
-  shape.batch = padded_columns(shape.batch);
-  const auto x = to_cpu(p.x, p.shape.batch);
-  auto expected = cpu_room(p.dy.size(), p.shape.batch);
-  const std::vector<float> weights(p.w.begin(), p.w.end()), biases(p.b.begin(), p.b.end());
-  cpu::linear_forward(shape, x.data(), weights.data(), biases.data(), expected.data());
-  expect_bits_of_cpu(expected, y, p.shape.batch, "y");
-}
-
-void expect_data_gradient_of_cpu(const Problem& p, const std::vector<float>& dx) {
-  LinearShape shape = p.shape;
-  shape.batch = padded_columns(shape.batch);
-  const auto dy = to_cpu(p.dy, p.shape.batch);
-  auto expected = cpu_room(p.x.size(), p.shape.batch);
-  const std::vector<float> weights(p.w.begin(), p.w.end());
-  cpu::linear_backward_data(shape, dy.data(), weights.data(), expected.data());
-  expect_bits_of_cpu(expected, dx, p.shape.batch, "dx");
-}
-
-/// The CPU's sums over all grains.
-ExactSums weight_gradients_of_cpu(const Problem& p, int grain) {
-  ExactSums sums(p.w.size() + p.b.size() + 1);
-  std::vector<float> gradient(p.w.size() + p.b.size(), kNan);
-  for (int first = 0; first < p.shape.batch; first += grain) {
-    const Problem part = p.columns(first, std::min(grain, p.shape.batch - first));
-    LinearShape shape = part.shape;
-    shape.batch = padded_columns(shape.batch);
-    const auto x = to_cpu(part.x, part.shape.batch), dy = to_cpu(part.dy, part.shape.batch);
-    cpu::linear_backward_weights(shape, x.data(), dy.data(), gradient.data(), gradient.data() + p.w.size());
-    cpu::accumulate_exact(gradient.size(), gradient.data(), exact_format(64), sums.data());
-  }
-  return sums;
-}
+using LinearTest = LayerTest;
+using Problem = LayerProblem<LinearShape>;
+using Sums = std::vector<std::int64_t>;
 
 TEST_F(LinearTest, HasTheBitsOfTheCpuInEveryOrderOfThreads) {
-  for (const LinearShape& shape : kShapes) {
+  std::vector<LinearShape> shapes(std::begin(kShapes), std::end(kShapes));
+  shapes.insert(shapes.end(), std::begin(kLargeShapes), std::end(kLargeShapes));
+  for (const LinearShape& shape : shapes) {
     SCOPED_TRACE(describe(shape));
-    const Problem p(shape);
-    expect_forward_of_cpu(p, same_in_every_order([&] { return forward(p).y; }));
-    expect_data_gradient_of_cpu(p, same_in_every_order([&] { return backward_data(p); }));
+    const Problem numbers(shape);
+    const OnDevice<LinearShape> p(rig_, numbers);
+    const LayerOnCpu<LinearShape> on_cpu(numbers);
+    const bool is_large = &shape - shapes.data() >= static_cast<std::ptrdiff_t>(std::size(kShapes));
+    const auto in_orders = [&](const auto& run) { return is_large ? run() : same_in_every_order(run); };
+    expect_bits_of_cpu(on_cpu.forward(), in_orders([&] { return forward(p); }), shape.batch, "y");
+    expect_bits_of_cpu(on_cpu.backward_data(), in_orders([&] { return backward_data(p); }), shape.batch,
+                       "dx");
     for (const int grain : {64, 37, 260})
-      EXPECT_EQ(same_in_every_order([&] { return backward_weights(p, grain); }),
-                weight_gradients_of_cpu(p, grain))
+      EXPECT_EQ(in_orders([&] { return backward_weights(p, grain); }), on_cpu.backward_weights(grain))
           << "grain " << grain;
-  }
-}
-
-TEST_F(LinearTest, LargeLayersHaveTheBitsOfTheCpu) {
-  for (const LinearShape& shape : kLargeShapes) {
-    SCOPED_TRACE(describe(shape));
-    const Problem p(shape);
-    expect_forward_of_cpu(p, forward(p).y);
-    expect_data_gradient_of_cpu(p, backward_data(p));
-    for (const int grain : {64, 37, 260})
-      EXPECT_EQ(backward_weights(p, grain), weight_gradients_of_cpu(p, grain)) << "grain " << grain;
   }
 }
 
 TEST_F(LinearTest, NumbersBeyondTheLimitAreRefusedAndTheOthersCount) {
   Problem p({100, 7, 5});
-  const ExactSums expected = backward_weights(p, 64);
-  p.dy[3 * 100 + 70] = kNan;  // output 3, in the second grain
-  p.dy[1 * 100 + 5] = 1000 * exact_limit(64);
-  const ExactSums sums = backward_weights(p, 64);
+  const auto run = [&](const Problem& some) {
+    return backward_weights(OnDevice<LinearShape>(rig_, some), 64, exact_limit(64));
+  };
+  const Sums expected = run(p);
+  p.dy[3 * 100 + 70] = NAN;  // output 3, in the second grain
+  p.dy[1 * 100 + 5] = 1000 * static_cast<double>(exact_limit(64));
+  const Sums sums = run(p);
   EXPECT_EQ(sums.back(), 2 * (7 + 1)) << "seven weights and a bias of two outputs";
   for (const std::size_t output : {0, 2, 4}) {
     for (std::size_t input = 0; input < 7; ++input)
       EXPECT_EQ(sums[output * 7 + input], expected[output * 7 + input]);
     EXPECT_EQ(sums[35 + output], expected[35 + output]);
   }
-  const ExactSums first_grain = backward_weights(p.columns(0, 64), 64);
+  const Sums first_grain = run(p.columns(0, 64));
   for (std::size_t i = 3 * 7; i < 4 * 7; ++i) EXPECT_EQ(sums[i], first_grain[i]) << "weight " << i;
 }
 
 TEST_F(LinearTest, TheLimitItselfIsRefused) {
+  constexpr float kLimit = 4096;
   Problem p({1, 1, 1});
   p.x[0] = -1;
-  p.dy[0] = exact_limit(64);
-  EXPECT_EQ(backward_weights(p, 64), (ExactSums{0, 0, 2}));
-  p.dy[0] = std::nextafter(exact_limit(64), 0.0F);
-  const auto term = static_cast<std::int64_t>(p.dy[0] * kExactScale);
-  EXPECT_EQ(backward_weights(p, 64, {1, 2, 3}), (ExactSums{1 - term, 2 + term, 3}))
-      << "adds to what is there";
+  const auto run = [&](float dy, const Sums& before) {
+    p.dy[0] = static_cast<double>(dy);
+    return backward_weights(OnDevice<LinearShape>(rig_, p), 64, kLimit, before);
+  };
+  EXPECT_EQ(run(kLimit, {}), (Sums{0, 0, 2}));
+  const float below = std::nextafter(kLimit, 0.0F);
+  const auto term = static_cast<std::int64_t>(static_cast<double>(below) * kExactScale);
+  EXPECT_EQ(run(below, {1, 2, 3}), (Sums{1 - term, 2 + term, 3})) << "adds to what is there";
 }
 
-// Fully connected layers on a device with an epilogue of their own. The bits of the two ops one after the other.
-
-using FusedLinearTest = LinearTest;
+// With an epilogue of their own.
 
 constexpr EpilogueStep kRelu = {};
 constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.5F};
@@ -128,28 +91,16 @@ const Epilogue kEpilogues[] = {
     {{kDropout2d, kRelu, kDropout}, 3, 1, 11, 0xFFFFFFF0U},
 };
 
-TEST_F(FusedLinearTest, FusedEpilogueEqualsTheEpilogueAlone) {
-  for (const LinearShape shape : {LinearShape{17, 35, 50}, {100, 7, 5}, {64, 320, 10}, {1, 800, 7}}) {
-    const Problem p(shape);
-    const std::vector<float> sums = forward(p).y;
-    for (std::size_t e = 0; e < std::size(kEpilogues); ++e) {
-      SCOPED_TRACE(describe(shape) + ", epilogue " + std::to_string(e));
-      const Activation fused = forward(p, kEpilogues[e]), parts = epilogue_alone(p, sums, kEpilogues[e]);
-      EXPECT_EQ(fused.y, parts.y);
-      EXPECT_EQ(fused.mask, parts.mask);
-    }
-  }
+TEST_F(LinearTest, FusedEpilogueEqualsTheTwoOpsBitForBit) {
+  for (const LinearShape shape : {LinearShape{17, 35, 50}, {100, 7, 5}, {64, 320, 10}, {1, 800, 7}})
+    expect_fused_epilogues(shape, kEpilogues);
 }
 
-TEST_F(FusedLinearTest, MaskAndStateMayBeMissing) {
-  const Problem p({17, 35, 50});
-  const Epilogue relu = {{kRelu}, 1};
-  const auto x = rig_.upload(p.x), weights = arena(p);
-  const auto y = rig_.poisoned<float>(p.dy.size());
-  const float* w = weights.data() + 1;
-  rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), relu, nullptr, y.data(),
-                            nullptr);
-  EXPECT_EQ(rig_.download(y), forward(p, relu).y);
+TEST_F(LinearTest, MaskAndStateMayBeMissing) {
+  const OnDevice<LinearShape> p(rig_, Problem({17, 35, 50}));
+  std::vector<float> y = forward(p);
+  for (float& number : y) number = std::max(number, 0.0F);
+  EXPECT_EQ(forward(p, {{kRelu}, 1}), y);
 }
 
 struct ExpansionCase {
@@ -161,25 +112,13 @@ const ExpansionCase kExpansions[] = {
     {11, 7, 4, 2, 70, 65}, {4, 13, 15, 2, 40, 10},
 };
 
-TEST_F(FusedLinearTest, FusedExpansionEqualsTheExpansionAlone) {
+TEST_F(LinearTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
   for (const ExpansionCase& c : kExpansions) {
-    EpilogueBackward expand{c.channels, c.height, c.width, c.pool, 1.75F};
+    const EpilogueBackward expand{c.channels, c.height, c.width, c.pool, {1.75F}};
     const int features = c.channels * expand.pooled_height() * expand.pooled_width();
-    const LinearShape shape = {c.batch, features, c.outputs};
-    SCOPED_TRACE(describe(shape) + ", expanded to " + std::to_string(c.height) + " x " +
-                 std::to_string(c.width));
-    const Problem p(shape);
-    std::mt19937 engine(7);
-    std::vector<std::uint8_t> bits(p.x.size());
-    for (std::uint8_t& mask : bits) mask = static_cast<std::uint8_t>(engine() % (1U << c.pool * c.pool));
-    const auto mask = rig_.upload(bits);
-    expand.mask = mask.data();
-    const auto dx_size = static_cast<std::size_t>(c.channels * c.height * c.width * c.batch);
-    const auto fused = same_in_every_order([&] { return backward_data(p, &expand, dx_size); });
-    EXPECT_EQ(fused, expand_alone(expand, c.batch, backward_data(p), dx_size));
+    expect_fused_expansion(OnDevice<LinearShape>(rig_, Problem({c.batch, features, c.outputs})), expand);
   }
 }
 
 }  // namespace
-
 }  // namespace lockstep::test::linear_test

@@ -7,8 +7,6 @@
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
 
-#include <limits>
-
 namespace lockstep::test::pool_test {
 namespace {
 
@@ -78,17 +76,12 @@ class DevicePoolTest : public testing::Test {
 TEST_F(DevicePoolTest, FirstMaximumAndNanWin) {
   for (const Pool2dShape& shape : kShapes) {
     SCOPED_TRACE(describe(shape));
-    const auto x = coarse_numbers(shape.in_size(), 1);
-    const auto expected = reference::max_pool_forward(shape, x);
-    const MaxPooled actual = max_forward(shape, x);
-    EXPECT_EQ(actual.argmax, expected.argmax);
-    for (std::size_t i = 0; i < actual.y.size(); ++i) {
-      const auto wanted = static_cast<float>(expected.y[i]);
-      if (std::isnan(wanted)) {
-        EXPECT_TRUE(std::isnan(actual.y[i])) << "index " << i;
-      } else {
-        EXPECT_EQ(actual.y[i], wanted) << "index " << i;
-      }
+    for (const auto& x :
+         {coarse_numbers(shape.in_size(), 1), std::vector<double>(shape.in_size(), -HUGE_VAL)}) {
+      const auto expected = reference::max_pool_forward(shape, x);
+      const MaxPooled actual = max_forward(shape, x);
+      EXPECT_EQ(actual.argmax, expected.argmax);
+      EXPECT_EQ(bits_of(actual.y), bits_of({expected.y.begin(), expected.y.end()}));
     }
   }
 }
@@ -101,14 +94,6 @@ TEST_F(DevicePoolTest, AWindowHasAtMost16Rows) {
   };
   EXPECT_NO_THROW(pool(16));
   EXPECT_THROW(pool(17), InternalError);
-}
-
-TEST_F(DevicePoolTest, WindowOfMinusInfinitiesIsWonByItsFirstPixel) {
-  for (const Pool2dShape& shape : {Pool2dShape{4, 1, 5, 5, 3, 2, 1}, Pool2dShape{3, 1, 4, 4, 2, 2, 0}}) {
-    SCOPED_TRACE(describe(shape));
-    const std::vector<double> x(shape.in_size(), -std::numeric_limits<double>::infinity());
-    EXPECT_EQ(max_forward(shape, x).argmax, reference::max_pool_forward(shape, x).argmax);
-  }
 }
 
 TEST_F(DevicePoolTest, HasTheBitsOfTheCpuInEveryOrderOfThreads) {

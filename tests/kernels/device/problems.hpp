@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Problems of the tests of convolutions and linear layers, and their tolerances.
+/// Layers with weights on a device: their problems, their ops by one name for both kinds, and exact sums.
 #pragma once
 
 #include "kernels/numerics/sums.hpp"
@@ -33,107 +33,70 @@ class OnDevice {
   std::size_t weights_;
 };
 
-using Conv2dProblem = LayerProblem<Conv2dShape>;
-using Conv2dOnDevice = OnDevice<Conv2dShape>;
+/// The ops of a layer, for std::invoke.
+template <class Shape>
+struct OpsOf;
+
+template <>
+struct OpsOf<Conv2dShape> {
+  static constexpr auto kForward = &DeviceOps::conv2d_forward;
+  static constexpr auto kBackwardWeights = &DeviceOps::conv2d_backward_weights;
+  static void backward_data(DeviceOps& ops, Stream& stream, const Conv2dShape& shape, const float* dy,
+                            const float* w, const EpilogueBackward* expand, float* dx) {
+    ops.conv2d_backward_data(stream, shape, dy, w, nullptr, expand, dx);
+  }
+};
+
+template <>
+struct OpsOf<LinearShape> {
+  static constexpr auto kForward = &DeviceOps::linear_forward;
+  static constexpr auto kBackwardWeights = &DeviceOps::linear_backward_weights;
+  static void backward_data(DeviceOps& ops, Stream& stream, const LinearShape& shape, const float* dy,
+                            const float* w, const EpilogueBackward* expand, float* dx) {
+    ops.linear_backward_data(stream, shape, dy, w, expand, dx);
+  }
+};
+
+/// The output of a layer, of each sample.
+inline ImageShape output_image(const Conv2dShape& s) {
+  return {s.out_channels, s.out_height(), s.out_width()};
+}
+inline ImageShape output_image(const LinearShape& s) {
+  return {s.out_features, 1, 1};
+}
 
 /// Exact sums of a layer's dw, then db, then the number of refused terms.
 class ExactSums {
  public:
+  /// @param before  what they start as; empty: zeros
   template <class Shape>
-  ExactSums(DeviceRig& rig, const Shape& s, float limit)
-      : sums_(rig.zeroed<std::int64_t>(s.weight_size() + outputs_of(s) + 1)),
-        refusals_{sums_.data() + sums_.size() - 1},
-        gradient{{sums_.data(), {.limit = limit}, refusals_},
-                 {sums_.data() + s.weight_size(), {.limit = limit}, refusals_}} {}
+  ExactSums(DeviceRig& rig, const Shape& s, float limit, std::vector<std::int64_t> before = {})
+      : rig_(rig), weights_(s.weight_size()), sums_([&] {
+          before.resize(weights_ + outputs_of(s) + 1);
+          return rig.upload(before);
+        }()) {
+    const ExactFormat format = {.limit = limit};
+    const Refusals refusals = {sums_.data() + sums_.size() - 1};
+    gradient = {{sums_.data(), format, refusals}, {sums_.data() + weights_, format, refusals}};
+  }
 
-  std::vector<std::int64_t> download(DeviceRig& rig) const { return rig.download(sums_); }
+  std::vector<std::int64_t> all() const { return rig_.download(sums_); }
+  std::vector<std::int64_t> dw() const { return part(0, weights_); }
+  std::vector<std::int64_t> db() const { return part(weights_, sums_.size() - 1); }
+  std::int64_t refused() const { return all().back(); }
+
+  ExactGradient gradient;
 
  private:
-  DeviceBuffer<std::int64_t> sums_;
-  Refusals refusals_;
+  std::vector<std::int64_t> part(std::size_t first, std::size_t end) const {
+    const auto sums = all();
+    return {sums.begin() + static_cast<std::ptrdiff_t>(first),
+            sums.begin() + static_cast<std::ptrdiff_t>(end)};
+  }
 
- public:
-  const ExactGradient gradient;
+  DeviceRig& rig_;
+  std::size_t weights_;
+  DeviceBuffer<std::int64_t> sums_;
 };
 
 }  // namespace lockstep::test
-
-namespace lockstep::test::linear_test {
-
-// The ops of a fully connected layer on the device under test.
-
-inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-using Problem = LayerProblem<LinearShape>;
-
-/// Output of an op with an epilogue.
-struct Activation {
-  std::vector<float> y;
-  std::vector<std::uint8_t> mask;
-};
-
-/// dw, db, and the count of refused numbers, as integers.
-using ExactSums = std::vector<std::int64_t>;
-
-class LinearTest : public testing::Test {
- protected:
-  DeviceBuffer<float> arena(const Problem& p) { return rig_.upload(p.arena()); }
-
-  Activation forward(const Problem& p, const Epilogue& epilogue = {}) {
-    const auto x = rig_.upload(p.x), weights = arena(p);
-    const auto y = rig_.poisoned<float>(p.dy.size());
-    const auto mask = rig_.poisoned<std::uint8_t>(p.dy.size());
-    const auto state = rig_.upload(std::vector<StepState>{state_});
-    const float* w = weights.data() + 1;
-    rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), epilogue, state.data(),
-                              y.data(), mask.data());
-    return {rig_.download(y), rig_.download(mask)};
-  }
-
-  Activation epilogue_alone(const Problem& p, const std::vector<float>& sums, const Epilogue& epilogue) {
-    const auto x = rig_.upload(sums);
-    const auto y = rig_.poisoned<float>(sums.size());
-    const auto mask = rig_.poisoned<std::uint8_t>(sums.size());
-    const auto state = rig_.upload(std::vector<StepState>{state_});
-    rig_.ops().epilogue_forward(rig_.stream(), {p.shape.out_features, 1, 1}, p.shape.batch, x.data(),
-                                epilogue, state.data(), y.data(), mask.data());
-    return {rig_.download(y), rig_.download(mask)};
-  }
-
-  std::vector<float> backward_data(const Problem& p, const EpilogueBackward* expand, std::size_t dx_size) {
-    const auto dy = rig_.upload(p.dy), weights = arena(p);
-    const auto dx = rig_.poisoned<float>(dx_size);
-    rig_.ops().linear_backward_data(rig_.stream(), p.shape, dy.data(), weights.data() + 1, expand, dx.data());
-    return rig_.download(dx);
-  }
-  std::vector<float> backward_data(const Problem& p) { return backward_data(p, nullptr, p.x.size()); }
-
-  std::vector<float> expand_alone(const EpilogueBackward& expand, int batch,
-                                  const std::vector<float>& gradient, std::size_t dx_size) {
-    const auto dy = rig_.upload(gradient);
-    const auto dx = rig_.poisoned<float>(dx_size);
-    rig_.ops().epilogue_backward(rig_.stream(), expand, batch, dy.data(), dx.data());
-    return rig_.download(dx);
-  }
-
-  /// Adds to sums that start as `before`, or as 0.
-  ExactSums backward_weights(const Problem& p, int grain, ExactSums before = {}) {
-    before.resize(p.w.size() + p.b.size() + 1);
-    const auto x = rig_.upload(p.x), dy = rig_.upload(p.dy);
-    const auto sums = rig_.upload(before);
-    std::int64_t* const db = sums.data() + p.w.size();
-    rig_.ops().linear_backward_weights(
-        rig_.stream(), p.shape, grain, x.data(), dy.data(),
-        {{sums.data(), exact_format(64), {db + p.b.size()}}, {db, exact_format(64), {db + p.b.size()}}});
-    return rig_.download(sums);
-  }
-
-  DeviceRig rig_;
-  StepState state_ = [] {
-    StepState state;
-    state.step = 4711;
-    return state;
-  }();
-};
-
-}  // namespace lockstep::test::linear_test

@@ -94,6 +94,32 @@ inline std::vector<double> random_numbers(std::size_t size, std::uint32_t seed) 
   return numbers;
 }
 
+inline std::vector<float> random_floats(std::size_t size, std::uint32_t seed) {
+  const std::vector<double> numbers = random_numbers(size, seed);
+  return {numbers.begin(), numbers.end()};
+}
+
+/// A mask's byte for each of `size` windows of pool * pool elements.
+inline std::vector<std::uint8_t> random_masks(std::size_t size, int pool, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::uint8_t> masks(size);
+  for (auto& mask : masks) mask = static_cast<std::uint8_t>(engine() >> 8 & ((1U << (pool * pool)) - 1));
+  return masks;
+}
+
+/// All NaN are one.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
+  std::vector<std::uint32_t> bits;
+  for (const float number : numbers)
+    bits.push_back(std::isnan(number) ? 0x7FC00000U : std::bit_cast<std::uint32_t>(number));
+  return bits;
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
 /// Each element within `tolerance` times the sum of the absolute values of its terms (or 1, if larger).
 template <typename Actual>
 void expect_close(std::span<const Actual> actual, std::span<const double> expected, double tolerance,
@@ -110,6 +136,35 @@ void expect_close(std::span<const Actual> actual, std::span<const double> expect
     EXPECT_LE(worst_error, tolerance)
         << what << ": element " << worst << " is " << actual[worst] << ", expected " << expected[worst];
   }
+}
+
+// Epilogues by themselves.
+
+inline std::size_t size_after(const Epilogue& e, const ImageShape& image, int batch) {
+  return std::size_t{1} * image.channels * e.out(image.height) * e.out(image.width) * batch;
+}
+
+/// Results of an epilogue and of its way back.
+struct EpilogueResult {
+  std::vector<float> y;
+  std::vector<std::uint8_t> mask;
+  std::vector<float> dx;
+};
+
+/// @param dy  a vector of the size of y
+template <class X, class Dy>
+EpilogueResult run_epilogue(DeviceRig& rig, DeviceOps& ops, const ImageShape& image, int batch,
+                            const Epilogue& epilogue, const StepState& now, const X& from, const Dy& dy) {
+  const auto x = rig.upload(from);
+  const auto gradient = rig.upload(dy);
+  const auto state = rig.upload(std::vector<StepState>{now});
+  const auto y = rig.poisoned<float>(dy.size()), dx = rig.poisoned<float>(from.size());
+  const auto mask = rig.poisoned<std::uint8_t>(dy.size());
+  ops.epilogue_forward(rig.stream(), image, batch, x.data(), epilogue, state.data(), y.data(), mask.data());
+  const EpilogueBackward expand = {image.channels, image.height,       image.width,
+                                   epilogue.pool,  epilogue.factors(), mask.data()};
+  ops.epilogue_backward(rig.stream(), expand, batch, gradient.data(), dx.data());
+  return {rig.download(y), rig.download(mask), rig.download(dx)};
 }
 
 }  // namespace lockstep::test

@@ -7,7 +7,7 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
-#include <cctype>
+#include <regex>
 
 namespace lockstep::test {
 namespace {
@@ -79,6 +79,9 @@ TEST_F(RuntimeTest, FactsDescribeADevice) {
   EXPECT_GT(properties.l2_bytes, 0U);
   EXPECT_GE(properties.shared_bytes_per_block, std::size_t{48} << 10);
   EXPECT_GE(properties.max_shared_bytes_per_block, properties.shared_bytes_per_block);
+  const std::string versions = platform_under_test().versions();
+  EXPECT_TRUE(std::regex_search(versions, std::regex("^driver \\d+\\.\\d+, runtime (1[2-9]|[2-9]\\d)\\.\\d")))
+      << versions;
 }
 
 TEST_F(RuntimeTest, FactsOfTheEmulatorAreKnown) {
@@ -115,18 +118,6 @@ TEST_F(RuntimeTest, EveryPairOfDevicesHasALink) {
   const std::size_t count = platform_under_test().devices().size();
   ASSERT_EQ(links.size(), count);
   for (const auto& row : links) EXPECT_EQ(row.size(), count);
-}
-
-TEST_F(RuntimeTest, VersionsNameDriverAndRuntime) {
-  const auto text = platform_under_test().versions();
-  int driver_major = 0, driver_minor = 0, runtime_major = 0, runtime_minor = 0;
-  std::string driver, runtime;
-  char dot = 0, comma = 0;
-  std::istringstream words(text);
-  words >> driver >> driver_major >> dot >> driver_minor >> comma >> runtime >> runtime_major >> dot >>
-      runtime_minor;
-  EXPECT_TRUE(words && driver == "driver" && comma == ',' && runtime == "runtime") << text;
-  EXPECT_GE(runtime_major, 12) << text;
 }
 
 TEST_F(RuntimeTest, ADeviceThatIsNotThereIsRefusedWithThoseThatAre) {
@@ -305,28 +296,30 @@ TEST_F(RuntimeTest, AStreamThatDoesNotComeBackFailsTheCapture) {
   const auto side = device().make_stream();
   const auto fork = device().make_event();
   const DeviceBuffer<int> buffer(device(), 100);
-  const auto text = message_of<InternalError>([&] {
+  const auto capture = [&] {
     stream().begin_capture();
     stream().fill_zero(buffer.data(), buffer.bytes());
     stream().record(*fork);
     side->wait(*fork);
     side->fill_zero(buffer.data(), buffer.bytes());
     stream().end_capture();
-  });
-  EXPECT_TRUE(contains(text, {"cudaStreamEndCapture", "cudaErrorStreamCaptureUnjoined"}));
+  };
+  expect_error<InternalError>(capture, {"cudaStreamEndCapture", "cudaErrorStreamCaptureUnjoined"});
+  if (device().kind() == "emulated") side->synchronize();
   stream().fill_zero(buffer.data(), buffer.bytes());
   EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
 }
 
 TEST_F(RuntimeTest, AnErrorInTheMiddleOfACaptureLeavesTheDeviceUsable) {
   const DeviceBuffer<int> buffer(device(), 100);
-  const auto text = message_of<InternalError>([&] {
+  const auto synchronize = [&] {
     const auto capturing = device().make_stream();
     capturing->begin_capture();
     capturing->fill_zero(buffer.data(), buffer.bytes());
     capturing->synchronize();
-  });
-  EXPECT_TRUE(contains(text, {"internal error: cudaStreamSynchronize", "stream.cu:", "please report"}));
+  };
+  expect_error<InternalError>(synchronize,
+                              {"internal error: cudaStreamSynchronize", "stream.cu:", "please report"});
   stream().fill_zero(buffer.data(), buffer.bytes());
   EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
 }

@@ -56,15 +56,4 @@ auto results_of_ten_orders(const Compute& compute) {
   return results;
 }
 
-/// The text of the InternalError that `action` throws.
-template <typename Action>
-std::string fault_of(const Action& action) {
-  try {
-    action();
-  } catch (const InternalError& error) {
-    return error.what();
-  }
-  return "no fault";
-}
-
 }  // namespace lockstep::emulated

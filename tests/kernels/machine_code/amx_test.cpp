@@ -2,12 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Instructions for Intel's AMX, as compilers made them. All that the engine "amx" needs, and nowhere but in
 /// it, since elsewhere no permission was asked for and no tiles are configured.
-#include <gtest/gtest.h>
-
-#include <cstdio>
-#include <map>
-#include <set>
-#include <string>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 namespace {

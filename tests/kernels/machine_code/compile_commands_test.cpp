@@ -12,31 +12,12 @@ struct Command {
   std::string text, file;
 };
 
-/// The value of `"key": "value",` without its escapes.
-std::string value_of(const std::string& line) {
-  const auto begin = line.find("\": \"") + 4, end = line.rfind('"');
-  std::string value;
-  for (auto at = begin; at < end; ++at) {
-    if (line[at] == '\\') ++at;
-    value += line[at];
-  }
-  return value;
-}
-
-/// As CMake writes them: a key a line.
 std::vector<Command> compile_commands() {
   std::ifstream file(LOCKSTEP_BUILD_FOLDER "/compile_commands.json");
   std::vector<Command> commands;
-  std::string command;
-  for (std::string line; std::getline(file, line);) {
-    if (line.find("\"command\": ") != std::string::npos) command = value_of(line);
-    if (line.find("\"file\": ") != std::string::npos) commands.push_back({command, value_of(line)});
-  }
+  for (const auto& entry : nlohmann::json::parse(file))
+    commands.push_back({entry.at("command").get<std::string>(), entry.at("file").get<std::string>()});
   return commands;
-}
-
-bool ends_in(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 bool has(const Command& command, const std::string& option) {
@@ -48,7 +29,7 @@ bool is_for_gpus(const Command& command) {
 }
 
 bool is_cpp(const Command& command) {
-  return !is_for_gpus(command) && !ends_in(command.file, ".c");
+  return !is_for_gpus(command) && !command.file.ends_with(".c");
 }
 
 class CompileCommandsTest : public testing::Test {
@@ -101,7 +82,7 @@ std::string assembly_of_sum(const Command& command, const std::string& more_flag
   std::istringstream words(command.text);
   std::string flags, compiler;
   for (std::string word; words >> word;) {
-    if (word[0] != '-' && (ends_in(word, "++") || word.find("++-") != std::string::npos)) compiler = word;
+    if (word[0] != '-' && (word.ends_with("++") || word.find("++-") != std::string::npos)) compiler = word;
     if (word.rfind("-f", 0) == 0 || word.rfind("-O", 0) == 0 || word.rfind("-m", 0) == 0) flags += " " + word;
   }
   return output_of("echo 'float f(float a, float b, float c) { return a * b + c; }' | " + compiler + flags +

@@ -5,11 +5,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <stdexcept>
-
 namespace lockstep::machine_code {
 
 namespace {
@@ -68,10 +63,6 @@ std::vector<Routine> routines_in(const ElfFile& elf, std::size_t section) {
   return routines;
 }
 
-bool begins_with(std::string_view text, std::string_view beginning) {
-  return text.substr(0, beginning.size()) == beginning;
-}
-
 }  // namespace
 
 const Routine* CubinKernel::routine_of(std::size_t instruction) const {
@@ -86,7 +77,7 @@ std::vector<CubinKernel> kernels_of_cubin(std::string_view cubin, int capability
   std::vector<CubinKernel> kernels;
   for (std::size_t i = 0; i < elf.sections.size(); ++i) {
     const Section& section = elf.sections[i];
-    if (!begins_with(section.name, kText)) continue;
+    if (!section.name.starts_with(kText)) continue;
     CubinKernel kernel;
     kernel.symbol = section.name.substr(kText.size());
     kernel.capability = capability;

@@ -3,14 +3,7 @@
 /// The kernels of a cubin: their instructions as they lie there, and what each needs of a multiprocessor.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::machine_code {
 

@@ -154,8 +154,8 @@ bool is_exact(std::string_view routine) {
 
 std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx) {
   const Demand demand(ptx);
-  const std::string name = readable(kernel.symbol) + " (" + std::to_string(kernel.capability / 10) + "." +
-                           std::to_string(kernel.capability % 10) + ")";
+  const std::string name =
+      fmt::format("{} ({}.{})", readable(kernel.symbol), kernel.capability / 10, kernel.capability % 10);
   std::vector<std::string> findings;
   for (const Routine& routine : kernel.routines) {
     if (!is_exact(routine.name))
@@ -166,8 +166,8 @@ std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel&
     if (kernel.routine_of(i) != nullptr) continue;
     const std::string why = forbidden(instruction, demand);
     if (why.empty()) continue;
-    findings.push_back(name + ": instruction " + std::to_string(i) + ", " +
-                       std::string(name_of(instruction.operation())) + ": " + why);
+    findings.push_back(
+        fmt::format("{}: instruction {}, {}: {}", name, i, name_of(instruction.operation()), why));
   }
   return findings;
 }

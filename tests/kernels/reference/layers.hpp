@@ -118,10 +118,8 @@ void for_each_pool_tap(const Pool2dShape& s, const Body& body) {
 }
 
 inline std::string describe(const Pool2dShape& s) {
-  return "batch " + std::to_string(s.batch) + ", " + std::to_string(s.channels) + " x " +
-         std::to_string(s.in_height) + " x " + std::to_string(s.in_width) + ", kernel " +
-         std::to_string(s.kernel) + ", stride " + std::to_string(s.stride) + ", padding " +
-         std::to_string(s.padding);
+  return fmt::format("batch {}, {} x {} x {}, kernel {}, stride {}, padding {}", s.batch, s.channels,
+                     s.in_height, s.in_width, s.kernel, s.stride, s.padding);
 }
 
 struct MaxPooled {
@@ -170,8 +168,7 @@ inline std::size_t logit_index(const LossShape& s, int c, int n) {
 }
 
 inline std::string describe(const LossShape& s) {
-  return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", classes " +
-         std::to_string(s.classes);
+  return fmt::format("batch {}, samples {}, classes {}", s.batch, s.samples, s.classes);
 }
 
 inline std::vector<double> log_softmax(const LossShape& s, const std::vector<double>& logits) {

@@ -6,10 +6,7 @@
 
 #include "kernels/cpu/int16/amx_gradient_inl.hpp"
 #include "kernels/cpu/int16/amx_product_inl.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::reference {
 

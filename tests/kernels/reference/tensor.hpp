@@ -5,7 +5,6 @@
 #pragma once
 
 #include "common/buffers.hpp"
-#include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
 #include "kernels/optimizers/update_rule.hpp"
@@ -102,11 +101,8 @@ inline std::string worst_difference(const Sums& expected, std::span<const float>
     }
   }
   if (worst <= 1) return {};
-  std::ostringstream message;
-  message << "worst index " << index << " of " << expected.value.size() << ": expected "
-          << expected.value[index] << ", got " << actual[index] << ", which is " << worst
-          << " times the tolerance";
-  return message.str();
+  return fmt::format("worst index {} of {}: expected {}, got {}, which is {} times the tolerance", index,
+                     expected.value.size(), expected.value[index], actual[index], worst);
 }
 
 /// The loss whose gradient with respect to y is dy.
@@ -152,8 +148,8 @@ inline RuleCase sgd_case(const SgdParams& p) {
   const UpdateRule rule = p.momentum == 0 ? UpdateRule::kSgd
                           : p.nesterov    ? UpdateRule::kSgdNesterov
                                           : UpdateRule::kSgdMomentum;
-  return {"lr " + std::to_string(p.learning_rate) + ", momentum " + std::to_string(p.momentum) + ", decay " +
-              std::to_string(p.weight_decay) + (p.nesterov ? ", Nesterov" : ""),
+  return {fmt::format("lr {}, momentum {}, decay {}{}", p.learning_rate, p.momentum, p.weight_decay,
+                      p.nesterov ? ", Nesterov" : ""),
           rule,
           pack_scalars(SgdStep{.decay = p.weight_decay, .rate = p.learning_rate, .momentum = p.momentum})};
 }
@@ -164,19 +160,12 @@ inline std::vector<RuleCase> rule_cases() {
                       .one_minus_beta1 = 0.1F,
                       .beta2 = 0.99F,
                       .one_minus_beta2 = 0.01F,
+                      .correction1 = 1.9F,
                       .correction2 = 1.7F,
                       .eps = 1e-6F};
   const RmspropStep rmsprop{
       .decay = 0.01F, .rate = 0.05F, .alpha = 0.9F, .one_minus_alpha = 0.1F, .eps = 1e-6F, .momentum = 0.8F};
   const LarsStep lars{.decay = 0.01F, .rate = 2, .momentum = 0.9F, .trust = 0.01F, .eps = 1e-8F};
-  const LambStep lamb{.decay = 0.01F,
-                      .rate = 0.05F,
-                      .one_minus_beta1 = 0.1F,
-                      .beta2 = 0.99F,
-                      .one_minus_beta2 = 0.01F,
-                      .correction1 = 1.9F,
-                      .correction2 = 1.7F,
-                      .eps = 1e-6F};
   const LionStep lion{.decay = 0.001F,
                       .rate = 0.01F,
                       .beta1 = 0.9F,
@@ -194,7 +183,7 @@ inline std::vector<RuleCase> rule_cases() {
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
           {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
           {"lars", UpdateRule::kLars, pack_scalars(lars)},
-          {"lamb", UpdateRule::kLamb, pack_scalars(lamb)},
+          {"lamb", UpdateRule::kLamb, pack_scalars(adam)},
           {"lion", UpdateRule::kLion, pack_scalars(lion)}};
 }
 

@@ -9,9 +9,6 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <ucontext.h>
 
-#include <csignal>
-#include <cstdlib>
-
 namespace lockstep::reference {
 
 /// While it lives, one thread may use tiles. A use that the engine may not make ends the program.

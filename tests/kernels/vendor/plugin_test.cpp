@@ -6,8 +6,6 @@
 #include "kernels/vendor/vendor.hpp"
 #include "tests/support/messages.hpp"
 
-#include <gtest/gtest.h>
-
 namespace lockstep::test {
 namespace {
 

@@ -10,24 +10,32 @@ namespace {
 
 TEST(VendorStepTest, GatherTakesTheSameSamples) {
   VendorRig rig;
+  const auto expect_same = [&](int batch, const DeviceDataset& dataset, const SampleSelection& selection) {
+    const auto run = [&](DeviceOps& ops) {
+      const auto x = rig.poisoned<float>(std::size_t{1} * batch * dataset.features);
+      const auto taken = rig.poisoned<std::int32_t>(static_cast<std::size_t>(batch));
+      ops.gather(rig.stream(), batch, dataset, selection, x.data(), taken.data());
+      return std::tuple(rig.download(x), rig.download(taken));
+    };
+    const auto [native, vendor] = run_both(rig, batch, run);
+    EXPECT_EQ(native, vendor) << "batch " << batch << ", features " << dataset.features;
+    return std::get<1>(vendor);
+  };
   std::vector<std::uint8_t> images(std::size_t{9} * 35);
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::uint8_t>(i * 37 % 256);
   const auto there = rig.upload(images);
-  const auto labels = rig.upload(std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8});
+  std::vector<std::int32_t> numbers(100);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto labels = rig.upload(numbers);
   const auto order = rig.upload(std::vector<std::int32_t>{8, 3, 1, 7, 0, 2, 6, 4, 5});
-  const DeviceDataset dataset{
-      .images = there.data(), .labels = labels.data(), .features = 35, .scale = 0.01F, .shift = -0.4F};
-  const SampleSelection selection{.order = order.data(), .first = 2};
-  const auto run = [&](DeviceOps& ops) {
-    const auto x = rig.poisoned<float>(std::size_t{5} * 35);
-    const auto taken = rig.poisoned<std::int32_t>(5);
-    ops.gather(rig.stream(), 5, dataset, selection, x.data(), taken.data());
-    return std::pair(rig.download(x), rig.download(taken));
-  };
-  const auto native = run(rig.native()), vendor = run(rig.vendor());
-  EXPECT_EQ(native.first, to_columns(vendor.first, 5));
-  EXPECT_EQ(native.second, vendor.second);
-  EXPECT_EQ(vendor.second.front(), 1);
+  const auto taken = expect_same(
+      5, {.images = there.data(), .labels = labels.data(), .features = 35, .scale = 0.01F, .shift = -0.4F},
+      {.order = order.data(), .first = 2});
+  EXPECT_EQ(taken.front(), 1);
+  for (const auto& [batch, features] : {std::pair{1, 35}, {17, 784}, {100, 35}, {33, 64}, {5, 1}}) {
+    const auto set = rig.upload(random_floats(std::size_t{1} * batch * features, 3));
+    expect_same(batch, {.features_fp32 = set.data(), .labels = labels.data(), .features = features}, {});
+  }
 }
 
 TEST(VendorStepTest, NumberByNumberOpsAreTheNativeOnesInAnyLayout) {
@@ -45,68 +53,76 @@ TEST(VendorStepTest, NumberByNumberOpsAreTheNativeOnesInAnyLayout) {
     ops.add(rig.stream(), input.size(), y.data(), slope.data(), y.data());
     ops.global_avg_pool_forward(rig.stream(), image, kBatch, y.data(), mean.data());
     ops.global_avg_pool_backward(rig.stream(), image, kBatch, back.data(), dx.data());
-    return std::pair(rig.download(mean), rig.download(dx));
+    return std::tuple(rig.download(mean), rig.download(dx));
   };
-  const auto native = run(rig.native(), x, dy);
-  const auto vendor = run(rig.vendor(), to_samples(x, kBatch), to_samples(dy, kBatch));
-  EXPECT_EQ(native.first, to_columns(vendor.first, kBatch));
-  EXPECT_EQ(native.second, to_columns(vendor.second, kBatch));
+  const auto [native, vendor] = run_both(rig, kBatch, run, x, dy);
+  EXPECT_EQ(native, vendor);
 }
 
-TEST(VendorStepTest, LossAgreesWithNativeAndSoftmaxOfTheLibrary) {
+TEST(VendorStepTest, LossEqualsNativeAndAgreesWithSoftmaxOfTheLibrary) {
   VendorRig rig;
-  for (const int batch : batches_under_test()) {
-    const LossShape shape{.batch = batch, .samples = batch, .classes = 10};
-    const auto logits = random_floats(std::size_t{10} * static_cast<std::size_t>(batch), 1);
+  for (const auto& [batch, classes] : {std::pair{1, 3}, {5, 10}, {17, 10}, {64, 10}, {100, 37}}) {
+    const LossShape shape{.batch = batch, .samples = batch, .classes = classes};
+    const auto logits = random_floats(std::size_t{1} * batch * classes, 1);
     std::vector<std::int32_t> answers(static_cast<std::size_t>(batch));
-    for (std::size_t n = 0; n < answers.size(); ++n) answers[n] = static_cast<std::int32_t>(n * 7 % 10);
+    for (std::size_t n = 0; n < answers.size(); ++n)
+      answers[n] = static_cast<std::int32_t>(n * 7 % static_cast<std::size_t>(classes));
     const auto labels = rig.upload(answers);
+    std::vector<std::vector<std::int64_t>> counted;
     const auto run = [&](DeviceOps& ops, const std::vector<float>& input) {
       const auto counters = rig.zeroed<std::int64_t>(kStepCounters);
-      const auto dlogits = rig.poisoned<float>(logits.size());
+      const auto dlogits = rig.poisoned<float>(input.size());
       const LossTarget target{.labels = labels.data(), .counters = counters.data(), .narrow_limit = 1e6};
       ops.loss_and_gradient(rig.stream(), shape, rig.upload(input).data(), target, dlogits.data());
-      return std::pair(rig.download(dlogits), rig.download(counters));
+      counted.push_back(rig.download(counters));
+      return std::tuple(rig.download(dlogits));
     };
-    const auto native = run(rig.native(), logits);
-    const auto vendor = run(rig.vendor(), to_samples(logits, batch));
-    const std::string what = "batch " + std::to_string(batch) + ", seed 1";
-    expect_agreement(native.first, to_columns(vendor.first, batch), kVendorTolerance, what);
-    EXPECT_EQ(native.second[kSamples], vendor.second[kSamples]) << what;
-    EXPECT_EQ(native.second[kCorrect], vendor.second[kCorrect]) << what;
-    EXPECT_NEAR(static_cast<double>(native.second[kLoss]) / static_cast<double>(vendor.second[kLoss]), 1,
-                1e-6)
-        << what;
+    const auto [native, vendor] = run_both(rig, batch, run, logits);
+    const std::string what = fmt::format("batch {}, {} classes", batch, classes);
+    EXPECT_EQ(native, vendor) << what;
+    EXPECT_EQ(counted[0], counted[1]) << what;
 
     const auto probabilities = rig.poisoned<float>(logits.size());
     rig.vendor().softmax_alone(rig.stream(), shape, rig.upload(to_samples(logits, batch)).data(),
                                probabilities.data());
-    auto gradient = rig.download(probabilities);
+    auto gradient = to_columns(rig.download(probabilities), batch);
     for (std::size_t n = 0; n < answers.size(); ++n)
-      gradient[n * 10 + static_cast<std::size_t>(answers[n])] -= 1;
-    expect_agreement(vendor.first, gradient, kVendorTolerance, what + ", softmax alone");
+      gradient[static_cast<std::size_t>(answers[n]) * answers.size() + n] -= 1;
+    expect_agreement(std::get<0>(native), gradient, kVendorTolerance, what + ", softmax alone");
   }
 }
 
+struct EpilogueCase {
+  ImageShape image;
+  int batch;
+  Epilogue epilogue;
+};
+
 TEST(VendorStepTest, EpilogueAloneEqualsNative) {
+  constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
+  constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.5F};
+  constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.25F};
+  const EpilogueCase cases[] = {
+      {{7, 9, 6}, 5, {}},
+      {{3, 5, 7}, 17, {{kMax, kRelu}, 2, 2, 11, 64}},
+      {{5, 4, 4}, 100, {{kDropout2d, kMax, kRelu}, 3, 2, 11, 64}},
+      {{50, 1, 1}, 17, {{kRelu, kDropout}, 2, 1, 11, 64}},
+      {{6, 5, 7}, 1, {{kRelu, kAvg}, 2, 2, 11, 64}},
+      {{3, 5, 7}, 4, {{kDropout, kMax, kDropout, kRelu}, 4, 2, 11, 0}},
+      {{2, 5, 7}, 3, {{kDropout}, 1, 1, 11, 0}},
+  };
   VendorRig rig;
-  const ImageShape image{7, 9, 6};
-  const auto x = random_floats(std::size_t{7} * 9 * 6 * 5, 1);
-  const auto state = rig.upload(std::vector<StepState>{{.scalars = {}, .step = 11}});
-  for (const Epilogue& epilogue : epilogues_under_test(true)) {
-    const std::size_t size = std::size_t{7} * 5 * static_cast<std::size_t>(epilogue.out(9) * epilogue.out(6));
-    const auto run = [&](DeviceOps& ops, const std::vector<float>& input) {
-      const auto y = rig.poisoned<float>(size), dx = rig.poisoned<float>(x.size());
-      const auto mask = rig.poisoned<std::uint8_t>(size);
-      ops.epilogue_forward(rig.stream(), image, 5, rig.upload(input).data(), epilogue, state.data(), y.data(),
-                           mask.data());
-      const EpilogueBackward expand{7, 9, 6, epilogue.pool, epilogue.factors(), mask.data()};
-      ops.epilogue_backward(rig.stream(), expand, 5, y.data(), dx.data());
-      return std::pair(rig.download(y), rig.download(dx));
+  for (const EpilogueCase& c : cases) {
+    const auto x = random_floats(std::size_t{1} * c.image.features() * c.batch, 1);
+    const auto dy = random_floats(size_after(c.epilogue, c.image, c.batch), 2);
+    const auto run = [&](DeviceOps& ops, const std::vector<float>& input,
+                         const std::vector<float>& gradient) {
+      const EpilogueResult result =
+          run_epilogue(rig, ops, c.image, c.batch, c.epilogue, {.scalars = {}, .step = 11}, input, gradient);
+      return std::tuple(result.y, result.mask, result.dx);
     };
-    const auto native = run(rig.native(), x), vendor = run(rig.vendor(), to_samples(x, 5));
-    EXPECT_EQ(native.first, to_columns(vendor.first, 5));
-    EXPECT_EQ(native.second, to_columns(vendor.second, 5));
+    const auto [native, vendor] = run_both(rig, c.batch, run, x, dy);
+    EXPECT_EQ(native, vendor) << "batch " << c.batch << ", channels " << c.image.channels;
   }
 }
 
@@ -119,13 +135,13 @@ TEST(VendorStepTest, CapturedOpsGiveTheSameBits) {
   const auto b = rig.upload(random_floats(8, 3));
   const auto v = rig.upload(random_floats(linear.weight_size(), 4));
   const auto y = rig.poisoned<float>(shape.out_size()), z = rig.poisoned<float>(30);
-  ExactSums sums(rig, shape.weight_size(), 3);
+  const ExactSums sums(rig, shape, 65536);
   const auto queue = [&] {
     rig.vendor().conv2d_forward(rig.stream(), shape, x.data(), w.data(), b.data(), {}, nullptr, y.data(),
                                 nullptr);
     rig.vendor().linear_forward(rig.stream(), linear, y.data(), v.data(), b.data(), {}, nullptr, z.data(),
                                 nullptr);
-    rig.vendor().conv2d_backward_weights(rig.stream(), shape, 4, x.data(), y.data(), sums.target());
+    rig.vendor().conv2d_backward_weights(rig.stream(), shape, 4, x.data(), y.data(), sums.gradient);
   };
   queue();
   const auto direct_z = rig.download(z);

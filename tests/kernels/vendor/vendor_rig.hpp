@@ -6,8 +6,7 @@
 #pragma once
 
 #include "kernels/vendor/vendor.hpp"
-#include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/layer_problem.hpp"
+#include "tests/kernels/device/problems.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test {
@@ -55,17 +54,17 @@ std::vector<T> to_columns(const std::vector<T>& samples, int batch) {
   return to_samples(samples, static_cast<int>(samples.size()) / batch);
 }
 
-inline std::vector<float> random_floats(std::size_t size, std::uint32_t seed) {
-  const std::vector<double> numbers = random_numbers(size, seed);
-  return {numbers.begin(), numbers.end()};
+template <class... T>
+std::tuple<std::vector<T>...> to_columns(const std::tuple<std::vector<T>...>& all, int batch) {
+  return std::apply([&](const auto&... samples) { return std::tuple(to_columns(samples, batch)...); }, all);
 }
 
-/// A masks' byte for each of `size` windows of pool * pool elements.
-inline std::vector<std::uint8_t> random_masks(std::size_t size, int pool, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::vector<std::uint8_t> masks(size);
-  for (auto& mask : masks) mask = static_cast<std::uint8_t>(engine() >> 8 & ((1U << (pool * pool)) - 1));
-  return masks;
+/// Native results and vendor's, both batch innermost.
+/// @param run  called with ops and with `numbers` in their layout; returns a tuple of vectors
+template <class Run, class... T>
+auto run_both(VendorRig& rig, int batch, const Run& run, const std::vector<T>&... numbers) {
+  return std::pair(run(rig.native(), numbers...),
+                   to_columns(run(rig.vendor(), to_samples(numbers, batch)...), batch));
 }
 
 /// Each element within `tolerance` times the largest absolute value.
@@ -90,30 +89,7 @@ void expect_agreement(const std::vector<T>& native, const std::vector<T>& vendor
 
 inline constexpr double kVendorTolerance = 1e-5;
 
-/// The gradients of a layer as exact sums, side by side: native, then vendor.
-class ExactSums {
- public:
-  ExactSums(VendorRig& rig, std::size_t weights, std::size_t biases)
-      : rig_(rig),
-        dw_(rig.zeroed<std::int64_t>(weights)),
-        db_(rig.zeroed<std::int64_t>(biases)),
-        refused_(rig.zeroed<std::int64_t>(1)) {}
-
-  ExactGradient target(float limit = 65536) const {
-    const ExactFormat format = {.limit = limit};
-    return {.weight = {dw_.data(), format, {refused_.data()}},
-            .bias = {db_.data(), format, {refused_.data()}}};
-  }
-  std::vector<std::int64_t> dw() { return rig_.download(dw_); }
-  std::vector<std::int64_t> db() { return rig_.download(db_); }
-  std::int64_t refused() { return rig_.download(refused_)[0]; }
-
- private:
-  VendorRig& rig_;
-  DeviceBuffer<std::int64_t> dw_, db_, refused_;
-};
-
-inline void expect_agreement(ExactSums& native, ExactSums& vendor, const std::string& what) {
+inline void expect_agreement(const ExactSums& native, const ExactSums& vendor, const std::string& what) {
   expect_agreement(native.dw(), vendor.dw(), kVendorTolerance, what + " dw");
   expect_agreement(native.db(), vendor.db(), kVendorTolerance, what + " db");
   EXPECT_EQ(native.refused(), 0) << what;

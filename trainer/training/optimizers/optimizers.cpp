@@ -97,7 +97,7 @@ StepScalars lars_scalars(const OptimizerSection& section, const ScheduledValues&
 StepScalars lamb_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
   const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
   return pack_scalars(
-      LambStep{.decay = static_cast<float>(section.weight_decay),
+      AdamStep{.decay = static_cast<float>(section.weight_decay),
                .rate = static_cast<float>(now.lr),
                .one_minus_beta1 = static_cast<float>(1 - beta1),
                .beta2 = static_cast<float>(beta2),

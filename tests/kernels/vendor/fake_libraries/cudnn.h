@@ -41,32 +41,25 @@ enum cudnnMathType_t { CUDNN_DEFAULT_MATH = 0, CUDNN_FMA_MATH = 3 };
 enum cudnnNanPropagation_t { CUDNN_PROPAGATE_NAN = 1 };
 enum cudnnPoolingMode_t { CUDNN_POOLING_MAX = 0, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING = 1 };
 
-struct cudnnTensorStruct;
-struct cudnnFilterStruct;
-struct cudnnConvolutionStruct;
-struct cudnnPoolingStruct;
-using cudnnTensorDescriptor_t = cudnnTensorStruct*;
-using cudnnFilterDescriptor_t = cudnnFilterStruct*;
-using cudnnConvolutionDescriptor_t = cudnnConvolutionStruct*;
-using cudnnPoolingDescriptor_t = cudnnPoolingStruct*;
+#define FAKE_CUDNN_DESCRIPTOR(NAME)                                             \
+  struct cudnn##NAME##Struct;                                                   \
+  using cudnn##NAME##Descriptor_t = cudnn##NAME##Struct*;                       \
+  cudnnStatus_t cudnnCreate##NAME##Descriptor(cudnn##NAME##Descriptor_t* made); \
+  cudnnStatus_t cudnnDestroy##NAME##Descriptor(cudnn##NAME##Descriptor_t descriptor)
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made);
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor);
+FAKE_CUDNN_DESCRIPTOR(Tensor);
+FAKE_CUDNN_DESCRIPTOR(Filter);
+FAKE_CUDNN_DESCRIPTOR(Convolution);
+FAKE_CUDNN_DESCRIPTOR(Pooling);
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w);
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* made);
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t descriptor);
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t descriptor, cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w);
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made);
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t descriptor);
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descriptor, int pad_h, int pad_w,
                                               int u, int v, int dilation_h, int dilation_w,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t type);
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descriptor, cudnnMathType_t type);
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups);
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* made);
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t descriptor);
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t nan, int window_height, int window_width,
                                           int vertical_padding, int horizontal_padding, int vertical_stride,

@@ -51,16 +51,23 @@ struct Problem {
   }
 };
 
-/// Queues c = sums, which `add(a, b, sums)` computes in double.
-template <typename Add>
+/// Numbers of a product in the order in which for_each_product() gives their places.
+enum ProductOperand { kX, kW, kY };
+
+/// Queues c = the sums, in double, of products of a and b, which are where the template says.
+template <ProductOperand kA, ProductOperand kB, ProductOperand kC>
 cudnnStatus_t queue_sums(cudnnHandle_t handle, const Problem& problem, const void* a, const void* b, void* c,
-                         std::size_t size, void* workspace, std::size_t workspace_bytes, const Add& add) {
+                         std::size_t size, void* workspace, std::size_t workspace_bytes) {
   if (!problem.fits() || workspace_bytes < kWorkspaceBytes) return CUDNN_STATUS_BAD_PARAM;
   if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
   lockstep::emulation::queue(handle->stream, [=] {
     std::memset(workspace, 0xFF, workspace_bytes);
     std::vector<double> sums(size);
-    add(problem, static_cast<const float*>(a), static_cast<const float*>(b), sums);
+    problem.for_each_product([&](auto... places) {
+      const std::size_t at[] = {places...};
+      sums[at[kC]] +=
+          static_cast<double>(static_cast<const float*>(a)[at[kA]]) * static_cast<const float*>(b)[at[kB]];
+    });
     std::transform(sums.begin(), sums.end(), static_cast<float*>(c),
                    [](double sum) { return static_cast<float>(sum); });
   });
@@ -122,12 +129,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* /*alpha*
                                       cudnnConvolutionFwdAlgo_t /*algorithm*/, void* workspace,
                                       std::size_t workspace_bytes, const void* /*beta*/,
                                       cudnnTensorDescriptor_t y_desc, void* y) {
-  return queue_sums(handle, {*x_desc, *y_desc, *w_desc, *convolution}, x, w, y, size_of(*y_desc), workspace,
-                    workspace_bytes, [](const Problem& problem, const float* a, const float* b, auto& sums) {
-                      problem.for_each_product([&](std::size_t xi, std::size_t wi, std::size_t yi) {
-                        sums[yi] += static_cast<double>(a[xi]) * b[wi];
-                      });
-                    });
+  return queue_sums<kX, kW, kY>(handle, {*x_desc, *y_desc, *w_desc, *convolution}, x, w, y, size_of(*y_desc),
+                                workspace, workspace_bytes);
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* /*alpha*/,
@@ -137,13 +140,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* /*a
                                            cudnnConvolutionBwdDataAlgo_t /*algorithm*/, void* workspace,
                                            std::size_t workspace_bytes, const void* /*beta*/,
                                            cudnnTensorDescriptor_t dx_desc, void* dx) {
-  return queue_sums(handle, {*dx_desc, *dy_desc, *w_desc, *convolution}, w, dy, dx, size_of(*dx_desc),
-                    workspace, workspace_bytes,
-                    [](const Problem& problem, const float* a, const float* b, auto& sums) {
-                      problem.for_each_product([&](std::size_t xi, std::size_t wi, std::size_t yi) {
-                        sums[xi] += static_cast<double>(a[wi]) * b[yi];
-                      });
-                    });
+  return queue_sums<kW, kY, kX>(handle, {*dx_desc, *dy_desc, *w_desc, *convolution}, w, dy, dx,
+                                size_of(*dx_desc), workspace, workspace_bytes);
 }
 
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* /*alpha*/,
@@ -153,11 +151,6 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* /
                                              cudnnConvolutionBwdFilterAlgo_t /*algorithm*/, void* workspace,
                                              std::size_t workspace_bytes, const void* /*beta*/,
                                              cudnnFilterDescriptor_t dw_desc, void* dw) {
-  return queue_sums(handle, {*x_desc, *dy_desc, *dw_desc, *convolution}, x, dy, dw, size_of(*dw_desc),
-                    workspace, workspace_bytes,
-                    [](const Problem& problem, const float* a, const float* b, auto& sums) {
-                      problem.for_each_product([&](std::size_t xi, std::size_t wi, std::size_t yi) {
-                        sums[wi] += static_cast<double>(a[xi]) * b[yi];
-                      });
-                    });
+  return queue_sums<kX, kY, kW>(handle, {*x_desc, *dy_desc, *dw_desc, *convolution}, x, dy, dw,
+                                size_of(*dw_desc), workspace, workspace_bytes);
 }

@@ -148,42 +148,33 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* made) {
-  *made = new cudnnTensorStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
+#define FAKE_CUDNN_MADE(NAME)                                                          \
+  cudnnStatus_t cudnnCreate##NAME##Descriptor(cudnn##NAME##Descriptor_t* made) {       \
+    *made = new cudnn##NAME##Struct;                                                   \
+    return CUDNN_STATUS_SUCCESS;                                                       \
+  }                                                                                    \
+  cudnnStatus_t cudnnDestroy##NAME##Descriptor(cudnn##NAME##Descriptor_t descriptor) { \
+    delete descriptor;                                                                 \
+    return CUDNN_STATUS_SUCCESS;                                                       \
+  }
+
+FAKE_CUDNN_MADE(Tensor)
+FAKE_CUDNN_MADE(Filter)
+FAKE_CUDNN_MADE(Convolution)
+FAKE_CUDNN_MADE(Pooling)
+
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor, cudnnTensorFormat_t /*format*/,
                                          cudnnDataType_t /*type*/, int n, int c, int h, int w) {
   *descriptor = {n, c, h, w};
   return n > 0 && c > 0 && h > 0 && w > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* made) {
-  *made = new cudnnFilterStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t descriptor, cudnnDataType_t /*type*/,
                                          cudnnTensorFormat_t /*format*/, int k, int c, int h, int w) {
   descriptor->n = k, descriptor->c = c, descriptor->h = h, descriptor->w = w;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made) {
-  *made = new cudnnConvolutionStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descriptor, int pad_h, int pad_w,
                                               int u, int v, int dilation_h, int dilation_w,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t /*type*/) {
@@ -199,14 +190,6 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descripto
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* made) {
-  *made = new cudnnPoolingStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t /*nan*/, int window_height, int window_width,
                                           int vertical_padding, int horizontal_padding, int vertical_stride,

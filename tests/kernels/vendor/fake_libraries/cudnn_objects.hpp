@@ -21,7 +21,6 @@ struct cudnnContext {
 struct cudnnTensorStruct {
   int n = 0, c = 0, h = 0, w = 0;
   std::size_t at(int i, int j, int k, int l) const { return ((std::size_t{1} * i * c + j) * h + k) * w + l; }
-  int pixels() const { return h * w; }
   friend bool operator==(const cudnnTensorStruct&, const cudnnTensorStruct&) = default;
 };
 
