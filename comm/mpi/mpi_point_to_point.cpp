@@ -52,8 +52,6 @@ class Message final : public PendingCollective {
       MPI_Request_free(&request);
     }
   }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
 
   bool test() override {
     if (complete_) return true;

@@ -48,8 +48,4 @@ std::vector<Interface> usable(std::vector<Interface> all, std::string_view inclu
 /// Interfaces that the job named for MPI: OMPI_MCA_btl_tcp_if_include, or OMPI_MCA_oob_tcp_if_include.
 std::string included_interfaces();
 
-/// Identifies host, boot and network namespace: equal for two processes that reach each other over the loopback
-/// interface.
-std::string network_here();
-
 }  // namespace lockstep::watchdog
