@@ -11,7 +11,6 @@
 #include <future>
 
 namespace lockstep::testing {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -59,13 +58,6 @@ class NcclCommunicatorTest : public ::testing::Test {
   FakeNccl nccl_;
 };
 
-TEST_F(NcclCommunicatorTest, ConnectsWithoutBlockingAndEndsInGoodOrder) {
-  nccl_.polls_until_connected = 5;
-  nccl_.polls_until_finalized = 3;
-  connected_alone(nothing);
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "destroy"}));
-}
-
 TEST_F(NcclCommunicatorTest, BlocksOfTheGpuAreBoundedWhereItIsAsked) {
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 17, 0)
   GTEST_SKIP() << "this NCCL cannot be told";
@@ -74,46 +66,43 @@ TEST_F(NcclCommunicatorTest, BlocksOfTheGpuAreBoundedWhereItIsAsked) {
   EXPECT_EQ(nccl_.calls().front(), "init 0 of 1, blocks: 3");
 }
 
-/// The calls of an end, and what it prints. @param body  after it has connected
-Calls end_of(FakeNccl& nccl, std::string& printed, const std::function<void()>& body) {
-  ::testing::internal::CaptureStderr();
-  run_thread_ranks(1, [&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
-    body();
-  });
-  printed = ::testing::internal::GetCapturedStderr();
-  Calls calls = nccl.calls();
-  calls.erase(calls.begin());
-  return calls;
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatFailsIsSaidAndAborts) {
+TEST(NcclEndTest, IsInGoodOrderOrIsSaidAndAborted) {
+  struct End {
+    const char* name;
+    ncclResult_t finalizing, polling, destruction;  ///< results of its calls
+    int polls;                                      ///< until it is final
+    const char *last_call, *said;
+  };
   constexpr const char* kAborted = ": NCCL did not end in good order, it is aborted\n";
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [&] { nccl_.refusal = ncclInternalError; }), (Calls{"finalize", "abort"}));
-  EXPECT_TRUE(contains(printed, {"rank 0 on ", kAborted}));
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatDoesNotBeginIsNotWaitedFor) {
-  nccl_.finalizing = ncclSystemError;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "abort"}));
-  EXPECT_TRUE(contains(printed, {"NCCL did not end in good order"}));
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatIsThereAtOnceIsGood) {
-  nccl_.finalizing = ncclSuccess;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
-  EXPECT_EQ(printed, "");
-}
-
-TEST_F(NcclCommunicatorTest, ADestructionThatFailsIsSaid) {
-  nccl_.destruction = ncclInternalError;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
-  EXPECT_TRUE(contains(printed, {"rank 0 on ", ": ncclCommDestroy failed"}));
+  for (const End& end :
+       {End{"it takes a while", ncclInProgress, ncclSuccess, ncclSuccess, 3, "destroy", ""},
+        {"it is there at once", ncclSuccess, ncclSuccess, ncclSuccess, 0, "destroy", ""},
+        {"it cannot be asked", ncclInProgress, ncclInternalError, ncclSuccess, 0, "abort", kAborted},
+        {"it does not begin", ncclSystemError, ncclSuccess, ncclSuccess, 0, "abort", kAborted},
+        {"peers are gone", ncclInProgress, ncclSuccess, ncclSuccess, FakeNccl::kNever, "abort", kAborted},
+        {"it leaves something", ncclInProgress, ncclSuccess, ncclInternalError, 0, "destroy",
+         ": ncclCommDestroy failed\n"}}) {
+    SCOPED_TRACE(end.name);
+    FakeNccl nccl;
+    use_fake_nccl(nccl);
+    nccl.polls_until_connected = 5;
+    nccl.finalizing = end.finalizing;
+    nccl.polls_until_finalized = end.polls;
+    nccl.destruction = end.destruction;
+    ::testing::internal::CaptureStderr();
+    run_thread_ranks(
+        1,
+        [&](Communicator& comm) {
+          NcclCommunicator connected(comm);
+          connected.connect();
+          nccl.refusal = end.polling;
+        },
+        end.polls == FakeNccl::kNever ? kLittle : std::chrono::minutes(1));
+    const std::string printed = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(nccl.calls(), (Calls{"init 0 of 1", "finalize", end.last_call}));
+    EXPECT_TRUE(printed.ends_with(end.said)) << printed;
+    EXPECT_EQ(printed.find("rank 0 on ") == printed.npos, *end.said == '\0') << printed;
+  }
 }
 
 TEST_F(NcclCommunicatorTest, ACommunicatorThatNeverConnectedNeedsNoEnd) {
@@ -205,12 +194,6 @@ TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
-TEST_F(NcclCommunicatorTest, PeersThatAreGoneAtTheEndAreNotWaitedForLong) {
-  nccl_.polls_until_finalized = FakeNccl::kNever;
-  connected_alone(nothing, kLittle);
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "abort"}));
-}
-
 TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
   std::promise<void> end, ended;
   nccl_.on_abort = [&, go_on = end.get_future().share()] {
@@ -296,5 +279,4 @@ TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {
 }
 
 }  // namespace
-
 }  // namespace lockstep::testing
