@@ -228,22 +228,6 @@ TEST(PeerWatchTest, WaitsOfAPartAreForSomeAndSaySo) {
   });
 }
 
-TEST(ThreadRanksTest, AnAbandonedMessageIsNeverWritten) {
-  std::byte abandoned{1};
-  std::latch is_abandoned(1);
-  run_thread_ranks(2, [&](Communicator& comm) {
-    if (comm.rank() == 0) {
-      comm.point_to_point().start_receive({&abandoned, 1}, 1, 0).reset();
-      is_abandoned.count_down();
-    } else {
-      is_abandoned.wait();
-      const std::byte sent{2};
-      EXPECT_FALSE(comm.point_to_point().start_send({&sent, 1}, 0, 0)->test());
-    }
-  });
-  EXPECT_EQ(abandoned, std::byte{1});
-}
-
 TEST(ThreadRanksTest, ErrorOfOneRankReleasesTheOthersAndIsRethrown) {
   std::vector<std::string> released(2);
   const auto fail_rank_2 = [&](const std::function<void()>& fail) {
@@ -305,21 +289,25 @@ TEST(ThreadRanksTest, AbortReleasesTheOthersAlsoOutsideOfAPart) {
   }
 }
 
-TEST(ThreadRanksTest, AbandonedCollectiveNeverWritesToItsBuffer) {
-  std::vector<std::int64_t> abandoned{1}, other{1};
+TEST(ThreadRanksTest, ABufferThatWasAbandonedIsNeverWrittenAndItsPartnersWaitOn) {
+  std::array<std::int64_t, 2> abandoned{1, 1}, other{2, 2};
   std::latch is_abandoned(1);
-  const auto body = [&](Communicator& comm) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    auto& mine = comm.rank() == 0 ? abandoned : other;
+    if (comm.rank() == 1) is_abandoned.wait();
+    const auto sum = [&] { return comm.host_all_reduce().start(std::span(&mine[0], 1)); };
+    const auto bytes = std::as_writable_bytes(std::span(&mine[1], 1));
     if (comm.rank() == 0) {
-      comm.host_all_reduce().start(std::span(abandoned)).reset();
+      sum().reset();
+      comm.point_to_point().start_receive(bytes, 1, 0).reset();
       is_abandoned.count_down();
     } else {
-      is_abandoned.wait();
-      EXPECT_FALSE(comm.host_all_reduce().start(std::span(other))->test());
+      EXPECT_FALSE(sum()->test());
+      EXPECT_FALSE(comm.point_to_point().start_send(bytes, 0, 0)->test());
     }
-  };
-  run_thread_ranks(2, body);
-  EXPECT_EQ(abandoned[0], 1);
-  EXPECT_EQ(other[0], 1);
+  });
+  EXPECT_EQ(abandoned, (std::array<std::int64_t, 2>{1, 1}));
+  EXPECT_EQ(other, (std::array<std::int64_t, 2>{2, 2}));
 }
 
 }  // namespace

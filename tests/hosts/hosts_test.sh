@@ -61,15 +61,20 @@ Latency_of_50_ms_is_no_reason_for_an_alarm() {
   expect_lacks "$(cat said)" "verdict"
 }
 
-Ranks_leave_when_a_host_is_cut_off() {
+# expect_ranks_to_leave cut_off|kill_host: what strikes the second host.
+expect_ranks_to_leave() {
   new_hosts nodea nodeb
   TIMEOUT_SECONDS=3 write_job 1000000
   train_in_background nodea nodeb
-  cut_off nodeb
+  "$1" nodeb
   wait_for 20 no_rank_on nodea
   wait_for 20 no_rank_on nodeb
   wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
+
+Ranks_leave_when_a_host_is_cut_off() { expect_ranks_to_leave cut_off; }
+
+Ranks_leave_when_a_host_is_killed() { expect_ranks_to_leave kill_host; }
 
 # TCP sends again what got lost: a short cut is a pause.
 A_host_that_comes_back_goes_on_with_the_same_bits() {
@@ -83,16 +88,6 @@ A_host_that_comes_back_goes_on_with_the_same_bits() {
   expect_contains "$(cat said)" "is back after"
   expect_lacks "$(cat said)" "verdict"
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
-}
-
-Ranks_leave_when_a_host_is_killed() {
-  new_hosts nodea nodeb
-  TIMEOUT_SECONDS=3 write_job 1000000
-  train_in_background nodea nodeb
-  kill_host nodeb
-  wait_for 20 no_rank_on nodea
-  no_rank_on nodeb || fail "a dead host has ranks"
-  wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
 
 # doctor HOSTS...: with one rank on each, started on the first one, on the networks that MPI chooses by itself.

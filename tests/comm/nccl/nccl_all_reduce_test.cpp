@@ -128,11 +128,7 @@ struct LinkRank {
   std::unique_ptr<Event> ready;
 };
 
-class NcclLinkTest : public ::testing::Test {
- protected:
-  NcclLinkTest() { use_fake_nccl(nccl_); }
-  FakeNccl nccl_;
-};
+class NcclLinkTest : public NcclAllReduceTest {};
 
 /// A first message may wait for its other end within the call: links are made with it.
 TEST_F(NcclLinkTest, IsConnectedWhenItIsMade) {

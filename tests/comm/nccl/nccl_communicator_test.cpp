@@ -237,28 +237,27 @@ TEST(NcclErrorTest, SuccessAndWorkInProgressAreNoErrors) {
   EXPECT_EQ(error_of(ncclInProgress).code(), ExitCode::kOk);
 }
 
-TEST(NcclErrorTest, TheExitCodeSaysWhoIsToBlame) {
-  EXPECT_EQ(error_of(ncclRemoteError).code(), ExitCode::kPeerLost);
-  EXPECT_EQ(error_of(ncclSystemError).code(), ExitCode::kPeerLost);
-  EXPECT_EQ(error_of(ncclUnhandledCudaError).code(), ExitCode::kDeviceUnavailable);
-  EXPECT_EQ(error_of(ncclInvalidUsage).code(), ExitCode::kDeviceUnavailable);
-  EXPECT_EQ(error_of(ncclInvalidArgument).code(), ExitCode::kInternal);
-  EXPECT_EQ(error_of(ncclInternalError).code(), ExitCode::kInternal);
-}
-
-TEST(NcclErrorTest, TheFixIsThatOfItsKind) {
-  const std::pair<ncclResult_t, std::string_view> fixes[] = {
-      {ncclSystemError,
-       "; see what the other ranks said; if hosts do not reach each other, name the network interface that "
-       "they "
-       "share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more"},
-      {ncclUnhandledCudaError, "; see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use backend mpi"},
-      {ncclInvalidUsage,
+TEST(NcclErrorTest, TheResultSaysWhoIsToBlameAndWhatHelps) {
+  constexpr const char
+      *kNetwork =
+          "; see what the other ranks said; if hosts do not reach each other, name the network "
+          "interface that they share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more",
+      *kBug = "; NCCL_DEBUG=WARN says more; please report this";
+  const std::tuple<ncclResult_t, ExitCode, const char*> kinds[] = {
+      {ncclRemoteError, ExitCode::kPeerLost, kNetwork},
+      {ncclSystemError, ExitCode::kPeerLost, kNetwork},
+      {ncclUnhandledCudaError, ExitCode::kDeviceUnavailable,
+       "; see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use backend mpi"},
+      {ncclInvalidUsage, ExitCode::kDeviceUnavailable,
        "; every rank needs a GPU of its own and the same NCCL; NCCL_DEBUG=WARN says more; or use backend "
        "mpi"},
-      {ncclInternalError, "; NCCL_DEBUG=WARN says more; please report this"}};
-  for (const auto& [result, fix] : fixes)
-    EXPECT_TRUE(std::string_view(error_of(result).what()).ends_with(fix)) << error_of(result).what();
+      {ncclInvalidArgument, ExitCode::kInternal, kBug},
+      {ncclInternalError, ExitCode::kInternal, kBug}};
+  for (const auto& [result, code, fix] : kinds) {
+    const NcclError error = error_of(result);
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_TRUE(std::string_view(error.what()).ends_with(fix)) << error.what();
+  }
 }
 
 TEST(NcclErrorTest, WithoutALastWordOfNcclThereIsNone) {
@@ -270,12 +269,10 @@ TEST(NcclErrorTest, WithoutALastWordOfNcclThereIsNone) {
   last_nccl_error = before;
 }
 
-TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {
-  const std::string text = error_of(ncclRemoteError).what();
-  EXPECT_TRUE(contains(
-      text, {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); ",
-             "NCCL_DEBUG=WARN"}));
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+TEST(NcclErrorTest, OneLineNamesCallPlaceAndWhatNcclSaid) {
+  expect_one_line_with(
+      error_of(ncclRemoteError).what(),
+      {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); see "});
 }
 
 }  // namespace
