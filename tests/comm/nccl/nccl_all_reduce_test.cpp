@@ -80,8 +80,9 @@ TEST_F(NcclAllReduceTest, ACheckThrowsWhatHasFailedSince) {
   with_all_reduce([this](DeviceAllReduce& all_reduce, Device& /*device*/) {
     EXPECT_NO_THROW(all_reduce.check());
     nccl_.failure = ncclRemoteError;
-    expect_error<Error>([&] { all_reduce.check(); }, {"remote process exited"});
+    expect_error<NcclError>([&] { all_reduce.check(); }, {"remote process exited"});
   });
+  EXPECT_EQ(nccl_.calls().back(), "abort");
 }
 
 TEST_F(NcclAllReduceTest, ReturnsWhenTheWorkIsOnTheStreamAndAStartThatDoesNotComeIsAPeerLost) {

@@ -131,44 +131,6 @@ TEST_F(NcclCommunicatorTest, AFailedCreationSaysWhatNcclSaid) {
   EXPECT_EQ(nccl_.calls(), Calls{"init 0 of 1"});
 }
 
-TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
-  connected_alone([&](NcclCommunicator& connected) {
-    nccl_.polls_until_settled = 7;
-    ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
-    connected.settle("a sum");
-    ncclResult_t state = ncclInProgress;
-    ncclCommGetAsyncError(connected.handle(), &state);
-    EXPECT_EQ(state, ncclSuccess);
-  });
-}
-
-TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
-  const auto text = message_of(
-      [&] {
-        connected_alone(
-            [&](NcclCommunicator& connected) {
-              nccl_.polls_until_settled = FakeNccl::kNever;
-              ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
-              connected.settle("a sum");
-            },
-            kLittle);
-      },
-      ExitCode::kPeerLost);
-  EXPECT_TRUE(contains(text, {"in a sum"}));
-  EXPECT_TRUE(nccl_.called("abort"));
-  EXPECT_FALSE(nccl_.called("finalize"));
-}
-
-TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrown) {
-  connected_alone([&](NcclCommunicator& connected) {
-    EXPECT_NO_THROW(connected.settled());
-    nccl_.failure = ncclRemoteError;
-    const auto text = message_of([&] { connected.settled(); }, ExitCode::kPeerLost);
-    EXPECT_TRUE(contains(text, {"remote process exited"}));
-  });
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
-}
-
 /// The error is long caught when the communicator goes: nothing else says that it must not wait for the others.
 TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
   connected_alone([&](NcclCommunicator& connected) {

@@ -270,15 +270,11 @@ TEST(BurnReport, JsonHasEveryFactOfARank) {
     "verdict": "WRONG",
     "findings": [{"verdict": "WRONG", "kind": "job", "what": "other weights", "fix": "change it"}],
     "measures": {"training": 0.01},
-    "links": [{"with": 0, "messages": 7, "damaged": 1, "wrong_sums": 2,
-               "seconds": 0.5, "bytes": 1048576, "latency": 0.25}],
-    "checks": {
-    "jobs" : {"verdict" : "WRONG", "what" : "other weights"},
-             "links" : {"verdict" : "NOT TESTED", "what" : "--without links"},
-                       "speed" : {
-      "verdict" : "PASS", "what" : "beside the other ranks"
-    }}
-})json"));
+    "links": [{"with": 0, "messages": 7, "damaged": 1, "wrong_sums": 2, "seconds": 0.5, "bytes": 1048576,
+               "latency": 0.25}],
+    "checks": {"jobs": {"verdict": "WRONG", "what": "other weights"},
+               "links": {"verdict": "NOT TESTED", "what": "--without links"},
+               "speed": {"verdict": "PASS", "what": "beside the other ranks"}}})json"));
   EXPECT_EQ(json["format"], 2);
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["level"], 2);
