@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>

@@ -3,7 +3,6 @@
 /// Death at once, silence and standstill with deadlines, being out of step when it is certain.
 #include "comm/watch/failure_detector.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
