@@ -21,7 +21,7 @@ struct Rendezvous {
   std::unique_ptr<asio::io_context> context;
   asio::ip::tcp::acceptor acceptor;  ///< listens; of that context
   Token token{};
-  std::vector<Peer> peers;  ///< by rank
+  Peers peers;  ///< by rank
 };
 
 /// Collective. Ranks of one machine listen on its loopback interface alone; others on the interface that MPI
