@@ -45,12 +45,8 @@ std::vector<std::vector<T>> gather(Communicator& comm, std::span<const T> mine) 
   static_assert(std::is_trivially_copyable_v<T>);
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(mine));
   std::vector<std::vector<T>> all(static_cast<std::size_t>(comm.size()), std::vector<T>(mine.size()));
-  if (mine.empty()) return all;
-  const std::byte* from = bytes.data();
-  for (std::vector<T>& rank : all) {
-    std::memcpy(rank.data(), from, mine.size_bytes());
-    from += mine.size_bytes();
-  }
+  for (std::size_t rank = 0; rank < all.size() && !mine.empty(); ++rank)
+    std::memcpy(all[rank].data(), &bytes[rank * mine.size_bytes()], mine.size_bytes());
   return all;
 }
 

@@ -46,14 +46,6 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 
 }  // namespace
 
-void Communicator::all_reduce(std::span<std::int64_t> data) {
-  wait(*host_all_reduce().start(data), "an all-reduce", Waiting::kForAll);
-}
-
-void Communicator::all_reduce(std::span<float> data) {
-  wait(*host_all_reduce().start(data), "an all-reduce", Waiting::kForAll);
-}
-
 void Communicator::send(std::span<const std::byte> data, int to, int tag) {
   wait(*point_to_point().start_send(data, to, tag), fmt::format("a message to rank {}", to));
 }

@@ -27,6 +27,9 @@ namespace lockstep {
 /// ending.
 class PendingCollective {
  public:
+  PendingCollective() = default;
+  PendingCollective(const PendingCollective&) = delete;
+  PendingCollective& operator=(const PendingCollective&) = delete;
   virtual ~PendingCollective() = default;
   /// Lets the collective progress, without blocking. True when its result is in place.
   virtual bool test() = 0;
@@ -153,9 +156,11 @@ class Communicator {
   void be_watched(PeerWatch* watch) { watch_ = watch; }
   PeerWatch* watch() const { return whole_ != nullptr ? whole_->watch() : watch_; }
 
-  /// A few numbers: starts host_all_reduce(), then waits.
-  void all_reduce(std::span<std::int64_t> data);
-  void all_reduce(std::span<float> data);
+  /// A few numbers, int64 or fp32: starts host_all_reduce(), then waits.
+  template <typename T>
+  void all_reduce(std::span<T> data) {
+    wait(*host_all_reduce().start(data), "an all-reduce", Waiting::kForAll);
+  }
   /// One message: starts it, then waits. send() may return before it is received, or not.
   void send(std::span<const std::byte> data, int to, int tag = 0);
   void receive(std::span<std::byte> data, int from, int tag = 0);

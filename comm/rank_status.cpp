@@ -3,7 +3,6 @@
 /// Atomic fields, each by itself.
 #include "comm/rank_status.hpp"
 
-#include <algorithm>
 #include <bit>
 
 namespace lockstep {

@@ -3,8 +3,6 @@
 /// Two loops, in a separate source, since a simulation has the time that they need in their place.
 #include "comm/communicator.hpp"
 
-#include <cstddef>
-
 namespace lockstep {
 
 void add_up(std::span<const std::int64_t> a, std::span<const std::int64_t> b, std::span<std::int64_t> sum) {

@@ -14,8 +14,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr int kTags = 32768;  // every MPI grants them; an operation's tag comes back after as many later ones
-
 /// Elements that arrive to be added in one round, at most.
 std::size_t largest_addition(const std::vector<Exchange>& rounds) {
   std::size_t largest = 0, count = 0;
@@ -113,7 +111,7 @@ template class MpiPendingSum<float>;
 
 template <typename T>
 std::unique_ptr<PendingCollective> MpiAllReduce::start_sum(std::span<const T> mine, std::span<T> sum) {
-  next_tag_ = (next_tag_ + 1) % kTags;
+  next_tag_ = (next_tag_ + 1) % PointToPoint::kTags;
   auto rounds = all_reduce_schedule(rank_, size_, sum.size(), sizeof(T), ranks_per_host_);
   return std::make_unique<MpiPendingSum<T>>(comm_, next_tag_, std::move(rounds), mine, sum, receive_buffers_);
 }

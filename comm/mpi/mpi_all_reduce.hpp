@@ -89,8 +89,6 @@ class MpiPendingSum final : public PendingCollective {
   MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<const T> mine,
                 std::span<T> data, ReceiveBuffers& buffers);
   ~MpiPendingSum() override;
-  MpiPendingSum(const MpiPendingSum&) = delete;
-  MpiPendingSum& operator=(const MpiPendingSum&) = delete;
 
   bool test() override;
   /// Requests of the current round. A caller that waits for one itself leaves MPI_REQUEST_NULL in its place.

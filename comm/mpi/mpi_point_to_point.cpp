@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Messages between two ranks, and memory that the processes of a host share.
 #include "comm/mpi/mpi_communicator.hpp"
-#include "comm/mpi/mpi_runtime.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
 
 #include <fmt/format.h>
-#include <mpi.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -52,8 +50,6 @@ class Message final : public PendingCollective {
       MPI_Request_free(&request);
     }
   }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
 
   bool test() override {
     if (complete_) return true;

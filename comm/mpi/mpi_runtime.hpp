@@ -34,11 +34,7 @@ class MpiRuntime {
   int rank_ = 0, size_ = 1;
 };
 
-}  // namespace lockstep
-
 // Every MPI call goes through LOCKSTEP_MPI, which turns a return code into an exception.
-
-namespace lockstep {
 
 /// An MPI call failed. Ends the program with ExitCode::kPeerLost: once MPI runs, a call that was correct
 /// yesterday fails because a process or the network between two of them is gone.

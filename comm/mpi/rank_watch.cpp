@@ -130,12 +130,10 @@ RankWatch::~RankWatch() {
 }
 
 void RankWatch::expect(const std::string& place, std::chrono::duration<double> limit) {
-  // Far enough away, without overflow in the clock's units.
-  constexpr std::chrono::duration<double> kForever{1e9};
   const std::lock_guard lock(mutex_);
   waiting_ = true;
   place_ = place;
-  limit_ = std::min(limit, kForever);
+  limit_ = limit;
   deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_);
   changed_.notify_one();
 }

@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace lockstep {
@@ -38,8 +39,9 @@ class NcclAllReduce final : public DeviceAllReduce {
  private:
   template <typename T>
   void reduce(Stream& stream, const T* terms, T* sums, std::size_t count) {
+    constexpr auto kType = std::is_same_v<T, float> ? ncclFloat32 : ncclInt64;
     nccl_.call([&] {
-      LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, nccl_datatype(terms), ncclSum, nccl_.handle(),
+      LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, kType, ncclSum, nccl_.handle(),
                                   static_cast<cudaStream_t>(stream.native_handle())));
     });
     nccl_.settle("the start of an all-reduce over NCCL");

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -95,13 +94,6 @@ inline int loaded_nccl_code() {
 inline std::string loaded_nccl_version() {
   const int code = loaded_nccl_code();
   return fmt::format("NCCL {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-}
-
-inline ncclDataType_t nccl_datatype(const std::int64_t* /*type*/) {
-  return ncclInt64;
-}
-inline ncclDataType_t nccl_datatype(const float* /*type*/) {
-  return ncclFloat32;
 }
 
 }  // namespace lockstep

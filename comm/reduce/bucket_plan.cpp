@@ -59,19 +59,14 @@ struct Choice {
 };
 using Row = std::vector<Choice>;  // by last range
 
-Row first_row(const CostModel& model) {
-  Row row(model.ranges.size());
-  for (std::size_t last = 0; last < row.size(); ++last)
-    row[last] = {model.done[last] + model.seconds(0, last), 0};
-  return row;
-}
-
-/// Computes the row with one bucket more.
+/// Computes the row with one bucket more than these plans have. An empty row: they have none.
 Row next_row(const CostModel& model, const Row& row) {
-  Row next(row.size());
-  for (std::size_t last = 1; last < row.size(); ++last) {
-    for (std::size_t first = 1; first <= last; ++first) {
-      const double end = std::max(model.done[last], row[first - 1].end) + model.seconds(first, last);
+  Row next(model.ranges.size());
+  for (std::size_t last = 0; last < next.size(); ++last) {
+    for (std::size_t first = 0; first <= last; ++first) {
+      if (row.empty() != (first == 0)) continue;  // one bucket begins with the first range: the first one
+      const double left = first == 0 ? 0 : row[first - 1].end;
+      const double end = std::max(model.done[last], left) + model.seconds(first, last);
       if (end < next[last].end) next[last] = {end, first};
     }
   }
@@ -116,7 +111,7 @@ BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t 
   LOCKSTEP_CHECK(buckets <= ranges.size());
   if (ranges.empty()) return {};
   const CostModel model(ranges, bytes_per_element, latency);
-  std::vector<Row> rows{first_row(model)};
+  std::vector<Row> rows{next_row(model, {})};
   while (rows.size() < (buckets == 0 ? ranges.size() : buckets)) rows.push_back(next_row(model, rows.back()));
   std::size_t best = buckets == 0 ? 0 : buckets - 1;
   for (std::size_t row = best + 1; row < rows.size(); ++row)

@@ -77,8 +77,8 @@ bool GradientBucket::arrived(std::int64_t parts) {
 }
 
 void GradientBucket::set_counters(const StepCounters& counters) {
-  return exact() ? encode(counters, exact_.span().subspan(range_.size))
-                 : encode(counters, fp32_.span().subspan(range_.size));
+  if (!exact()) return encode(counters, fp32_.span().subspan(range_.size));
+  std::ranges::copy(counters.values, exact_.data() + range_.size);
 }
 
 StepCounters GradientBucket::counters() const {
@@ -143,7 +143,7 @@ void GradientBucket::find_largest(std::span<double> largest) const {
   });
 }
 
-// Counters as int64 elements, and as digits that fp32 sums keep exact.
+// Counters as digits that fp32 sums keep exact.
 
 namespace {
 
@@ -176,10 +176,6 @@ StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limi
   const WideSum term = wide_term(sums.loss * kLossScale);
   std::copy_n(term.limbs.begin(), kWideLimbs, counters.values.begin() + kLoss);
   return counters;
-}
-
-void encode(const StepCounters& counters, std::span<std::int64_t> elements) {
-  std::ranges::copy(counters.values, elements.begin());
 }
 
 StepCounters decode(std::span<const std::int64_t> elements) {

@@ -147,8 +147,7 @@ inline constexpr std::size_t kDigits = 6;
 inline constexpr std::size_t kMostRanksInFp32 = 4096;
 inline constexpr std::size_t kCounterFloats = kStepCounters * kDigits;
 
-/// As elements of an int64 all-reduce, kStepCounters of them.
-void encode(const StepCounters& counters, std::span<std::int64_t> elements);
+/// Reads them from the first kStepCounters elements of an int64 all-reduce.
 StepCounters decode(std::span<const std::int64_t> elements);
 
 /// As elements of an fp32 all-reduce, kCounterFloats of them.

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -122,8 +121,6 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
     ~Pending() override {
       if (!collective_->complete.load(std::memory_order_acquire)) owner_.group_->abandon(*collective_);
     }
-    Pending(const Pending&) = delete;
-    Pending& operator=(const Pending&) = delete;
 
     bool test() override {
       if (collective_->complete.load(std::memory_order_acquire)) return true;
@@ -143,8 +140,6 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
     ~PendingMail() override {
       if (state() == MailEnd::State::kWaiting) owner_.group_->mail().abandon(*end_);
     }
-    PendingMail(const PendingMail&) = delete;
-    PendingMail& operator=(const PendingMail&) = delete;
 
     bool test() override {
       if (state() == MailEnd::State::kDone) return true;

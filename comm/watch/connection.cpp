@@ -73,9 +73,8 @@ void Connection::write() {
 }
 
 void Connection::close() {
-  Heartbeat* owner = std::exchange(owner_, nullptr);
-  asio::error_code ignored;
-  socket_.close(ignored);
+  Heartbeat* const owner = owner_;
+  abandon();
   if (owner != nullptr) owner->on_closed(*this);
 }
 

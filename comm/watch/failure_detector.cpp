@@ -3,7 +3,6 @@
 /// Death at once, silence and standstill with deadlines, being out of step when it is certain.
 #include "comm/watch/failure_detector.hpp"
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -44,7 +43,7 @@ Limits Limits::for_timeout(double seconds) {
   return limits;
 }
 
-Findings FailureDetector::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
+Findings FailureDetector::look(std::int64_t now_ns, const Peers& peers) {
   memory_.resize(peers.size());
   Findings findings;
   if (over_) return findings;
@@ -84,12 +83,12 @@ bool FailureDetector::is_silent(const Peer& peer, std::int64_t now_ns) const {
   return can_speak(peer) && seconds_since(peer.heard_ns, now_ns) > limits_.silent_seconds;
 }
 
-bool FailureDetector::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::speaks(std::int64_t now_ns, const Peers& peers) const {
   return std::none_of(peers.begin(), peers.begin() + rank_,
                       [&](const Peer& peer) { return can_speak(peer) && !is_silent(peer, now_ns); });
 }
 
-bool FailureDetector::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::may_be_cut_off(std::int64_t now_ns, const Peers& peers) const {
   return std::ranges::none_of(peers, [&](const Peer& peer) {
     const bool explained = !is_silent(peer, now_ns) || peer.is_stopped();
     return peer.who.rank != rank_ && can_speak(peer) && explained;
@@ -97,7 +96,7 @@ bool FailureDetector::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer
 }
 
 /// A rank has said why all leave; or this one is alone, and the launcher had time to act.
-bool FailureDetector::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::must_follow(std::int64_t now_ns, const Peers& peers) const {
   return std::ranges::any_of(peers, [&](const Peer& peer) {
     if (!peer.leaving) return false;
     if (peer.farewell.because >= 0) return peer.farewell.spoken;
@@ -106,8 +105,7 @@ bool FailureDetector::must_follow(std::int64_t now_ns, const std::vector<Peer>& 
 }
 
 /// Once for each silence, by the rank that speaks then: with a cut network that is clear only later.
-void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers,
-                                     Findings& findings) {
+void FailureDetector::notice_silence(std::int64_t now_ns, const Peers& peers, Findings& findings) {
   const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};
   for (const Peer& peer : peers) {
@@ -123,7 +121,7 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer
 }
 
 /// In place of a word on each of the others; rank 0 names them, for it is with the launcher.
-void FailureDetector::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+void FailureDetector::notice_cut(std::int64_t now_ns, const Peers& peers, Findings& findings) {
   const std::vector<int> silent = silent_ranks(now_ns, peers);
   const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) && !silent.empty();
   const Peer& self = at(peers, rank_);
@@ -137,7 +135,7 @@ void FailureDetector::notice_cut(std::int64_t now_ns, const std::vector<Peer>& p
   }
 }
 
-void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+void FailureDetector::notice_stuck(std::int64_t now_ns, const Peers& peers, Findings& findings) {
   const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10, longest_wait_ns_));
   const bool speaker = speaks(now_ns, peers);
   for (const Peer& peer : peers) {
@@ -149,7 +147,7 @@ void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>&
   }
 }
 
-std::vector<int> FailureDetector::silent_ranks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+std::vector<int> FailureDetector::silent_ranks(std::int64_t now_ns, const Peers& peers) const {
   std::vector<int> ranks;
   for (const Peer& peer : peers)
     if (peer.who.rank != rank_ && is_silent(peer, now_ns)) ranks.push_back(peer.who.rank);
@@ -157,8 +155,7 @@ std::vector<int> FailureDetector::silent_ranks(std::int64_t now_ns, const std::v
 }
 
 /// Ranks that this one waits for, which are alive, do not wait themselves, and have not moved for so long.
-std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vector<Peer>& peers,
-                                           double seconds) const {
+std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const Peers& peers, double seconds) const {
   const RankStatus& own = at(peers, rank_).where;
   std::vector<int> ranks;
   if (!own.waits() || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
@@ -173,8 +170,7 @@ std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vecto
 }
 
 /// The first death, and those within the time in which a host dies; others followed.
-std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
-                                                    const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns, const Peers& peers) const {
   const Peer* first = nullptr;
   for (const Peer& peer : peers)
     if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
@@ -194,8 +190,7 @@ std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
   return verdict;
 }
 
-std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns,
-                                                     const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns, const Peers& peers) const {
   if (held_by_debugger(peers)) return std::nullopt;
   const std::vector<int> silent = silent_ranks(now_ns, peers);
   const bool is_time = std::ranges::any_of(silent, [&](int rank) {
@@ -207,8 +202,7 @@ std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns,
                  .cut_off = silent.size() > 1 && may_be_cut_off(now_ns, peers)};
 }
 
-std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
-                                                   const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns, const Peers& peers) const {
   const RankStatus& own = at(peers, rank_).where;
   if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
   // Ranks that work equally hardly wait, however long their steps are.
@@ -219,8 +213,7 @@ std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
 }
 
 /// At one and the same collective some wait for this and some for that: that will never end.
-std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns,
-                                                         const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns, const Peers& peers) const {
   std::map<std::string, std::vector<const Peer*>> places;
   const std::uint64_t collective = at(peers, rank_).where.collective;
   for (const Peer& peer : peers) {
@@ -247,7 +240,7 @@ std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns,
   return verdict;
 }
 
-Verdict FailureDetector::find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+Verdict FailureDetector::find_overdue(std::int64_t now_ns, const Peers& peers) const {
   if (const auto death = find_deaths(now_ns, peers)) return *death;
   if (const auto step = find_out_of_step(now_ns, peers)) return *step;
   Verdict verdict{.cause = Cause::kSilent, .initiating = silent_ranks(now_ns, peers)};

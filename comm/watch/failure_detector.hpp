@@ -41,7 +41,7 @@ struct Scene {
 /// Several lines; the first says all that matters: rank, cause, where last seen. The others: device and pid, when;
 /// the ranks lost because of it; the waiting ranks and where; advice.
 /// @param peers  by rank, this rank among them
-std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene);
+std::vector<std::string> describe(const Verdict& verdict, const Peers& peers, const Scene& scene);
 
 /// One line for the waiting ranks: this rank is silent, since when, and what will happen.
 std::string silence_notice(const Peer& peer, const Scene& scene);
@@ -83,20 +83,18 @@ class FailureDetector {
   FailureDetector(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
 
   /// To be called a few times a second. @param peers  by rank; this rank's `where` is current
-  Findings look(std::int64_t now_ns, const std::vector<Peer>& peers);
+  Findings look(std::int64_t now_ns, const Peers& peers);
   /// The main thread has waited too long, or the communication failed.
-  Verdict find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  Verdict find_overdue(std::int64_t now_ns, const Peers& peers) const;
 
   /// True if a debugger holds a rank.
-  static bool held_by_debugger(const std::vector<Peer>& peers) {
-    return std::ranges::any_of(peers, &Peer::is_debugged);
-  }
+  static bool held_by_debugger(const Peers& peers) { return std::ranges::any_of(peers, &Peer::is_debugged); }
   bool is_silent(const Peer& peer, std::int64_t now_ns) const;
   /// True if this rank has the lowest number of all that it can hear: it speaks for them.
-  bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  bool speaks(std::int64_t now_ns, const Peers& peers) const;
   /// True if it hears none of the others, and nothing says why: it may be lost itself. A rank that is seen to be
   /// stopped is silent for that reason.
-  bool may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  bool may_be_cut_off(std::int64_t now_ns, const Peers& peers) const;
 
  private:
   struct Memory {
@@ -106,16 +104,16 @@ class FailureDetector {
   };
 
   void learn(std::int64_t now_ns, const RankStatus& own);
-  void notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
-  void notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
-  void notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
-  std::optional<Verdict> find_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> find_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> find_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> find_out_of_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::vector<int> silent_ranks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
+  void notice_silence(std::int64_t now_ns, const Peers& peers, Findings& findings);
+  void notice_cut(std::int64_t now_ns, const Peers& peers, Findings& findings);
+  void notice_stuck(std::int64_t now_ns, const Peers& peers, Findings& findings);
+  std::optional<Verdict> find_deaths(std::int64_t now_ns, const Peers& peers) const;
+  std::optional<Verdict> find_silence(std::int64_t now_ns, const Peers& peers) const;
+  std::optional<Verdict> find_stuck(std::int64_t now_ns, const Peers& peers) const;
+  std::optional<Verdict> find_out_of_step(std::int64_t now_ns, const Peers& peers) const;
+  bool must_follow(std::int64_t now_ns, const Peers& peers) const;
+  std::vector<int> silent_ranks(std::int64_t now_ns, const Peers& peers) const;
+  std::vector<int> laggards(std::int64_t now_ns, const Peers& peers, double seconds) const;
   double learnt(double least, double factor, std::int64_t longest_ns) const;
 
   int rank_;

@@ -31,7 +31,7 @@ static_assert(kNextWatcher.size() + 1 == kWatchers);
 }  // namespace
 
 Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank, const Token& token,
-                     std::vector<Peer>& peers, Callbacks callbacks, std::int64_t hello_within_ns)
+                     Peers& peers, Callbacks callbacks, std::int64_t hello_within_ns)
     : context_(context),
       acceptor_(std::move(acceptor)),
       rank_(rank),

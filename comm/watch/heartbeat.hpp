@@ -39,7 +39,7 @@ class Heartbeat {
   /// @param acceptor  listens. Borrows peers, which are as many as ranks.
   /// @param hello_within_ns  a connection that has not said hello by then is closed
   Heartbeat(asio::io_context& context, asio::ip::tcp::acceptor acceptor, int rank, const Token& token,
-            std::vector<Peer>& peers, Callbacks callbacks, std::int64_t hello_within_ns = kHelloWithinNs);
+            Peers& peers, Callbacks callbacks, std::int64_t hello_within_ns = kHelloWithinNs);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -101,7 +101,7 @@ class Heartbeat {
   asio::ip::tcp::acceptor acceptor_;
   int rank_;
   Hello hello_;
-  std::vector<Peer>& peers_;
+  Peers& peers_;
   Callbacks callbacks_;
   std::int64_t hello_within_ns_;
   std::vector<Link> links_;  ///< by rank

@@ -123,5 +123,7 @@ struct Peer {
   bool is_stopped() const { return state == 'T'; }
   bool is_debugged() const { return traced || state == 't'; }
 };
+/// All ranks of the job, this one among them, by rank.
+using Peers = std::vector<Peer>;
 
 }  // namespace lockstep::watchdog

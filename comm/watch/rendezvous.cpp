@@ -28,6 +28,14 @@ namespace {
 
 using asio::ip::tcp;
 
+/// Identifies host, boot and network namespace: equal for two processes that reach each other over the loopback
+/// interface.
+std::string network_here() {
+  struct stat space {};
+  const bool known = ::stat("/proc/self/ns/net", &space) == 0;
+  return fmt::format("{}/{}/{}", host_name(), host_boot_id(), known ? space.st_ino : 0);
+}
+
 bool on_one_machine(Communicator& comm) {
   const auto networks = gather_text(comm, network_here());
   return std::ranges::count(networks, networks.front()) == comm.size();
@@ -155,12 +163,6 @@ std::string included_interfaces() {
     if (value != nullptr && *value != '\0') return value;
   }
   return "";
-}
-
-std::string network_here() {
-  struct stat space {};
-  const bool known = ::stat("/proc/self/ns/net", &space) == 0;
-  return fmt::format("{}/{}/{}", host_name(), host_boot_id(), known ? space.st_ino : 0);
 }
 
 }  // namespace lockstep::watchdog

@@ -21,7 +21,7 @@ struct Rendezvous {
   std::unique_ptr<asio::io_context> context;
   asio::ip::tcp::acceptor acceptor;  ///< listens; of that context
   Token token{};
-  std::vector<Peer> peers;  ///< by rank
+  Peers peers;  ///< by rank
 };
 
 /// Collective. Ranks of one machine listen on its loopback interface alone; others on the interface that MPI
@@ -47,9 +47,5 @@ std::vector<Interface> usable(std::vector<Interface> all, std::string_view inclu
 
 /// Interfaces that the job named for MPI: OMPI_MCA_btl_tcp_if_include, or OMPI_MCA_oob_tcp_if_include.
 std::string included_interfaces();
-
-/// Identifies host, boot and network namespace: equal for two processes that reach each other over the loopback
-/// interface.
-std::string network_here();
 
 }  // namespace lockstep::watchdog

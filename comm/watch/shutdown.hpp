@@ -22,8 +22,7 @@ namespace lockstep::watchdog {
 class Shutdown {
  public:
   /// Borrows all of them.
-  Shutdown(Communicator& comm, const FailureDetector& detector, Heartbeat& heartbeat,
-           std::vector<Peer>& peers)
+  Shutdown(Communicator& comm, const FailureDetector& detector, Heartbeat& heartbeat, Peers& peers)
       : comm_(comm), detector_(detector), heartbeat_(heartbeat), peers_(peers) {}
 
   /// Another rank has spoken: this one leaves without a word.
@@ -53,7 +52,7 @@ class Shutdown {
   Communicator& comm_;
   const FailureDetector& detector_;
   Heartbeat& heartbeat_;
-  std::vector<Peer>& peers_;
+  Peers& peers_;
   std::optional<Verdict> verdict_;
   std::int64_t over_ns_ = 0;
   std::int64_t settled_ns_ = 0;

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -46,7 +45,7 @@ std::string last_seen(Cause cause, const Peer& peer, const Scene& scene) {
                      ago > 0.05 ? fmt::format(", {:.1f} s ago", ago) : "");
 }
 
-std::vector<int> others_of(const Verdict& verdict, const std::vector<Peer>& peers) {
+std::vector<int> others_of(const Verdict& verdict, const Peers& peers) {
   std::vector<int> ranks;
   for (const Peer& peer : peers) {
     const auto is_in = [&](const std::vector<int>& list) {
@@ -58,7 +57,7 @@ std::vector<int> others_of(const Verdict& verdict, const std::vector<Peer>& peer
 }
 
 /// "ranks 0-1 and 3: step 12, ..., for 0.2 s", those at the same place together.
-std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const std::vector<Peer>& peers,
+std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const Peers& peers,
                                          const Scene& scene) {
   std::map<std::string, std::vector<int>> places;
   for (const int rank : ranks) places[describe(at(peers, rank).where)].push_back(rank);
@@ -72,20 +71,20 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
   return lines;
 }
 
-std::set<std::string> hosts_of(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
+std::set<std::string> hosts_of(const std::vector<int>& ranks, const Peers& peers) {
   std::set<std::string> hosts;
   for (const int rank : ranks) hosts.insert(at(peers, rank).who.host);
   return hosts;
 }
 
 /// True if the ranks are all that there are on their hosts, and there are other hosts.
-bool whole_hosts(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
+bool whole_hosts(const std::vector<int>& ranks, const Peers& peers) {
   const auto on_them = std::ranges::count_if(
       peers, [hosts = hosts_of(ranks, peers)](const Peer& peer) { return hosts.contains(peer.who.host); });
   return on_them == std::ssize(ranks) && ranks.size() < peers.size();
 }
 
-std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
+std::string what_to_try(const Verdict& verdict, const Peers& peers, const Scene& scene) {
   const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
   switch (verdict.cause) {
     case Cause::kDied:
@@ -115,7 +114,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, 
   return "";
 }
 
-std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
+std::string headline(const Verdict& verdict, const Peers& peers, const Scene& scene) {
   if (verdict.cause == Cause::kNetwork)
     return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
   const Peer& first = at(peers, verdict.initiating.front());
@@ -147,8 +146,7 @@ std::string describe(const RankStatus& where) {
   return text;
 }
 
-std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer>& peers,
-                                  const Scene& scene) {
+std::vector<std::string> describe(const Verdict& verdict, const Peers& peers, const Scene& scene) {
   std::vector<std::string> lines{"verdict: " + headline(verdict, peers, scene)};
   if (verdict.cause != Cause::kNetwork && !verdict.cut_off)
     lines.push_back(fmt::format(

@@ -54,7 +54,7 @@ class WatchdogThread final : public Watchdog {
   int rank_;
   Limits limits_;
   std::chrono::milliseconds interval_;
-  std::vector<Peer> peers_;
+  Peers peers_;
   FailureDetector detector_;
   std::unique_ptr<asio::io_context> context_;
   asio::steady_timer timer_, soon_;

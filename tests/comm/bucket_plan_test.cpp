@@ -3,6 +3,7 @@
 /// Bucket plans: fixed sizes, and the best plan against all plans.
 #include "comm/reduce/bucket_plan.hpp"
 
+#include "comm/agreement.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "comm/thread/thread_ranks.hpp"
@@ -26,44 +27,26 @@ std::vector<GradientRange> ranges_of(const std::vector<std::size_t>& sizes,
   return ranges;
 }
 
-std::vector<std::size_t> sizes_of(const BucketPlan& plan) {
-  std::vector<std::size_t> sizes;
-  for (const Bucket& bucket : plan.buckets) sizes.push_back(bucket.size);
-  return sizes;
-}
-
 using Sizes = std::vector<std::size_t>;
+/// Offset, size, first and last range of each bucket.
+using Cuts = std::vector<std::array<std::size_t, 4>>;
 
-TEST(BucketPlanTest, LargeParameterGetsItsOwnBucket) {
-  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({1000, 10, 20}), 4, 4000)), (Sizes{1000, 30}));
+Cuts cuts_of(const BucketPlan& plan) {
+  Cuts cuts;
+  for (const Bucket& bucket : plan.buckets)
+    cuts.push_back({bucket.offset, bucket.size, bucket.first_range, bucket.last_range});
+  return cuts;
 }
 
-TEST(BucketPlanTest, SmallParametersShareABucket) {
-  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({10, 20, 30, 40}), 4, 200)), (Sizes{60, 40}));
-}
-
-TEST(BucketPlanTest, BucketLeavesWithItsLastByteAndNotBefore) {
-  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({3, 1, 5}), 4, 16)), (Sizes{4, 5}));
-}
-
-TEST(BucketPlanTest, HugeBucketHoldsEverything) {
-  const BucketPlan plan = plan_buckets_of_size(ranges_of({10, 20, 30}), 8, 1 << 20);
-  ASSERT_EQ(plan.buckets.size(), 1U);
-  EXPECT_EQ(plan.buckets[0].offset, 0U);
-  EXPECT_EQ(plan.buckets[0].size, 60U);
-  EXPECT_EQ(plan.buckets[0].last_range, 2U);
-}
-
-TEST(BucketPlanTest, BucketsLeaveFromTheEndOfTheArena) {
-  const BucketPlan plan = plan_buckets_of_size(ranges_of({10, 20, 30}), 4, 1);
-  ASSERT_EQ(plan.buckets.size(), 3U);
-  EXPECT_EQ(plan.buckets[0].offset, 50U);
-  EXPECT_EQ(plan.buckets[1].offset, 30U);
-  EXPECT_EQ(plan.buckets[2].offset, 0U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(plan.buckets[i].first_range, i);
-    EXPECT_EQ(plan.buckets[i].last_range, i);
-  }
+TEST(BucketPlanTest, BucketsOfASizeLeaveFromTheEndOfTheArenaWithTheirLastByte) {
+  const auto cuts = [](const Sizes& sizes, std::size_t bytes_per_element, std::size_t bytes) {
+    return cuts_of(plan_buckets_of_size(ranges_of(sizes), bytes_per_element, bytes));
+  };
+  EXPECT_EQ(cuts({1000, 10, 20}, 4, 4000), (Cuts{{30, 1000, 0, 0}, {0, 30, 1, 2}})) << "a large parameter";
+  EXPECT_EQ(cuts({10, 20, 30, 40}, 4, 200), (Cuts{{40, 60, 0, 2}, {0, 40, 3, 3}})) << "small ones share one";
+  EXPECT_EQ(cuts({3, 1, 5}, 4, 16), (Cuts{{5, 4, 0, 1}, {0, 5, 2, 2}})) << "not before its last byte";
+  EXPECT_EQ(cuts({10, 20, 30}, 8, 1 << 20), (Cuts{{0, 60, 0, 2}})) << "a huge one holds everything";
+  EXPECT_EQ(cuts({10, 20, 30}, 4, 1), (Cuts{{50, 10, 0, 0}, {30, 20, 1, 1}, {0, 30, 2, 2}}));
 }
 
 TEST(BucketPlanTest, RangesMustFollowEachOtherAndEachBucketTakesOne) {
@@ -75,25 +58,11 @@ TEST(BucketPlanTest, RangesMustFollowEachOtherAndEachBucketTakesOne) {
   EXPECT_TRUE(plan_buckets_auto({}, 8, {}).buckets.empty());
 }
 
-TEST(BucketPlanTest, FreeCommunicationNeedsOneBucket) {
-  const BucketPlan plan = plan_buckets_auto(ranges_of({10, 20, 30}, {1, 1, 1}), 8, {});
-  EXPECT_EQ(sizes_of(plan), (Sizes{60}));
-  EXPECT_EQ(plan.exposed_seconds, 0);
-}
-
 TEST(BucketPlanTest, LongBackwardAfterALargeLayerHidesIt) {
   const std::vector<LatencyPoint> latency{{1000, 10e-6}, {100000, 100e-6}};
   const BucketPlan plan = plan_buckets_auto(ranges_of({10000, 100}, {1e-3, 0}), 8, latency);
-  EXPECT_EQ(sizes_of(plan), (Sizes{10000, 100}));
-  EXPECT_EQ(plan.buckets[0].offset, 100U);
-  EXPECT_EQ(plan.buckets[1].offset, 0U);
-  EXPECT_EQ(plan.buckets[1].first_range, 1U);
+  EXPECT_EQ(cuts_of(plan), (Cuts{{100, 10000, 0, 0}, {0, 100, 1, 1}}));
   EXPECT_NEAR(plan.exposed_seconds, 10e-6, 1e-9);
-}
-
-TEST(BucketPlanTest, LatencyThatDominatesKeepsEverythingTogether) {
-  const std::vector<LatencyPoint> latency{{1000, 100e-6}, {100000, 101e-6}};
-  EXPECT_EQ(plan_buckets_auto(ranges_of({5000, 5000}, {1e-6, 0}), 8, latency).buckets.size(), 1U);
 }
 
 /// Exposed seconds of the plan whose bucket ends are the set bits of `cuts`, straight from the model's words.
@@ -195,14 +164,18 @@ TEST(LatencyTest, IsMeasuredInThreeToTwentyRounds) {
   run_thread_ranks(2, [](Communicator& comm) {
     const auto waits = [&](std::chrono::duration<double> budget) {
       const std::uint64_t before = comm.activity().status().collective;
+      const auto points = measure_latency(comm, 5000, budget);
+      const std::uint64_t waited = comm.activity().status().collective - before;
+      const auto all = gather(comm, std::span<const LatencyPoint>(points));
       Sizes bytes;
-      for (const LatencyPoint& point : measure_latency(comm, 5000, budget)) {
-        bytes.push_back(point.bytes);
-        EXPECT_GT(point.seconds, 0);
-        EXPECT_LT(point.seconds, 100);
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        bytes.push_back(points[i].bytes);
+        EXPECT_GT(points[i].seconds, 0);
+        EXPECT_LT(points[i].seconds, 100);
+        EXPECT_EQ(points[i].seconds, all[0][i].seconds) << "rank 0's";
       }
       EXPECT_EQ(bytes, latency_sizes(5000));
-      return comm.activity().status().collective - before;
+      return waited;
     };
     EXPECT_EQ(waits(std::chrono::seconds(0)), 3U * 4 + 2);
     EXPECT_EQ(waits(std::chrono::hours(1)), 20U * 4 + 2);
@@ -211,8 +184,6 @@ TEST(LatencyTest, IsMeasuredInThreeToTwentyRounds) {
 }
 
 // Units follow gradients of any size, settle, and are asked at the same steps before and after a resume.
-
-using Sizes = std::vector<std::size_t>;
 
 GradientUnits one_tensor(std::int64_t grains = 2) {
   return {Sizes{5}, grains};
@@ -305,13 +276,11 @@ TEST(GradientUnitsTest, GradientsThatAreZeroEndAtTheFinestUnit) {
 
 TEST(GradientUnitsTest, OnlyTensorsThatNeedItChange) {
   GradientUnits units(Sizes{5, 5, 5}, 2);
+  const auto exponents = [&] { return std::vector(units.exponents().begin(), units.exponents().end()); };
   units.raise(std::vector<TensorRefusals>{{}, {.too_large = 7}, {}}, 3);
-  EXPECT_EQ(units.exponents()[0], -40);
-  EXPECT_EQ(units.exponents()[1], -24);
+  EXPECT_EQ(exponents(), (std::vector<std::int16_t>{-40, -24, -40}));
   EXPECT_TRUE(units.refine(std::vector<double>{0x1p30, 0x1p30, 0x1p10}, 4));
-  EXPECT_EQ(units.exponents()[0], -40);
-  EXPECT_EQ(units.exponents()[1], -24);
-  EXPECT_EQ(units.exponents()[2], -70);
+  EXPECT_EQ(exponents(), (std::vector<std::int16_t>{-40, -24, -70}));
   EXPECT_EQ(units.changed_at(), 4);
 }
 

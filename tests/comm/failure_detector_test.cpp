@@ -18,8 +18,8 @@ const std::string kInSums =
 /// Ranks in pairs on hosts, all alive, all in the sums of step 100, seen by one of them.
 class FailureDetectorTest : public ::testing::Test {
  protected:
-  explicit FailureDetectorTest(int count = 4) {
-    for (int rank = 0; rank < count; ++rank) {
+  FailureDetectorTest() {
+    for (int rank = 0; rank < 4; ++rank) {
       Peer peer;
       peer.who = {.rank = rank, .host = rank < 2 ? "node1" : "node2", .pid = 100 + rank, .addresses = {}};
       peer.watched = true;
@@ -39,37 +39,45 @@ class FailureDetectorTest : public ::testing::Test {
     put_text(place, where.place);
     return where;
   }
+  Peer& peer(int rank) { return lockstep::at(peers, rank); }
   void computes(int rank) {
-    Peer& peer = peers[static_cast<std::size_t>(rank)];
-    peer.where = RankStatus{.step = 100, .phase = Phase::kComputing, .collective = 499, .since_ns = kStart};
+    peer(rank).where =
+        RankStatus{.step = 100, .phase = Phase::kComputing, .collective = 499, .since_ns = kStart};
   }
-  /// All but these are heard now.
-  void hear_all_but(const std::vector<int>& silent, std::int64_t now) {
-    for (Peer& peer : peers) {
-      if (std::ranges::find(silent, peer.who.rank) == silent.end()) peer.heard_ns = now;
-    }
+  void dies(int rank, double seconds) {
+    peer(rank).dead = true;
+    peer(rank).lost_ns = after(seconds);
   }
-  Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
+  /// Forgets what it has learnt, and is this rank's.
+  void watch_as(int rank, double timeout = 30) {
+    detector = FailureDetector(rank, Limits::for_timeout(timeout));
+  }
   static std::int64_t after(double seconds) {
     return kStart + static_cast<std::int64_t>(seconds * static_cast<double>(kSecond));
   }
-  std::string text(const Verdict& verdict, std::int64_t now, int rank = 0) const {
-    std::string all;
-    for (const auto& line : describe(verdict, peers, {rank, now, 30})) all += line + "\n";
-    return all;
-  }
 
+  /// A look, so many seconds after the start. All but these ranks are heard then.
+  Findings look(double seconds, const std::vector<int>& silent = {}) {
+    for (Peer& each : peers)
+      if (std::ranges::find(silent, each.who.rank) == silent.end()) each.heard_ns = after(seconds);
+    return detector.look(after(seconds), peers);
+  }
   /// The only notice of a look.
-  std::string notice_at(FailureDetector& by, std::int64_t now) const {
-    const auto notices = by.look(now, peers).notices;
+  std::string notice_at(double seconds, const std::vector<int>& silent = {}) {
+    const auto notices = look(seconds, silent).notices;
     EXPECT_EQ(notices.size(), 1U);
     return notices.empty() ? "" : notices[0];
   }
   /// The verdict of a look, which must have one.
-  Verdict verdict_at(std::int64_t now) {
-    const auto verdict = detector.look(now, peers).verdict;
+  Verdict verdict_at(double seconds, const std::vector<int>& silent = {}) {
+    const auto verdict = look(seconds, silent).verdict;
     EXPECT_TRUE(verdict);
     return verdict.value_or(Verdict{});
+  }
+  std::string text(const Verdict& verdict, double seconds) const {
+    std::string all;
+    for (const auto& line : describe(verdict, peers, {0, after(seconds), 30})) all += line + "\n";
+    return all;
   }
 
   std::vector<Peer> peers;
@@ -78,80 +86,66 @@ class FailureDetectorTest : public ::testing::Test {
 
 TEST_F(FailureDetectorTest, NothingIsSaidOfRanksThatLive) {
   for (int half = 0; half < 200; ++half) {
-    const double seconds = half * 0.5;
-    hear_all_but({}, after(seconds));
-    const auto findings = detector.look(after(seconds), peers);
-    EXPECT_TRUE(findings.notices.empty() && !findings.verdict) << seconds;
+    const auto findings = look(half * 0.5);
+    EXPECT_TRUE(findings.notices.empty() && !findings.verdict) << half;
   }
 }
 
 TEST_F(FailureDetectorTest, DeathIsJudgedWhenItHasSettled) {
-  peer(2).dead = true;
-  peer(2).lost_ns = after(1);
-  hear_all_but({2}, after(1));
-  EXPECT_FALSE(detector.look(after(1.1), peers).verdict);
-  const Verdict verdict = verdict_at(after(1.2));
+  dies(2, 1);
+  EXPECT_FALSE(look(1.1, {2}).verdict);
+  const Verdict verdict = verdict_at(1.2, {2});
   EXPECT_EQ(verdict.cause, Cause::kDied);
   EXPECT_EQ(verdict.initiating, std::vector<int>{2});
-  EXPECT_EQ(text(verdict, after(1.2)),
+  EXPECT_EQ(text(verdict, 1.2),
             "verdict: rank 2 on node2 (pid 102) died: its process is gone; last seen in " + kInSums +
                 ", 1.2 s ago\n  initiating: rank 2\n  ranks 0-1, 3: " + kInSums +
                 ", for 1.2 s\n  try: see what it said last, and dmesg on node2 (out of memory?); start it "
                 "again\n");
-  EXPECT_FALSE(detector.look(after(2), peers).verdict) << "a verdict is found once";
+  EXPECT_FALSE(look(2, {2}).verdict) << "a verdict is found once";
 }
 
 TEST_F(FailureDetectorTest, WhoDiesLaterDidNotBegin) {
-  peer(3).dead = true;
-  peer(3).lost_ns = after(1);
-  peer(1).dead = true;
-  peer(1).lost_ns = after(1.5);
-  const Verdict verdict = verdict_at(after(1.6));
+  dies(3, 1);
+  dies(1, 1.5);
+  const Verdict verdict = verdict_at(1.6, {1, 3});
   EXPECT_EQ(verdict.initiating, std::vector<int>{3});
   EXPECT_EQ(verdict.cascading, std::vector<int>{1});
-  EXPECT_TRUE(
-      contains(text(verdict, after(1.6)), {"\n  initiating: rank 3; cascading: rank 1\n  ranks 0, 2: "}));
+  EXPECT_TRUE(contains(text(verdict, 1.6), {"\n  initiating: rank 3; cascading: rank 1\n  ranks 0, 2: "}));
 }
 
 TEST_F(FailureDetectorTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
-  for (const auto& [rank, seconds] : {std::pair{3, 1.0}, {2, 1.05}}) {
-    peer(rank).dead = true;
-    peer(rank).lost_ns = after(seconds);
-  }
-  const Verdict verdict = verdict_at(after(1.3));
+  dies(3, 1);
+  dies(2, 1.05);
+  const Verdict verdict = verdict_at(1.3, {2, 3});
   EXPECT_EQ(verdict.initiating, (std::vector<int>{3, 2}));
   EXPECT_TRUE(verdict.cascading.empty());
-  EXPECT_TRUE(text(verdict, after(1.3))
+  EXPECT_TRUE(text(verdict, 1.3)
                   .starts_with("verdict: ranks 3, 2 on node2: the first, rank 3 on node2 (pid 103) died: its "
                                "process is gone; last seen in " +
                                kInSums + ", 1.3 s ago\n  initiating: ranks 3, 2\n"));
 }
 
 TEST_F(FailureDetectorTest, LastRankSaysAtOnceThatAllOthersDied) {
-  FailureDetector last{3, Limits::for_timeout(30)};
+  watch_as(3);
   for (int rank = 0; rank < 3; ++rank) {
-    peer(rank).dead = true;
-    peer(rank).lost_ns = after(1);
-    EXPECT_EQ(last.look(after(1), peers).verdict.has_value(), rank == 2) << "others may be dying, too";
+    dies(rank, 1);
+    EXPECT_EQ(look(1, {0, 1, 2}).verdict.has_value(), rank == 2) << "others may be dying, too";
   }
-  EXPECT_TRUE(last.speaks(after(1), peers));
+  EXPECT_TRUE(detector.speaks(after(1), peers));
 }
 
 TEST_F(FailureDetectorTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTimeout) {
   computes(2);
-  hear_all_but({2}, after(2.9));
-  EXPECT_TRUE(detector.look(after(2.9), peers).notices.empty());
-  hear_all_but({2}, after(3.1));
+  EXPECT_TRUE(look(2.9, {2}).notices.empty());
   peer(2).state = 'T';
   EXPECT_EQ(
-      notice_at(detector, after(3.1)),
+      notice_at(3.1, {2}),
       "rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102 lets it go on; last "
       "seen in step 100, computing, 3.1 s ago. The others wait, until 30 s (the timeout) are over");
-  hear_all_but({2}, after(29.9));
-  const auto later = detector.look(after(29.9), peers);
+  const auto later = look(29.9, {2});
   EXPECT_TRUE(later.notices.empty() && !later.verdict) << "it is said once";
-  hear_all_but({2}, after(30.1));
-  const Verdict verdict = verdict_at(after(30.1));
+  const Verdict verdict = verdict_at(30.1, {2});
   EXPECT_EQ(verdict.cause, Cause::kSilent);
   EXPECT_EQ(verdict.initiating, std::vector<int>{2});
   EXPECT_FALSE(verdict.cut_off);
@@ -159,32 +153,26 @@ TEST_F(FailureDetectorTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTim
       "; last seen in step 100, computing, 30.1 s ago\n  initiating: rank 2\n  ranks 0-1, 3: " + kInSums +
       ", for 30.1 s\n  try: ";
   const std::string silent = "verdict: rank 2 on node2 (pid 102) has given no sign of life for 30.1 s";
-  EXPECT_EQ(text(verdict, after(30.1)),
-            silent + ": it is stopped" + seen +
-                "kill -CONT 102 on node2 would have let it go on; start it again\n");
+  EXPECT_EQ(text(verdict, 30.1), silent + ": it is stopped" + seen +
+                                     "kill -CONT 102 on node2 would have let it go on; start it again\n");
   peer(2).state = 'S';
-  EXPECT_EQ(text(verdict, after(30.1)),
-            silent + seen +
-                "look whether node2 is up and can be reached (ping, dmesg, a suspended "
-                "machine); start it again\n");
+  EXPECT_EQ(text(verdict, 30.1), silent + seen +
+                                     "look whether node2 is up and can be reached (ping, dmesg, a suspended "
+                                     "machine); start it again\n");
 }
 
 TEST_F(FailureDetectorTest, SilentRankMayComeBack) {
   peer(2).device = "cuda:1";
-  hear_all_but({2}, after(20));
-  EXPECT_EQ(notice_at(detector, after(20)),
-            "rank 2 on node2 (pid 102, cuda:1) is silent for 20.0 s; last seen in " + kInSums +
-                ", 20.0 s ago. The others wait, until 30 s (the timeout) are over");
-  hear_all_but({}, after(21));
-  EXPECT_EQ(notice_at(detector, after(21)),
-            "rank 2 on node2 (pid 102, cuda:1) is back after 21.0 s; the run goes on");
-  EXPECT_TRUE(detector.look(after(21), peers).notices.empty()) << "it is said once";
+  EXPECT_EQ(notice_at(20, {2}), "rank 2 on node2 (pid 102, cuda:1) is silent for 20.0 s; last seen in " +
+                                    kInSums +
+                                    ", 20.0 s ago. The others wait, until 30 s (the timeout) are over");
+  EXPECT_EQ(notice_at(21), "rank 2 on node2 (pid 102, cuda:1) is back after 21.0 s; the run goes on");
+  EXPECT_TRUE(look(21).notices.empty()) << "it is said once";
 }
 
 TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
   peer(2).state = 't';
-  hear_all_but({2}, after(10'000));
-  const auto findings = detector.look(after(10'000), peers);
+  const auto findings = look(10'000, {2});
   EXPECT_FALSE(findings.verdict);
   ASSERT_EQ(findings.notices.size(), 1U);
   EXPECT_TRUE(contains(findings.notices[0],
@@ -192,79 +180,66 @@ TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
 }
 
 TEST_F(FailureDetectorTest, HostThatCannotBeReachedIsNamedAsAWhole) {
-  hear_all_but({2, 3}, after(31));
-  const Verdict verdict = verdict_at(after(31));
+  const Verdict verdict = verdict_at(31, {2, 3});
   EXPECT_EQ(verdict.initiating, (std::vector<int>{2, 3}));
   EXPECT_FALSE(verdict.cut_off);
   EXPECT_TRUE(
-      text(verdict, after(31))
+      text(verdict, 31)
           .starts_with("verdict: node2 with all of ranks 2-3 cannot be reached for 31.0 s; last seen in " +
                        kInSums + ", 31.0 s ago\n  initiating: ranks 2-3\n  ranks 0-1: "));
 }
 
 TEST_F(FailureDetectorTest, PartsOfHostsThatCannotBeReachedAreNamedByRank) {
-  hear_all_but({1, 2}, after(31));
-  const Verdict verdict = verdict_at(after(31));
+  const Verdict verdict = verdict_at(31, {1, 2});
   EXPECT_FALSE(verdict.cut_off);
   EXPECT_TRUE(
-      contains(text(verdict, after(31)),
+      contains(text(verdict, 31),
                {"verdict: ranks 1-2 on node1, node2: the first, rank 1 on node1 (pid 101) has given no",
                 "  try: look whether node1, node2 is up"}));
 }
 
 TEST_F(FailureDetectorTest, OnlyOtherRankThatIsSilentIsNamedAndNotTheNetwork) {
   peers.resize(2);
-  hear_all_but({1}, after(31));
-  EXPECT_FALSE(verdict_at(after(31)).cut_off);
+  EXPECT_FALSE(verdict_at(31, {1}).cut_off);
   EXPECT_FALSE(detector.find_overdue(after(31), peers).cut_off);
 }
 
 TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
-  FailureDetector far{2, Limits::for_timeout(30)};
-  peer(0).heard_ns = after(0);
-  peer(1).heard_ns = after(0.4);  // heard a little longer, and so rank 2 is no speaker yet
-  peer(3).heard_ns = after(3.2);
-  EXPECT_TRUE(far.look(after(3.2), peers).notices.empty());
-  peer(3).heard_ns = after(3.7);
-  const auto notices = far.look(after(3.7), peers).notices;
+  watch_as(2);
+  peer(1).heard_ns = after(0.4);  // heard a little longer than rank 0, and so rank 2 is no speaker yet
+  EXPECT_TRUE(look(3.2, {0, 1}).notices.empty());
+  const auto notices = look(3.7, {0, 1}).notices;
   ASSERT_EQ(notices.size(), 2U);
   EXPECT_TRUE(contains(notices[0], {"rank 0 on node1 (pid 100) is silent for 3.7 s"}));
   EXPECT_TRUE(contains(notices[1], {"rank 1 on node1 (pid 101) is silent for 3.3 s"}));
-  hear_all_but({}, after(4));
-  EXPECT_EQ(far.look(after(4), peers).notices.size(), 2U) << "both are back";
+  EXPECT_EQ(look(4).notices.size(), 2U) << "both are back";
 }
 
 TEST_F(FailureDetectorTest, WhoHearsNobodySaysSoOfItself) {
-  FailureDetector alone{3, Limits::for_timeout(30)};
-  hear_all_but({0, 1, 2}, after(3.1));
+  watch_as(3);
   EXPECT_EQ(
-      notice_at(alone, after(3.1)),
+      notice_at(3.1, {0, 1, 2}),
       "rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off, or all others are "
       "gone. It waits, until 30 s (the timeout) are over");
-  EXPECT_TRUE(alone.look(after(3.6), peers).notices.empty()) << "it is said once";
-  hear_all_but({}, after(5));
-  EXPECT_EQ(notice_at(alone, after(5)),
-            "rank 3 on node2 hears the others again after 5.0 s; the run goes on");
+  EXPECT_TRUE(look(3.6, {0, 1, 2}).notices.empty()) << "it is said once";
+  EXPECT_EQ(notice_at(5), "rank 3 on node2 hears the others again after 5.0 s; the run goes on");
 }
 
 TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
   peers.resize(2);
-  FailureDetector second{1, Limits::for_timeout(30)};
+  watch_as(1);
   peer(0).state = 'T';
-  EXPECT_TRUE(contains(notice_at(second, after(3.1)),
-                       {"rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"}));
-  EXPECT_FALSE(second.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
+  EXPECT_TRUE(
+      contains(notice_at(3.1, {0}), {"rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"}));
+  EXPECT_FALSE(detector.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
 }
 
 TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
-  hear_all_but({1, 2, 3}, after(3.1));
-  EXPECT_EQ(detector.look(after(3.1), peers).notices.size(), 3U)
-      << "rank 0 is with the launcher and names them";
+  EXPECT_EQ(look(3.1, {1, 2, 3}).notices.size(), 3U) << "rank 0 is with the launcher and names them";
   EXPECT_TRUE(detector.find_overdue(after(3.1), peers).cut_off);
-  hear_all_but({1, 2, 3}, after(31));
-  const auto verdict = detector.look(after(31), peers).verdict;
-  ASSERT_TRUE(verdict && verdict->cut_off);
-  EXPECT_EQ(text(*verdict, after(31)),
+  const Verdict verdict = verdict_at(31, {1, 2, 3});
+  EXPECT_TRUE(verdict.cut_off);
+  EXPECT_EQ(text(verdict, 31),
             "verdict: rank 0 on node1 hears no other rank any more, for 31.0 s: this host is cut off, or all "
             "others are gone\n  rank 0: " +
                 kInSums +
@@ -274,19 +249,16 @@ TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
 
 TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   computes(3);
-  hear_all_but({}, after(4));
-  EXPECT_TRUE(detector.look(after(4), peers).notices.empty());
-  hear_all_but({}, after(5));
+  EXPECT_TRUE(look(4).notices.empty());
   EXPECT_EQ(
-      notice_at(detector, after(5)),
+      notice_at(5),
       "rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s; the others wait "
       "for it");
-  hear_all_but({}, after(31));
-  const Verdict verdict = verdict_at(after(31));
+  const Verdict verdict = verdict_at(31);
   EXPECT_EQ(verdict.cause, Cause::kStuck);
   EXPECT_EQ(verdict.initiating, std::vector<int>{3});
   EXPECT_EQ(
-      text(verdict, after(31)),
+      text(verdict, 31),
       "verdict: rank 3 on node2 (pid 103) is alive, but has been at the same place for 31.0 s; last seen in "
       "step 100, computing\n  initiating: rank 3\n  ranks 0-2: " +
           kInSums +
@@ -298,34 +270,20 @@ TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
   computes(3);
   for (const std::int64_t step : {19, 20}) {
     for (Peer& each : peers) each.where.step = step;
-    hear_all_but({}, after(31));
-    EXPECT_EQ(detector.look(after(31), peers).verdict.has_value(), step == 20) << step;
+    EXPECT_EQ(look(31).verdict.has_value(), step == 20) << step;
   }
 }
 
 TEST_F(FailureDetectorTest, OnlyARankInAStepStandsStill) {
   computes(3);
-  hear_all_but({}, after(31));
   for (int phase = 0; phase < kPhases; ++phase) {
     peer(3).where.phase = static_cast<Phase>(phase);
     const bool in_step =
         phase >= static_cast<int>(Phase::kComputing) && phase <= static_cast<int>(Phase::kUpdating);
-    FailureDetector by{0, Limits::for_timeout(30)};
-    EXPECT_EQ(by.look(after(31), peers).verdict.has_value(), in_step) << phase_name(peer(3).where.phase);
-  }
-}
-
-/// A notice waits for 10 times the longest wait so far.
-TEST_F(FailureDetectorTest, ARankIsNamedLaterWhereWaitsAreLong) {
-  FailureDetector patient{0, Limits::for_timeout(100'000)};
-  hear_all_but({}, after(2));
-  patient.look(after(2), peers);  // a wait of 2 s
-  for (Peer& other : peers) other.where.collective = 501, other.where.since_ns = after(2);
-  computes(3);
-  peer(3).where.since_ns = after(2);
-  for (const double seconds : {21.9, 22.1}) {
-    hear_all_but({}, after(seconds));
-    EXPECT_EQ(patient.look(after(seconds), peers).notices.size(), seconds < 22 ? 0U : 1U) << seconds;
+    watch_as(0);
+    const auto findings = look(1000);
+    EXPECT_EQ(findings.verdict.has_value(), in_step) << phase_name(peer(3).where.phase);
+    EXPECT_TRUE(findings.notices.empty()) << phase_name(peer(3).where.phase);
   }
 }
 
@@ -342,83 +300,70 @@ TEST(LimitsTest, AreNeverLongerThanTheTimeout) {
 TEST_F(FailureDetectorTest, RankInADebuggerMayStandStillWithoutEnd) {
   computes(3);
   peer(3).traced = true;  // and is alive: its watchdog runs
-  hear_all_but({}, after(1000));
-  const auto findings = detector.look(after(1000), peers);
+  const auto findings = look(1000);
   EXPECT_FALSE(findings.verdict);
   EXPECT_EQ(findings.notices.size(), 1U) << "it is said, and nothing is done";
   peer(3).traced = false;
-  EXPECT_TRUE(detector.look(after(1000), peers).verdict);
+  EXPECT_TRUE(look(1000).verdict);
 }
 
 TEST_F(FailureDetectorTest, WordsOfAWaitDecideNothing) {
   for (Peer& other : peers) put_text("words that a programmer has changed", other.where.place);
   put_text("other words", peer(1).where.place);
-  hear_all_but({}, after(2.1));
-  EXPECT_TRUE(detector.look(after(2.1), peers).verdict) << "all wait for all, in two places";
-  FailureDetector other{0, Limits::for_timeout(30)};
+  EXPECT_TRUE(look(2.1).verdict) << "all wait for all, in two places";
+  watch_as(0);
   for (Peer& each : peers) each.where.waiting = Waiting::kForSome;
   put_text("the gradients' all-reduce", peer(1).where.place);
-  EXPECT_FALSE(other.look(after(2.1), peers).verdict) << "ranks of groups wait in places of their own";
+  EXPECT_FALSE(look(2.1).verdict) << "ranks of groups wait in places of their own";
 }
 
 TEST_F(FailureDetectorTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
   computes(3);
   peer(3).where.collective = 600;  // groups count their own
-  hear_all_but({}, after(31));
-  EXPECT_FALSE(detector.look(after(31), peers).verdict) << "all meet at 500, and it was there";
+  EXPECT_FALSE(look(31).verdict) << "all meet at 500, and it was there";
   peer(0).where.waiting = Waiting::kForSome;
-  EXPECT_EQ(verdict_at(after(31)).initiating, std::vector<int>{3});
+  EXPECT_EQ(verdict_at(31).initiating, std::vector<int>{3});
 }
 
-TEST_F(FailureDetectorTest, LongEvaluationIsNoStandstill) {
+/// Ten times the longest wait until it is named, fifty times until it is lost.
+TEST_F(FailureDetectorTest, DeadlinesForStandstillLearnFromWaitsThatEnded) {
+  watch_as(0, 100'000);
+  look(20);  // a wait of 20 s
+  for (Peer& other : peers) other.where.collective = 501, other.where.since_ns = after(20);
   computes(3);
-  peer(3).where.phase = Phase::kEvaluating;
-  hear_all_but({}, after(1000));
-  const auto findings = detector.look(after(1000), peers);
-  EXPECT_TRUE(findings.notices.empty() && !findings.verdict);
+  peer(3).where.since_ns = after(20);
+  EXPECT_TRUE(look(20 + 199).notices.empty());
+  EXPECT_EQ(look(20 + 201).notices.size(), 1U);
+  EXPECT_FALSE(look(20 + 999).verdict);
+  EXPECT_TRUE(look(20 + 1001).verdict);
 }
 
 TEST_F(FailureDetectorTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
-  FailureDetector patient{0, Limits::for_timeout(100'000)};
+  watch_as(0, 100'000);
   peer(0).where.waiting = Waiting::kNo;
-  patient.look(after(1), peers);
+  look(1);
   peer(0).where.step = 101;  // a step of 30 s
-  patient.look(after(31), peers);
-  for (Peer& other : peers) other.where = at("the gradients' all-reduce"), other.where.since_ns = after(31);
-  for (Peer& other : peers) other.where.step = 101;
+  look(31);
+  for (Peer& other : peers) {
+    other.where = at("the gradients' all-reduce");
+    other.where.since_ns = after(31);
+    other.where.step = 101;
+  }
   computes(3);
   peer(3).where.since_ns = after(31);
-  hear_all_but({}, after(31 + 1499));
-  EXPECT_FALSE(patient.look(after(31 + 1499), peers).verdict);
-  hear_all_but({}, after(31 + 1501));
-  EXPECT_TRUE(patient.look(after(31 + 1501), peers).verdict) << "50 times the longest step";
-}
-
-TEST_F(FailureDetectorTest, DeadlineForStandstillLearnsFromWaitsThatEnded) {
-  FailureDetector patient{0, Limits::for_timeout(100'000)};
-  hear_all_but({}, after(20));
-  patient.look(after(20), peers);  // a wait of 20 s
-  for (Peer& other : peers) other.where.collective = 501, other.where.since_ns = after(20);
-  computes(3);
-  peer(3).where.collective = 500;
-  peer(3).where.since_ns = after(20);
-  hear_all_but({}, after(20 + 999));
-  EXPECT_FALSE(patient.look(after(20 + 999), peers).verdict);
-  hear_all_but({}, after(20 + 1001));
-  EXPECT_TRUE(patient.look(after(20 + 1001), peers).verdict) << "50 times the longest wait";
+  EXPECT_FALSE(look(31 + 1499).verdict);
+  EXPECT_TRUE(look(31 + 1501).verdict) << "50 times the longest step";
 }
 
 TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   peer(1).where = at("a barrier");
   peer(1).where.phase = Phase::kUpdating;
-  hear_all_but({}, after(1.9));
-  EXPECT_FALSE(detector.look(after(1.9), peers).verdict);
-  hear_all_but({}, after(2.1));
-  const Verdict verdict = verdict_at(after(2.1));
+  EXPECT_FALSE(look(1.9).verdict);
+  const Verdict verdict = verdict_at(2.1);
   EXPECT_EQ(verdict.cause, Cause::kOutOfStep);
   EXPECT_EQ(verdict.initiating, std::vector<int>{1});
   EXPECT_EQ(
-      text(verdict, after(2.1)),
+      text(verdict, 2.1),
       "verdict: rank 1 on node1 (pid 101) is out of step: it waits for something else than the others; last "
       "seen in step 100, updating weights, bucket 2, waiting in a barrier (collective 500)\n  initiating: "
       "rank 1\n  ranks 0, 2-3: " +
@@ -432,25 +377,24 @@ TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
   peers.resize(2);
   peer(0).where = at("a barrier");
   peer(0).where.phase = Phase::kUpdating;
-  hear_all_but({}, after(3));
-  EXPECT_EQ(verdict_at(after(3)).initiating, std::vector<int>{0});
+  EXPECT_EQ(verdict_at(3).initiating, std::vector<int>{0});
 }
 
 TEST_F(FailureDetectorTest, OneSpeaksForAll) {
-  EXPECT_TRUE(FailureDetector(0, Limits{}).speaks(kStart, peers));
-  EXPECT_FALSE(FailureDetector(1, Limits{}).speaks(kStart, peers));
+  const auto speaks = [this](int rank) { return FailureDetector(rank, Limits{}).speaks(kStart, peers); };
+  EXPECT_TRUE(speaks(0));
+  EXPECT_FALSE(speaks(1));
   peer(0).dead = true;
-  EXPECT_TRUE(FailureDetector(1, Limits{}).speaks(kStart, peers));
+  EXPECT_TRUE(speaks(1));
   peer(1).leaving = true;
   peer(1).farewell = {.code = 71, .because = 0, .spoken = false};
-  EXPECT_FALSE(FailureDetector(2, Limits{}).speaks(kStart, peers))
-      << "who leaves because of another speaks first";
+  EXPECT_FALSE(speaks(2)) << "who leaves because of another speaks first";
 }
 
 TEST_F(FailureDetectorTest, WhatAnotherHasSaidIsNotSaidAgain) {
   peer(1).leaving = true;
   peer(1).farewell = {.code = 71, .because = 2, .spoken = true};
-  const auto findings = detector.look(after(0.1), peers);
+  const auto findings = look(0.1);
   EXPECT_TRUE(findings.adopted && !findings.verdict && findings.notices.empty());
 }
 
@@ -458,21 +402,18 @@ TEST_F(FailureDetectorTest, WhoLeavesForReasonsOfItsOwnIsNoRiddle) {
   peer(1).leaving = true;
   peer(1).dead = true;
   peer(1).farewell = {.code = 74, .because = -1, .spoken = true};
-  hear_all_but({1}, after(2.9));
-  EXPECT_FALSE(detector.look(after(2.9), peers).adopted);
-  hear_all_but({1}, after(4));
-  const auto findings = detector.look(after(4), peers);
+  EXPECT_FALSE(look(2.9, {1}).adopted);
+  const auto findings = look(4, {1});
   EXPECT_TRUE(findings.adopted && !findings.verdict)
       << "the launcher did not end the job: all leave, without a word";
 }
 
 TEST_F(FailureDetectorTest, AllInOnePlaceWithoutMessagesIsTheNetworkOfMpi) {
-  hear_all_but({}, after(40));
-  const auto verdict = detector.find_overdue(after(40), peers);
+  const auto verdict = detector.find_overdue(after(2), peers);
   EXPECT_EQ(verdict.cause, Cause::kNetwork);
-  EXPECT_EQ(text(verdict, after(40)),
+  EXPECT_EQ(text(verdict, 2),
             "verdict: all 4 ranks wait, and their messages do not come\n  ranks 0-3: " + kInSums +
-                ", for 40.0 s\n  try: the watchdogs reach each other, MPI does not: check its interfaces "
+                ", for 2.0 s\n  try: the watchdogs reach each other, MPI does not: check its interfaces "
                 "(btl_tcp_if_include) and firewalls; if messages are only slow, raise the timeout; start it "
                 "again\n");
 }
@@ -483,13 +424,12 @@ TEST_F(FailureDetectorTest, WhoCannotGoOnBlamesTheDeadThenTheSilentThenThoseBehi
     EXPECT_EQ(verdict.cause, cause);
     EXPECT_EQ(verdict.initiating, std::vector<int>{rank});
   };
-  hear_all_but({}, after(3.1));
+  for (Peer& each : peers) each.heard_ns = after(3.1);
   computes(3);
   expect(Cause::kStuck, 3);
   peer(2).heard_ns = kStart;
   expect(Cause::kSilent, 2);
-  peer(1).dead = true;
-  peer(1).lost_ns = after(1);
+  dies(1, 1);
   expect(Cause::kDied, 1);
 }
 

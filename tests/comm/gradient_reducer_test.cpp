@@ -16,9 +16,32 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-GradientUnits one_tensor(std::size_t size, std::int64_t grains) {
-  return {std::vector<std::size_t>{size}, grains};
-}
+/// A rank's reducer of a few tensors, with a grain of each rank in a step.
+struct SmallReducer {
+  /// @param grains  of a global batch; 0: as many as ranks
+  SmallReducer(Communicator& comm, const std::vector<std::size_t>& sizes, std::size_t buckets,
+               Determinism determinism = Determinism::kWorld, std::int64_t grains = 0)
+      : units(sizes, grains > 0 ? grains : comm.size()),
+        reducer(comm, even_plan(units.parameters(), buckets), units, determinism) {}
+
+  GradientReducer::Sums step(const std::vector<float>& gradients, bool notes_terms = false,
+                             bool stop_requested = false) {
+    reducer.begin_step(1, stop_requested, notes_terms);
+    reducer.add(0, gradients.size(), gradients.data());
+    reducer.add_sums({1.0, 1}, 1);
+    waited = reducer.wait();
+    return reducer.sums();
+  }
+  std::vector<float> mean(const GradientReducer::SeeSums& see = {}) {
+    std::vector<float> gradient(units.parameters());
+    reducer.sums().mean(gradient.data(), see);
+    return gradient;
+  }
+
+  GradientUnits units;
+  GradientReducer reducer;
+  double waited = 0;
+};
 
 class ReducerRanksTest : public ::testing::TestWithParam<int> {};
 
@@ -76,23 +99,18 @@ TEST_P(ReducerRanksTest, AllKnowWhichTensorRefusedWhat) {
 
 TEST(GradientReducerTest, RefusalsAreCountedForEachTensorOfAPiece) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kLarge = 1e30F;
-  const float gradients[] = {kNan, kLarge, 1, -kInfinity, -kLarge, kNan};
   for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
     const bool exact = determinism == Determinism::kWorld;
     run_thread_ranks(1, [&](Communicator& comm) {
-      const GradientUnits units(std::vector<std::size_t>{1, 2, 3}, 1);
-      GradientReducer reducer(comm, even_plan(6, 1), units, determinism);
-      reducer.begin_step(1, false);
-      reducer.add(0, 6, gradients);
-      reducer.add_sums({1.0, 1}, 4);
-      EXPECT_EQ(reducer.wait(), 0) << "for itself";
-      const auto refusals = reducer.sums().refusals();
+      SmallReducer small(comm, {1, 2, 3}, 1, determinism);
+      const auto sums = small.step({kNan, kLarge, 1, -kInfinity, -kLarge, kNan});
+      EXPECT_EQ(small.waited, 0) << "for itself";
+      const auto refusals = sums.refusals();
       EXPECT_EQ(std::vector(refusals.begin(), refusals.end()),
                 (std::vector<TensorRefusals>{{.too_large = 0, .not_finite = 1},
                                              {.too_large = exact ? 1 : 0, .not_finite = 0},
                                              {.too_large = exact ? 1 : 0, .not_finite = 2}}));
-      EXPECT_EQ(reducer.sums().totals().refused, exact ? 5 : 3);
-      EXPECT_EQ(reducer.sums().totals().samples, 4);
+      EXPECT_EQ(sums.totals().refused, exact ? 5 : 3);
     });
   }
 }
@@ -155,16 +173,12 @@ TEST(GradientReducerTest, LargestNumberThatCannotOverflowIsTheLimit) {
 
 TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
   run_thread_ranks(2, [](Communicator& comm) {
-    const GradientUnits units = one_tensor(1, 2);
-    GradientReducer reducer(comm, even_plan(1, 1), units, Determinism::kWorld);
-    for (const float gradient : {kNan, 1.0F}) {
-      reducer.begin_step(1, std::isnan(gradient));
-      reducer.add(0, 1, &gradient);
-      reducer.add_sums({1.0, 0}, 1);
-      reducer.wait();
-      EXPECT_EQ(reducer.sums().totals().refused, std::isnan(gradient) ? 2 : 0);
-      EXPECT_EQ(reducer.sums().refusals()[0].not_finite, std::isnan(gradient) ? 2 : 0);
-      EXPECT_EQ(reducer.sums().totals().stop_requested, std::isnan(gradient));
+    SmallReducer small(comm, {1}, 1);
+    for (const bool spoilt : {true, false}) {
+      const auto sums = small.step({spoilt ? kNan : 1.0F}, false, spoilt);
+      EXPECT_EQ(sums.totals().refused, spoilt ? 2 : 0);
+      EXPECT_EQ(sums.refusals()[0].not_finite, spoilt ? 2 : 0);
+      EXPECT_EQ(sums.totals().stop_requested, spoilt);
     }
   });
 }
@@ -172,28 +186,19 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
 /// Refusals of a term that one rank has alone: all ranks know for which units it is too large.
 TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
   run_thread_ranks(3, [](Communicator& comm) {
-    GradientUnits units = one_tensor(2, 3);
-    GradientReducer reducer(comm, even_plan(2, 2), units, Determinism::kWorld);
-    const float large = comm.rank() == 1 ? -100.0F : 0.5F, gradients[] = {0.25F, large};
-    reducer.begin_step(1, false, true);
-    reducer.add(0, 2, gradients);
-    reducer.add_sums({1.0, 0}, 1);
-    reducer.wait();
-    EXPECT_EQ(reducer.sums().foreseen_refusals()[0].too_large, 0);
-    units.restore(std::vector<std::int16_t>{-57}, 0);
-    EXPECT_GT(1.0F, units.format(0).limit / 2);
-    EXPECT_EQ(reducer.sums().foreseen_refusals()[0].too_large, 1);
+    SmallReducer small(comm, {2}, 2);
+    const auto sums = small.step({0.25F, comm.rank() == 1 ? -100.0F : 0.5F}, true);
+    EXPECT_EQ(sums.foreseen_refusals()[0].too_large, 0);
+    small.units.restore(std::vector<std::int16_t>{-57}, 0);
+    EXPECT_GT(1.0F, small.units.format(0).limit / 2);
+    EXPECT_EQ(sums.foreseen_refusals()[0].too_large, 1);
   });
 }
 
 /// Two grains a rank of tensors of 3 and 9 elements, of which the first one's terms are remembered.
-struct StepOfTwoTensors {
-  GradientUnits units{std::vector<std::size_t>{3, 9}, std::int64_t{1} << 18};
-  GradientReducer reducer;
-  int rank;
-
+struct StepOfTwoTensors : SmallReducer {
   explicit StepOfTwoTensors(Communicator& comm)
-      : reducer(comm, even_plan(12, 5), units, Determinism::kWorld), rank(comm.rank()) {}
+      : SmallReducer(comm, {3, 9}, 5, Determinism::kWorld, std::int64_t{1} << 18), rank(comm.rank()) {}
 
   void compute(bool notes_terms) {
     reducer.begin_step(2, false, notes_terms);
@@ -207,11 +212,7 @@ struct StepOfTwoTensors {
     reducer.wait();
   }
 
-  std::vector<float> mean() {
-    std::vector<float> gradient(12);
-    reducer.sums().mean(gradient.data());
-    return gradient;
-  }
+  int rank;
 };
 
 TEST_P(ReducerRanksTest, SumsOfSmallTensorsAreMadeAgainInOtherUnits) {
@@ -242,51 +243,39 @@ using Seen = std::vector<std::array<std::size_t, 3>>;  ///< tensor, first, how m
 
 TEST(GradientReducerTest, AllSumsAreShownOnceAndMayBeChangedBeforeTheyAreDivided) {
   run_thread_ranks(1, [](Communicator& comm) {
-    const GradientUnits units(std::vector<std::size_t>{3, 9}, 1);
-    GradientReducer reducer(comm, even_plan(12, 5), units, Determinism::kWorld);
-    std::vector<float> gradients(12, 0.125F), mean(12);
+    SmallReducer small(comm, {3, 9}, 5);
+    std::vector<float> gradients(12, 0.125F);
     gradients[1] = -0.25F;
     gradients[11] = 0.5F;
-    reducer.begin_step(1, false);
-    reducer.add(0, 12, gradients.data());
-    reducer.add_sums({1.0, 1}, 2);
-    reducer.wait();
-    EXPECT_EQ(reducer.sums().largest(), (std::vector<double>{0x1p38, 0x1p39}));
+    auto sums = small.step(gradients);
+    EXPECT_EQ(sums.largest(), (std::vector<double>{0x1p38, 0x1p39}));
     const Seen pieces = {{1, 9, 3}, {1, 7, 2}, {1, 4, 3}, {0, 2, 1}, {1, 3, 1}, {0, 0, 2}};
     Seen shown, seen;
-    reducer.sums().show([&](std::size_t tensor, std::size_t first, std::span<std::int64_t> sums) {
-      shown.push_back({tensor, first, sums.size()});
+    sums.show([&](std::size_t tensor, std::size_t first, std::span<std::int64_t> some) {
+      shown.push_back({tensor, first, some.size()});
     });
     EXPECT_EQ(shown, pieces);
-    reducer.sums().mean(mean.data(),
-                        [&](std::size_t tensor, std::size_t first, std::span<std::int64_t> sums) {
-                          seen.push_back({tensor, first, sums.size()});
-                          if (tensor == 0) std::ranges::fill(sums, std::int64_t{1} << 41);
-                        });
+    const auto mean = small.mean([&](std::size_t tensor, std::size_t first, std::span<std::int64_t> some) {
+      seen.push_back({tensor, first, some.size()});
+      if (tensor == 0) std::ranges::fill(some, std::int64_t{1} << 41);
+    });
     EXPECT_EQ(seen, pieces);
-    std::vector<float> expected(12, 0.0625F);
-    std::fill_n(expected.begin(), 3, 1.0F);
-    expected[11] = 0.25F;
-    EXPECT_EQ(mean, expected);
+    std::fill_n(gradients.begin(), 3, 2.0F);
+    EXPECT_EQ(mean, gradients);
   });
 }
 
 TEST(GradientReducerTest, FloatSumsAreNotShown) {
   run_thread_ranks(1, [](Communicator& comm) {
-    const GradientUnits units = one_tensor(2, 1);
-    GradientReducer reducer(comm, even_plan(2, 1), units, Determinism::kOff);
-    float gradients[] = {1, 2};
-    EXPECT_THROW(reducer.sums().mean(gradients), InternalError) << "before any step";
-    reducer.begin_step(1, false);
-    reducer.add(0, 2, gradients);
-    reducer.add_sums({1.0, 1}, 1);
-    reducer.wait();
+    SmallReducer small(comm, {2}, 1, Determinism::kOff);
+    EXPECT_THROW(small.mean(), InternalError) << "before any step";
+    auto sums = small.step({1, 2});
     const auto see = [](std::size_t, std::size_t, std::span<std::int64_t>) {};
-    EXPECT_THROW(reducer.sums().mean(gradients, see), InternalError);
-    EXPECT_THROW(reducer.sums().show(see), InternalError);
-    EXPECT_THROW(reducer.sums().largest(), InternalError);
-    EXPECT_THROW(reducer.sums().make_again(), InternalError);
-    EXPECT_THROW(reducer.sums().foreseen_refusals(), InternalError);
+    EXPECT_THROW(small.mean(see), InternalError);
+    EXPECT_THROW(sums.show(see), InternalError);
+    EXPECT_THROW(sums.largest(), InternalError);
+    EXPECT_THROW(sums.make_again(), InternalError);
+    EXPECT_THROW(sums.foreseen_refusals(), InternalError);
   });
 }
 
@@ -294,17 +283,15 @@ TEST(GradientReducerTest, FloatSumsAreNotShown) {
 TEST(GradientReducerTest, ARankThatPassesOverAddsNothingAndTimesAreKept) {
   run_thread_ranks(2, [](Communicator& comm) {
     const auto begun = Clock::now();
-    const GradientUnits units = one_tensor(4, 1);
-    GradientReducer reducer(comm, even_plan(4, 2), units, Determinism::kWorld);
-    const float gradients[] = {1, 2, 3, 4};
+    SmallReducer small(comm, {4}, 2);
+    GradientReducer& reducer = small.reducer;
+    const std::vector<float> gradients{1, 2, 3, 4};
     reducer.begin_step(1, false);
     for (const std::size_t first : {std::size_t{2}, std::size_t{0}})
-      comm.rank() == 0 ? reducer.add(first, 2, gradients + first) : reducer.pass_over(first, 2);
+      comm.rank() == 0 ? reducer.add(first, 2, &gradients[first]) : reducer.pass_over(first, 2);
     reducer.add_sums({}, comm.rank() == 0 ? 1 : 0);
     EXPECT_GT(reducer.wait(), 0);
-    std::vector<float> mean(4);
-    reducer.sums().mean(mean.data());
-    EXPECT_EQ(mean, std::vector<float>(gradients, gradients + 4));
+    EXPECT_EQ(small.mean(), gradients);
     const ReducerTimes& times = reducer.times();
     ASSERT_EQ(times.until_left.size(), 2U);
     EXPECT_GT(times.until_left[0], 0);
@@ -318,14 +305,7 @@ TEST(GradientReducerTest, ARankThatPassesOverAddsNothingAndTimesAreKept) {
 
 TEST(GradientReducerTest, SumsOfARefusedStepAreNotMadeAgain) {
   run_thread_ranks(1, [](Communicator& comm) {
-    const GradientUnits units = one_tensor(2, 1);
-    GradientReducer reducer(comm, even_plan(2, 1), units, Determinism::kWorld);
-    const float gradients[] = {1, kNan};
-    reducer.begin_step(1, false, true);
-    reducer.add(0, 2, gradients);
-    reducer.add_sums({1.0, 1}, 1);
-    reducer.wait();
-    EXPECT_FALSE(reducer.sums().make_again());
+    EXPECT_FALSE(SmallReducer(comm, {2}, 1).step({1, kNan}, true).make_again());
   });
 }
 
@@ -369,7 +349,7 @@ TEST(KeptTermsTest, APieceIsNotedInEachTensorThatItTouches) {
 /// One rank's reducer of ten parameters, of which a step has one grain.
 void expect_bug(std::size_t planned, const std::function<void(GradientReducer&)>& use) {
   const auto body = [&](Communicator& comm) {
-    const GradientUnits units = one_tensor(10, 1);
+    const GradientUnits units(std::vector<std::size_t>{10}, 1);
     GradientReducer reducer(comm, even_plan(planned, 2), units, Determinism::kWorld);
     reducer.begin_step(1, false);
     use(reducer);
@@ -390,17 +370,16 @@ TEST(GradientReducerTest, AGrainThatIsMissingOrOneTooManyIsABug) {
 TEST(GradientReducerTest, AStepBeginsWhenTheOneBeforeHasEnded) {
   expect_bug(10, [](GradientReducer& reducer) { reducer.begin_step(1, false); });
   run_thread_ranks(1, [](Communicator& comm) {
-    const GradientUnits units = one_tensor(10, 1);
-    GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
-    EXPECT_THROW(reducer.begin_step(-1, false), InternalError);
-    EXPECT_THROW(reducer.wait(), InternalError);
+    SmallReducer small(comm, {10}, 2);
+    EXPECT_THROW(small.reducer.begin_step(-1, false), InternalError);
+    EXPECT_THROW(small.reducer.wait(), InternalError);
   });
 }
 
 TEST(GradientReducerTest, PlanMustCoverTheArena) {
   expect_bug(9, [](GradientReducer&) {});
   run_thread_ranks(1, [](Communicator& comm) {
-    const GradientUnits units = one_tensor(10, 1);
+    const GradientUnits units(std::vector<std::size_t>{10}, 1);
     for (const BucketPlan& plan :
          std::vector<BucketPlan>{{}, {.buckets = {{5, 5, 0, 0}}}, {.buckets = {{4, 5, 0, 0}}}})
       EXPECT_THROW(GradientReducer(comm, plan, units, Determinism::kWorld), InternalError);
@@ -410,29 +389,20 @@ TEST(GradientReducerTest, PlanMustCoverTheArena) {
 TEST(GradientReducerTest, ABucketLeavesBeforeTheLastGradientIsThere) {
   run_thread_ranks(1, [](Communicator& comm) {
     const float gradients[10] = {};
-    const GradientUnits units = one_tensor(10, 1);
-    const BucketPlan plan = even_plan(10, 2);
-    GradientReducer reducer(comm, plan, units, Determinism::kWorld);
-    reducer.begin_step(1, false);
-    reducer.add(plan.buckets[0].offset, plan.buckets[0].size, gradients);
+    SmallReducer small(comm, {10}, 2);
+    small.reducer.begin_step(1, false);
+    small.reducer.add(5, 5, gradients);
     EXPECT_EQ(comm.activity().status().bucket, 0);
-    reducer.add(plan.buckets[1].offset, plan.buckets[1].size, gradients);
-    reducer.add_sums({}, 1);
+    small.reducer.add(0, 5, gradients);
+    small.reducer.add_sums({}, 1);
     EXPECT_EQ(comm.activity().status().bucket, 1);
-    reducer.wait();
+    small.reducer.wait();
   });
 }
 
 TEST(GradientReducerTest, RankThatDiesEndsTheWait) {
   const auto body = [](Communicator& comm) {
-    const float gradients[10] = {};
-    if (comm.rank() == 1) return;
-    const GradientUnits units = one_tensor(10, 1);
-    GradientReducer reducer(comm, even_plan(10, 1), units, Determinism::kWorld);
-    reducer.begin_step(1, false);
-    reducer.add(0, 10, gradients);
-    reducer.add_sums({}, 1);
-    reducer.wait();
+    if (comm.rank() == 0) SmallReducer(comm, {10}, 1).step(std::vector<float>(10));
   };
   EXPECT_THROW(run_thread_ranks(2, body, std::chrono::milliseconds(50)), PeerLostError);
 }

@@ -8,8 +8,8 @@
 #include "comm/watch/rendezvous.hpp"
 #include "comm/watch/watchdog_thread.hpp"
 #include "common/error.hpp"
+#include "tests/comm/heartbeat_ranks.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/set_variable.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <sched.h>
@@ -17,63 +17,25 @@
 #include <unistd.h>
 
 namespace lockstep::watchdog {
-
 namespace {
 
 using asio::ip::tcp;
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-/// Heartbeats of two ranks in one thread; until() is their thread.
-class HeartbeatTest : public ::testing::Test {
+/// Two ranks, which have met.
+class HeartbeatTest : public HeartbeatRanks {
  protected:
-  struct Rank {
-    std::vector<Peer> peers;
-    std::unique_ptr<Heartbeat> heartbeat;
-  };
-
-  explicit HeartbeatTest(std::int64_t hello_within_ns = Heartbeat::kHelloWithinNs) {
-    std::vector<tcp::acceptor> acceptors;
-    for (int rank = 0; rank < 2; ++rank)
-      acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    for (auto& rank : ranks) {
-      for (int other = 0; other < 2; ++other) {
-        Peer peer;
-        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"no address", "127.0.0.1"}};
-        peer.who.port = acceptors[static_cast<std::size_t>(other)].local_endpoint().port();
-        rank.peers.push_back(peer);
-      }
-    }
-    for (int rank = 0; rank < 2; ++rank)
-      ranks[rank].heartbeat = std::make_unique<Heartbeat>(
-          context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, ranks[rank].peers,
-          Heartbeat::Callbacks{.make_beat = [] { return Beat{}; }, .changed = [this] { ++disturbances; }},
-          hello_within_ns);
-    for (Rank& rank : ranks) rank.heartbeat->start();
-    until([this] { return ranks[0].peers[1].watched && ranks[1].peers[0].watched; });
+  explicit HeartbeatTest(std::int64_t hello_within_ns = Heartbeat::kHelloWithinNs)
+      : HeartbeatRanks(2, {"no address", "127.0.0.1"}, hello_within_ns) {
+    until("they meet", [this] { return peer(0, 1).watched && peer(1, 0).watched; });
   }
 
-  /// Goes on, with a beat every few milliseconds. Fails after a time that only a hang takes.
-  void until(const std::function<bool()>& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!done()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come";
-      for (Rank& rank : ranks) rank.heartbeat->beat();
-      context.restart();
-      context.run_for(std::chrono::milliseconds(2));
-    }
-  }
-
+  int disturbances() { return of(0).changes + of(1).changes; }
   tcp::socket stranger() {
     tcp::socket socket(context);
-    socket.connect({asio::ip::address_v4::loopback(), port()});
+    socket.connect({asio::ip::address_v4::loopback(), static_cast<asio::ip::port_type>(peer(0, 0).who.port)});
     return socket;
   }
-  asio::ip::port_type port() const { return static_cast<asio::ip::port_type>(ranks[0].peers[0].who.port); }
-
   /// True if the other side has hung up.
   /// @param heard  grows by the bytes that it sent before
   static bool is_closed(tcp::socket& socket, std::size_t& heard) {
@@ -92,27 +54,21 @@ class HeartbeatTest : public ::testing::Test {
     tcp::socket socket = stranger();
     asio::write(socket, asio::buffer(said));
     std::size_t heard = 0;
-    until([&] { return is_closed(socket, heard); });
+    until("a stranger is disconnected", [&] { return is_closed(socket, heard); });
     EXPECT_EQ(heard, 0U) << "it was taken for a rank, and told the token";
   }
   /// Rank 1 is where it was: connected, heard anew, and nothing has happened.
   void expect_rank_1_undisturbed() {
-    const std::int64_t before = ranks[0].peers[1].heard_ns;
-    until([&] { return ranks[0].peers[1].heard_ns > before; });
-    EXPECT_TRUE(ranks[0].peers[1].watched);
-    EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
-    EXPECT_EQ(disturbances, 0);
+    const std::int64_t before = peer(0, 1).heard_ns;
+    until("rank 1 is heard", [&] { return peer(0, 1).heard_ns > before; });
+    EXPECT_TRUE(peer(0, 1).watched);
+    EXPECT_FALSE(peer(0, 1).dead || peer(0, 1).leaving);
+    EXPECT_EQ(disturbances(), 0);
   }
-
-  asio::io_context context{1};
-  Token token = draw_token();
-  int disturbances = 0;
-  Rank ranks[2];
 };
 
 TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
-  expect_disconnected(bytes_of("GET / HTTP/1.1\r\n\r\n"), "another protocol");
-  expect_disconnected(Bytes(5000, 0), "zeros");
+  expect_disconnected({'G', 'E', 'T', ' ', '/', ' ', 'H', 'T'}, "another protocol");
   expect_disconnected(encode(Hello{draw_token(), 1, 2}), "another token");
   for (std::size_t byte = 0; byte < token.size(); ++byte) {
     Token nearly = token;
@@ -123,69 +79,61 @@ TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
   expect_disconnected(encode(Hello{token, 0, 2}), "the rank itself");
   expect_disconnected(encode(Hello{token, 1, 3}), "a job of another size");
   expect_disconnected(encode(Leaving{71, 1, true}), "a message before the hello");
-  Bytes huge = encode(Hello{token, 1, 2});
-  for (std::size_t i = 4; i < 8; ++i) huge[i] = 0xff;
-  expect_disconnected(huge, "a length of four gigabytes");
   expect_rank_1_undisturbed();
 }
 
 TEST_F(HeartbeatTest, RankThatSaysGoodbyeIsNoLongerWatched) {
-  ranks[1].heartbeat->send_last(Goodbye{});
-  until([this] { return !ranks[0].peers[1].watched; });
-  EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
+  of(1).heartbeat->send_last(Goodbye{});
+  until("it is no longer watched", [this] { return !peer(0, 1).watched; });
+  EXPECT_FALSE(peer(0, 1).dead || peer(0, 1).leaving);
 }
 
 TEST_F(HeartbeatTest, TheFirstReasonStaysUntilItIsSpokenForAll) {
-  Leaving& farewell = ranks[0].peers[1].farewell;
-  ranks[1].heartbeat->send_to_all(Leaving{71, 0, false});
-  until([this] { return ranks[0].peers[1].leaving; });
-  EXPECT_EQ(farewell.code, 71);
-  EXPECT_EQ(farewell.because, 0);
-  EXPECT_FALSE(farewell.spoken);
-  ranks[1].heartbeat->send_to_all(Leaving{72, 0, true});
-  until([&] { return farewell.spoken; });
-  ranks[1].heartbeat->send_to_all(Leaving{74, -1, false});
-  ranks[1].heartbeat->send_last(Goodbye{});
-  until([this] { return ranks[0].peers[1].ended; });
-  EXPECT_EQ(farewell.code, 72);
-  EXPECT_EQ(farewell.because, 0);
-  EXPECT_TRUE(farewell.spoken);
-  EXPECT_EQ(disturbances, 2) << "the others were no news";
+  const auto farewell = [this] {
+    const Leaving& said = peer(0, 1).farewell;
+    return std::tuple(said.code, said.because, said.spoken);
+  };
+  of(1).heartbeat->send_to_all(Leaving{71, 0, false});
+  until("it leaves", [this] { return peer(0, 1).leaving; });
+  EXPECT_EQ(farewell(), std::tuple(71, 0, false));
+  of(1).heartbeat->send_to_all(Leaving{72, 0, true});
+  until("it has spoken", [this] { return peer(0, 1).farewell.spoken; });
+  of(1).heartbeat->send_to_all(Leaving{74, -1, false});
+  of(1).heartbeat->send_last(Goodbye{});
+  until("it has ended", [this] { return peer(0, 1).ended; });
+  EXPECT_EQ(farewell(), std::tuple(72, 0, true));
+  EXPECT_EQ(disturbances(), 2) << "the others were no news";
 }
 
 /// A rank whose run ends before the two have met: the other one must not take it for dead.
 TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
-  tcp::acceptor low(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-  std::vector<Peer> peers = ranks[1].peers;
+  tcp::acceptor low = listen();
+  std::vector<Peer> peers = of(1).peers;
   peers[0].who.port = low.local_endpoint().port();
   peers[0].who.addresses = {"127.0.0.1"};
-  Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
-                 token, peers, {.make_beat = [] { return Beat{}; }, .changed = {}});
+  Heartbeat high(context, listen(), 1, token, peers, {.make_beat = [] { return Beat{}; }, .changed = {}});
   high.start();
   tcp::socket socket = low.accept();
-  Bytes said(encode(Hello{token, 1, 2}).size());
-  std::size_t heard = 0;
-  const auto hears = [&](Bytes& bytes) {
-    heard = 0;
-    socket.non_blocking(true);
-    until([&] {
+  socket.non_blocking(true);
+  const auto expect_heard = [&](const Bytes& message) {
+    Bytes bytes(message.size());
+    std::size_t heard = 0;
+    until("all is heard", [&] {
       asio::error_code error;
       heard += socket.read_some(asio::buffer(bytes.data() + heard, bytes.size() - heard), error);
       return heard == bytes.size();
     });
+    EXPECT_EQ(bytes, message);
   };
-  hears(said);
-  EXPECT_EQ(said, encode(Hello{token, 1, 2}));
+  expect_heard(encode(Hello{token, 1, 2}));
   high.send_last(Goodbye{});
-  Bytes last(encode(Goodbye{}).size());
-  hears(last);
-  EXPECT_EQ(last, encode(Goodbye{}));
-  until([&] { return high.all_sent(); });
+  expect_heard(encode(Goodbye{}));
+  until("all is sent", [&] { return high.all_sent(); });
 }
 
 TEST_F(HeartbeatTest, ARankThatHasSaidGoodbyeAnswersNoHello) {
-  ranks[0].heartbeat->send_last(Goodbye{});
-  until([this] { return !ranks[1].peers[0].watched; });
+  of(0).heartbeat->send_last(Goodbye{});
+  until("rank 0 is no longer watched", [this] { return !peer(1, 0).watched; });
   expect_disconnected(encode(Hello{token, 1, 2}), "a rank that is late");
 }
 
@@ -206,8 +154,8 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   Beat last;
   last.where.step = 3;
   asio::write(again, asio::buffer(encode(last)));
-  until([this] { return ranks[0].peers[1].where.step == 3; });
-  EXPECT_EQ(disturbances, 0);
+  until("it finds a place", [this] { return peer(0, 1).where.step == 3; });
+  EXPECT_EQ(disturbances(), 0);
   const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
   EXPECT_LE(held, 64);
   EXPECT_GE(held, 1) << "or no rank was there to take a place";
@@ -215,41 +163,41 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
 
 /// Its times become those of rank 0's clock; nothing lies in the future. The real rank 1 is cut off meanwhile.
 TEST_F(HeartbeatTest, ABeatTellsWhereItsRankIs) {
-  ranks[1].heartbeat->drop_network([](int) { return true; });
+  of(1).heartbeat->drop_network([](int) { return true; });
   const auto hears = [this](const Beat& beat) {
     tcp::socket socket = stranger();
     Bytes said = encode(Hello{token, 1, 2});
     const Bytes more = encode(beat);
     said.insert(said.end(), more.begin(), more.end());
     asio::write(socket, asio::buffer(said));
-    until([&] { return ranks[0].peers[1].where.step == beat.where.step; });
-    return ranks[0].peers[1];
+    until("it is heard", [&] { return peer(0, 1).where.step == beat.where.step; });
+    return peer(0, 1);
   };
   Beat beat{.sent_ns = 1000, .where = {.step = 7, .phase = Phase::kSaving, .since_ns = 400}};
   beat.witnessed_rank = 1;
   beat.witnessed_state = 'T';
   put_text("cuda:3", beat.device);
-  Peer peer = hears(beat);
-  EXPECT_EQ(peer.heard_ns - peer.where.since_ns, 600);
-  EXPECT_EQ(peer.where.phase, Phase::kSaving);
-  EXPECT_EQ(peer.device, "cuda:3");
-  EXPECT_EQ(peer.state, 'T');
-  EXPECT_FALSE(peer.traced);
+  Peer rank_1 = hears(beat);
+  EXPECT_EQ(rank_1.heard_ns - rank_1.where.since_ns, 600);
+  EXPECT_EQ(rank_1.where.phase, Phase::kSaving);
+  EXPECT_EQ(rank_1.device, "cuda:3");
+  EXPECT_EQ(rank_1.state, 'T');
+  EXPECT_FALSE(rank_1.traced);
   beat.where.step = 8;
   beat.where.since_ns = 1001;
   beat.witnessed_rank = 2;
   beat.traced = true;
-  peer = hears(beat);
-  EXPECT_EQ(peer.where.since_ns, peer.heard_ns) << "not later than it was sent";
-  EXPECT_TRUE(peer.traced);
+  rank_1 = hears(beat);
+  EXPECT_EQ(rank_1.where.since_ns, rank_1.heard_ns) << "not later than it was sent";
+  EXPECT_TRUE(rank_1.traced);
   beat.where.step = 9;
   beat.where.since_ns = -1;
   beat.witnessed_rank = 0;
   beat.traced = false;
-  peer = hears(beat);
-  EXPECT_EQ(peer.where.since_ns, peer.heard_ns);
-  EXPECT_EQ(peer.state, '?') << "it goes on";
-  EXPECT_EQ(ranks[0].peers[0].state, '?') << "each knows best of itself";
+  rank_1 = hears(beat);
+  EXPECT_EQ(rank_1.where.since_ns, rank_1.heard_ns);
+  EXPECT_EQ(rank_1.state, '?') << "it goes on";
+  EXPECT_EQ(peer(0, 0).state, '?') << "each knows best of itself";
 }
 
 class ImpatientHeartbeatTest : public HeartbeatTest {
@@ -369,182 +317,5 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   EXPECT_TRUE(is_ending(std::numeric_limits<int>::max()));
 }
 
-// Packets between watchdogs arrive as they were sent; nothing else arrives at all.
-
-Beat sample_beat() {
-  Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};
-  std::string_view("a barrier").copy(beat.where.place.data(), 9);
-  beat.where.waiting = Waiting::kForAll;
-  beat.witnessed_rank = 2;
-  beat.witnessed_state = 'T';
-  beat.traced = true;
-  return beat;
-}
-
-std::optional<Message> parse(std::span<const std::uint8_t> bytes) {
-  Parser parser;
-  parser.feed(bytes);
-  return parser.next();
-}
-
-TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
-  const auto beat = parse(encode(sample_beat()));
-  ASSERT_TRUE(beat && std::holds_alternative<Beat>(*beat));
-  EXPECT_EQ(encode(*beat), encode(sample_beat()));
-  EXPECT_EQ(std::get<Beat>(*beat).where.place_text(), "a barrier");
-  EXPECT_EQ(std::get<Beat>(*beat).where.waiting, Waiting::kForAll);
-  const Relay relay{{{3, 99, sample_beat()}, {4, 5, Died{}}}};
-  EXPECT_EQ(encode(*parse(encode(relay))), encode(relay));
-  EXPECT_EQ(std::get<Relay>(*parse(encode(relay))).list[0].age_ns, 99);
-  EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
-  EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
-}
-
-TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
-  std::vector<Relayed> list;
-  for (std::uint32_t rank = 0; rank < 2000; ++rank) list.push_back({rank, 5, Goodbye{}});
-  Parser parser;
-  parser.feed(encode_relays(list));
-  std::vector<std::uint32_t> ranks;
-  int messages = 0;
-  for (; const auto message = parser.next(); ++messages)
-    for (const Relayed& relayed : std::get<Relay>(*message).list) ranks.push_back(relayed.rank);
-  ASSERT_EQ(ranks.size(), list.size());
-  for (std::uint32_t rank = 0; rank < 2000; ++rank) EXPECT_EQ(ranks[rank], rank);
-  EXPECT_GT(messages, 1);
-  EXPECT_TRUE(encode_relays({}).empty());
-  list.resize(kMostRelayed);
-  EXPECT_TRUE(parse(encode(Relay{list})));
-  list.push_back(list.front());
-  EXPECT_THROW(encode(Relay{list}), InternalError);
-  EXPECT_THROW(encode(Relay{{{1, 0, Hello{}}}}), InternalError);
-  EXPECT_THROW(encode(Relay{{{1, 0, Relay{}}}}), InternalError);
-}
-
-TEST(WatchdogMessageTest, PiecesOfAnySizeAreWaitedFor) {
-  std::vector<std::uint8_t> bytes = encode(Hello{{1, 2, 3}, 1, 4});
-  const auto second = encode(sample_beat());
-  bytes.insert(bytes.end(), second.begin(), second.end());
-  for (const std::size_t piece : {1U, 3U, 7U, 100U}) {
-    Parser parser;
-    std::vector<std::size_t> kinds;
-    for (std::size_t i = 0; i < bytes.size(); i += piece) {
-      parser.feed(std::span(bytes).subspan(i, std::min(piece, bytes.size() - i)));
-      while (const auto message = parser.next()) kinds.push_back(message->index());
-    }
-    EXPECT_EQ(kinds, (std::vector<std::size_t>{0, 1})) << piece;
-    EXPECT_FALSE(parser.is_bad());
-  }
-}
-
-TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
-  const auto good = encode(sample_beat());
-  const auto expect_bad = [](std::vector<std::uint8_t> bytes, const char* why) {
-    Parser parser;
-    parser.feed(bytes);
-    EXPECT_FALSE(parser.next()) << why;
-    EXPECT_TRUE(parser.is_bad()) << why;
-  };
-  const std::string http = "GET / HTTP/1.1\r\n\r\n";
-  expect_bad({http.begin(), http.end()}, "another protocol");
-  auto bytes = good;
-  bytes[3] ^= 0x10U;
-  expect_bad(bytes, "another version");
-  bytes = good;
-  bytes[3] |= 0x0fU;
-  expect_bad(bytes, "an unknown kind");
-  bytes = good;
-  bytes[7] = 1;
-  expect_bad(bytes, "a size of 16 MiB");
-  bytes = good;
-  bytes[kHeadBytes + 16] = kPhases;
-  expect_bad(bytes, "an unknown phase");
-  bytes[kHeadBytes + 16] = kPhases - 1;
-  EXPECT_TRUE(parse(bytes));
-  bytes[kHeadBytes + 17] = kWaitings;
-  expect_bad(bytes, "an unknown wait");
-  bytes[kHeadBytes + 17] = kWaitings - 1;
-  EXPECT_TRUE(parse(bytes));
-  bytes[kHeadBytes + 139] = 2;
-  expect_bad(bytes, "a truth that is neither");
-  bytes = good;
-  --bytes[4];
-  bytes.pop_back();
-  expect_bad(bytes, "less than belongs to it");
-  for (const auto index : {Message(Hello{}).index(), Message(Relay{}).index()}) {
-    bytes = encode(Relay{{{3, 99, Goodbye{}}}});
-    bytes[kHeadBytes + 16] = static_cast<std::uint8_t>(index);
-    expect_bad(bytes, "a kind that is not relayed");
-  }
-  for (const std::uint32_t size : {65'536U, 65'537U}) {
-    bytes = encode(Relay{});
-    std::memcpy(bytes.data() + 4, &size, 4);
-    Parser parser;
-    parser.feed(bytes);
-    EXPECT_FALSE(parser.next());
-    EXPECT_EQ(parser.is_bad(), size > 65'536U) << "what is too long is not waited for";
-  }
-  bytes = encode(Goodbye{});
-  bytes[4] = 1;
-  bytes.push_back(0);
-  expect_bad(bytes, "more than belongs to it");
-  bytes = encode(Relay{});
-  const std::uint32_t many = 1'000'000;
-  std::memcpy(bytes.data() + kHeadBytes, &many, 4);
-  expect_bad(bytes, "a list longer than the message");
-  bytes = good;
-  std::fill(bytes.begin() + kHeadBytes + 38, bytes.begin() + kHeadBytes + 38 + kPlaceBytes,
-            std::uint8_t{'x'});
-  expect_bad(bytes, "a text without an end");
-  bytes = good;
-  std::fill(bytes.end() - 64, bytes.end(), std::uint8_t{'x'});
-  expect_bad(bytes, "a device without an end");
-}
-
-TEST(WatchdogMessageTest, TokensDifferAndAreCompared) {
-  const Token token = draw_token();
-  EXPECT_TRUE(equal(token, Token(token)));
-  EXPECT_FALSE(equal(token, draw_token()));
-  Token last = token;
-  last.back() ^= 1U;
-  EXPECT_FALSE(equal(token, last));
-}
-
-TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
-  const std::vector<Interface> all = {
-      {"lo", 0x7f000001, true}, {"docker0", 0xac110001}, {"eth0", 0x0a000005}, {"ib0", 0x0a010005}};
-  const auto names = [&](std::string_view included) {
-    std::vector<std::string> found;
-    for (const auto& interface : usable(all, included)) found.push_back(interface.name);
-    return found;
-  };
-  EXPECT_EQ(names(""), (std::vector<std::string>{"eth0", "ib0", "docker0"}));
-  EXPECT_EQ(names("ib0"), std::vector<std::string>{"ib0"});
-  EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
-  EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
-  EXPECT_EQ(names("nonsense/99").size(), 3U);
-  EXPECT_EQ(names("ib0,eth0"), (std::vector<std::string>{"eth0", "ib0"}));
-}
-
-TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
-  EXPECT_TRUE(std::ranges::any_of(interfaces_here(), [](const Interface& interface) {
-    return interface.loopback && interface.address == 0x7f000001 && !interface.name.empty();
-  }));
-}
-
-TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
-  using test::SetVariable;
-  const SetVariable none("OMPI_MCA_btl_tcp_if_include", nullptr),
-      of_oob("OMPI_MCA_oob_tcp_if_include", nullptr);
-  EXPECT_EQ(included_interfaces(), "");
-  const SetVariable of_launcher("OMPI_MCA_oob_tcp_if_include", "ib0");
-  EXPECT_EQ(included_interfaces(), "ib0");
-  const SetVariable empty("OMPI_MCA_btl_tcp_if_include", "");
-  EXPECT_EQ(included_interfaces(), "ib0");
-  const SetVariable of_messages("OMPI_MCA_btl_tcp_if_include", "eth0");
-  EXPECT_EQ(included_interfaces(), "eth0");
-}
-
 }  // namespace
-
 }  // namespace lockstep::watchdog

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// late_rank WHERE, under mpirun. MPI's start and end with a deadline of three seconds, to which the last
-/// rank does not come. WHERE is init, init-stopped, finalize or nowhere.
+/// late_rank WHERE, under mpirun. MPI's start or end (WHERE is init or finalize) with a deadline of three seconds, to
+/// which the last rank does not come, and at the start not the one before it either, which is stopped.
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
@@ -23,18 +23,18 @@ void stay_away() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string where = argc > 1 ? argv[1] : "nowhere";
-  const int ranks = lockstep::this_launch().world_size;
-  const bool last = lockstep::this_launch().rank == ranks - 1;
-  if (last && where == "init") stay_away();
-  if (last && where == "init-stopped") std::raise(SIGSTOP);
+  const bool at_start = argc > 1 && std::string_view(argv[1]) == "init";
+  const lockstep::Launch launch = lockstep::this_launch();
+  const bool last = launch.rank == launch.world_size - 1;
+  if (at_start && last) stay_away();
+  if (at_start && launch.rank == launch.world_size - 2) std::raise(SIGSTOP);
 
-  lockstep::RankWatch watch(ranks);
-  watch.expect("MPI_Init", where.starts_with("init") ? kShort : kLong);
+  lockstep::RankWatch watch(launch.world_size);
+  watch.expect("MPI_Init", at_start ? kShort : kLong);
   const lockstep::MpiRuntime runtime(nullptr, nullptr);
   const auto comm = lockstep::make_mpi_communicator(runtime, kLong);
   watch.met();
-  if (last && where == "finalize") stay_away();
-  watch.expect("MPI_Finalize", where == "finalize" ? kShort : kLong);
+  if (last) stay_away();
+  watch.expect("MPI_Finalize", kShort);
   return 0;
 }

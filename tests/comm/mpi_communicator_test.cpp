@@ -5,7 +5,6 @@
 
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"
@@ -99,16 +98,6 @@ TEST(MpiCommunicatorTest, FailedCallNamesItselfAndItsPlace) {
     EXPECT_TRUE(contains(error.what(), {"MPI failed at ", "mpi_communicator_test.cpp:",
                                         " in MPI_Send(nullptr, 0, MPI_INT, 12345, 0, ",
                                         "; see what the other ranks said and start the job again"}));
-  }
-}
-
-TEST(MpiLatencyTest, EveryRankGetsTheSameCurve) {
-  const auto comm = make_comm();
-  const auto points = measure_latency(*comm, 200000);
-  const auto all = comm->all_gather(std::as_bytes(std::span(points)));
-  EXPECT_EQ(points.empty(), comm->size() == 1);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    ASSERT_EQ(all[i], std::as_bytes(std::span(points))[i % std::span(points).size_bytes()]);
   }
 }
 

@@ -35,11 +35,18 @@ class Saboteur final : public SumObserver {
   See leaving_, arrived_;
 };
 
+using Where = SumFault::Where;
+using Fault = std::tuple<Where, std::vector<int>, std::size_t>;
+
+Fault fields(const SumFault& fault) {
+  return {fault.where, fault.ranks, fault.tensor};
+}
+
 /// One step on each rank, of which one is sabotaged.
 /// @returns what all ranks find, if it is the same on all
-SumFault fault_of(int odd_rank, const See& leaving, const See& arrived = {}) {
+Fault fault_of(int odd_rank, const See& leaving, const See& arrived = {}) {
   Saboteur saboteur(leaving, arrived);
-  std::vector<SumFault> found(kRanks);
+  std::vector<Fault> found(kRanks);
   run_thread_ranks(kRanks, [&](Communicator& comm) {
     const GradientUnits units(kSizes, kRanks);
     GradientReducer reducer(comm, even_plan(kParameters, 3), units, Determinism::kWorld);
@@ -53,14 +60,10 @@ SumFault fault_of(int odd_rank, const See& leaving, const See& arrived = {}) {
       reducer.wait();
       ADD_FAILURE() << "rank " << comm.rank() << " goes on";
     } catch (const SumsDifferError& error) {
-      found[static_cast<std::size_t>(comm.rank())] = find_sum_fault(comm, error.record());
+      at(found, comm.rank()) = fields(find_sum_fault(comm, error.record()));
     }
   });
-  for (const SumFault& fault : found) {
-    EXPECT_EQ(fault.ranks, found.front().ranks);
-    EXPECT_EQ(fault.tensor, found.front().tensor);
-    EXPECT_EQ(fault.where, found.front().where);
-  }
+  EXPECT_EQ(found, std::vector<Fault>(kRanks, found.front()));
   return found.front();
 }
 
@@ -72,66 +75,51 @@ See change(std::size_t element, std::int64_t by) {
 }
 
 TEST(SumCheckTest, MemoryThatChangesWhatARankSendsIsThatRanks) {
-  for (const int rank : {0, 3, 4}) {
-    const SumFault fault = fault_of(rank, change(1003, std::int64_t{1} << 40));
-    EXPECT_EQ(fault.where, SumFault::Where::kMemory);
-    EXPECT_EQ(fault.ranks, std::vector{rank});
-    EXPECT_EQ(fault.tensor, 1);
-  }
+  for (const int rank : {0, 3, 4})
+    EXPECT_EQ(fault_of(rank, change(1003, std::int64_t{1} << 40)), Fault(Where::kMemory, {rank}, 1));
 }
 
 TEST(SumCheckTest, WhatArrivesWronglyIsTheLinkOfItsRank) {
-  for (const int rank : {0, 2}) {
-    const SumFault fault = fault_of(rank, {}, change(2999, 1));
-    EXPECT_EQ(fault.where, SumFault::Where::kLink);
-    EXPECT_EQ(fault.ranks, std::vector{rank});
-    EXPECT_EQ(fault.tensor, 2);
-  }
+  for (const int rank : {0, 2})
+    EXPECT_EQ(fault_of(rank, {}, change(2999, 1)), Fault(Where::kLink, {rank}, 2));
 }
 
 /// Swapped sums, which the fingerprint's multipliers cannot hide.
 TEST(SumCheckTest, SwappedSumsAreNoticed) {
-  const SumFault fault = fault_of(1, {}, [](const ShownSums& shown) {
+  const auto swap = [](const ShownSums& shown) {
     if (shown.first == 0) std::swap(shown.sums[0], shown.sums[1]);
-  });
-  EXPECT_EQ(fault.ranks, std::vector{1});
-  EXPECT_EQ(fault.tensor, 0);
+  };
+  EXPECT_EQ(fault_of(1, {}, swap), Fault(Where::kLink, {1}, 0));
 }
 
 TEST(SumCheckTest, WhatArrivesAsInTheStepBeforeIsNoticed) {
   std::vector<std::int64_t> before;
-  const SumFault fault = fault_of(
-      2,
-      [&](const ShownSums& shown) {
-        if (shown.first == 0) before.assign(shown.before.begin(), shown.before.end());
-      },
-      [&](const ShownSums& shown) {
-        if (shown.first == 0) std::ranges::copy(before, shown.sums.begin());
-      });
-  EXPECT_EQ(fault.where, SumFault::Where::kLink);
-  EXPECT_EQ(fault.ranks, std::vector{2});
+  const auto keep = [&](const ShownSums& shown) {
+    if (shown.first == 0) before.assign(shown.before.begin(), shown.before.end());
+  };
+  const auto put_back = [&](const ShownSums& shown) {
+    if (shown.first == 0) std::ranges::copy(before, shown.sums.begin());
+  };
+  EXPECT_EQ(fault_of(2, keep, put_back), Fault(Where::kLink, {2}, 0));
 }
 
 /// Each rank's fingerprints of three tensors and the counters, some of which differ from what left.
 TEST(SumCheckTest, AllRanksWithAFaultAreNamedAndItsFirstTensor) {
   const auto find = [](std::vector<SumFingerprints> kept, std::vector<SumFingerprints> arrived) {
-    SumFault fault;
+    Fault fault;
     run_thread_ranks(3, [&](Communicator& comm) {
-      const auto rank = static_cast<std::size_t>(comm.rank());
-      const SumFault found = find_sum_fault(comm, {{1, 2, 3, 4}, kept[rank], arrived[rank]});
-      if (rank == 0) fault = found;
+      const SumFault found =
+          find_sum_fault(comm, {{1, 2, 3, 4}, at(kept, comm.rank()), at(arrived, comm.rank())});
+      if (comm.rank() == 0) fault = fields(found);
     });
-    return std::tuple(fault.where, fault.ranks, fault.tensor);
+    return fault;
   };
   const SumFingerprints left{1, 2, 3, 4}, sum{3, 6, 9, 12};
   const std::vector<SumFingerprints> well(3, sum);
-  using Where = SumFault::Where;
-  EXPECT_EQ(find({left, {1, 2, 0, 4}, {1, 0, 0, 4}}, well),
-            std::tuple(Where::kMemory, std::vector{1, 2}, 1U));
-  EXPECT_EQ(find({{1, 0, 3, 4}, left, {1, 2, 0, 4}}, well),
-            std::tuple(Where::kMemory, std::vector{0, 2}, 1U));
-  EXPECT_EQ(find({left, left, left}, {{3, 6, 9, 0}, sum, sum}), std::tuple(Where::kLink, std::vector{0}, 3U));
-  EXPECT_EQ(find({left, left, left}, well), std::tuple(Where::kLink, std::vector<int>(), 3U));
+  EXPECT_EQ(find({left, {1, 2, 0, 4}, {1, 0, 0, 4}}, well), Fault(Where::kMemory, {1, 2}, 1));
+  EXPECT_EQ(find({{1, 0, 3, 4}, left, {1, 2, 0, 4}}, well), Fault(Where::kMemory, {0, 2}, 1));
+  EXPECT_EQ(find({left, left, left}, {{3, 6, 9, 0}, sum, sum}), Fault(Where::kLink, {0}, 3));
+  EXPECT_EQ(find({left, left, left}, well), Fault(Where::kLink, {}, 3));
   run_thread_ranks(1, [&](Communicator& comm) {
     EXPECT_THROW(find_sum_fault(comm, {left, left, {3, 6}}), InternalError);
   });

@@ -3,56 +3,25 @@
 /// A large job, in which watchers tell each other of the ranks that talk to them. Who hears whom, and who is
 /// found dead when members and watchers die, are silent or are cut off.
 #include "comm/watch/failure_detector.hpp"
-#include "comm/watch/heartbeat.hpp"
+#include "tests/comm/heartbeat_ranks.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::watchdog {
 namespace {
-
-using asio::ip::tcp;
 
 constexpr int kRanks = 40;
 /// Three beats without a word, and the next watcher passes on; more, because a busy machine delivers late.
 constexpr int kSoon = 8;
 constexpr int kMember = 19, kItsWatcher = 5;  // rank 19 tells rank 5 that it lives
 
-/// Heartbeats of forty ranks in one thread, over real sockets.
-class WatchersTest : public ::testing::Test {
+class WatchersTest : public HeartbeatRanks {
  protected:
-  struct Rank {
-    std::vector<Peer> peers;
-    std::unique_ptr<Heartbeat> heartbeat;
-    int beats = 0, changes = 0;
-  };
-
-  WatchersTest() {
-    std::vector<tcp::acceptor> acceptors;
-    for (int rank = 0; rank < kRanks; ++rank)
-      acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    std::vector<int> ports;
-    for (const auto& acceptor : acceptors) ports.push_back(acceptor.local_endpoint().port());
-    for (int rank = 0; rank < kRanks; ++rank) {
-      for (int other = 0; other < kRanks; ++other) {
-        Peer peer;
-        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
-        peer.who.port = ports[static_cast<std::size_t>(other)];
-        of(rank).peers.push_back(peer);
-      }
-      of(rank).heartbeat = std::make_unique<Heartbeat>(
-          context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, of(rank).peers,
-          Heartbeat::Callbacks{.make_beat = [this, rank] { return ++of(rank).beats, Beat{}; },
-                               .changed = [this, rank] { ++of(rank).changes; }});
-    }
-    for (Rank& rank : ranks) rank.heartbeat->start();
+  WatchersTest() : HeartbeatRanks(kRanks) {
     until("all know each other", [this] {
-      return every(
-          [this](int rank, int other) { return !knows(rank, other) || of(rank).peers[at(other)].watched; });
+      return every([this](int rank, int other) { return !knows(rank, other) || peer(rank, other).watched; });
     });
   }
 
-  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-  Rank& of(int rank) { return ranks[at(rank)]; }
-  Peer& peer(int rank, int other) { return of(rank).peers[at(other)]; }
   /// Watchers know all, members the watchers.
   static bool knows(int rank, int other) { return rank != other && (rank < kWatchers || other < kWatchers); }
   bool every(const std::function<bool(int, int)>& holds) {
@@ -62,23 +31,6 @@ class WatchersTest : public ::testing::Test {
     return true;
   }
 
-  /// All beat once, and hear all that comes of it.
-  void tick() {
-    for (Rank& rank : ranks)
-      if (rank.heartbeat) rank.heartbeat->beat();
-    for (int quiet = 0; quiet < 3; ++quiet) {
-      context.restart();
-      if (context.run_for(std::chrono::microseconds(300)) > 0) quiet = 0;
-    }
-  }
-  /// Fails after a time that only a hang takes.
-  void until(const char* what, const std::function<bool()>& done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!done()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come that " << what;
-      tick();
-    }
-  }
   void die(int rank) {
     of(rank).heartbeat.reset();
     context.restart();
@@ -93,15 +45,11 @@ class WatchersTest : public ::testing::Test {
       for (int rank = 0; rank < kRanks; ++rank)
         for (int other = 0; other < kRanks; ++other)
           if (knows(rank, other) && of_interest(rank, other)) {
-            ASSERT_TRUE(is_heard_since(rank, other, began[at(i - kSoon)]))
+            ASSERT_TRUE(is_heard_since(rank, other, at(began, i - kSoon)))
                 << "rank " << rank << " has not heard rank " << other << " for some beats, after " << i;
           }
     }
   }
-
-  asio::io_context context{1};
-  Token token = draw_token();
-  std::vector<Rank> ranks{static_cast<std::size_t>(kRanks)};
 };
 
 TEST_F(WatchersTest, AllAreHeardThoughARankBeatsToFew) {

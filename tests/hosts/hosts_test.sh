@@ -61,15 +61,20 @@ Latency_of_50_ms_is_no_reason_for_an_alarm() {
   expect_lacks "$(cat said)" "verdict"
 }
 
-Ranks_leave_when_a_host_is_cut_off() {
+# expect_ranks_to_leave cut_off|kill_host: what strikes the second host.
+expect_ranks_to_leave() {
   new_hosts nodea nodeb
   TIMEOUT_SECONDS=3 write_job 1000000
   train_in_background nodea nodeb
-  cut_off nodeb
+  "$1" nodeb
   wait_for 20 no_rank_on nodea
   wait_for 20 no_rank_on nodeb
   wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
+
+Ranks_leave_when_a_host_is_cut_off() { expect_ranks_to_leave cut_off; }
+
+Ranks_leave_when_a_host_is_killed() { expect_ranks_to_leave kill_host; }
 
 # TCP sends again what got lost: a short cut is a pause.
 A_host_that_comes_back_goes_on_with_the_same_bits() {
@@ -83,25 +88,6 @@ A_host_that_comes_back_goes_on_with_the_same_bits() {
   expect_contains "$(cat said)" "is back after"
   expect_lacks "$(cat said)" "verdict"
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
-}
-
-Hogwild_is_refused_on_two_hosts() {
-  new_hosts nodea nodeb
-  write_job 30
-  sed -i 's/^parallel: .*/parallel: {device: cpu, strategy: hogwild, determinism: off}/' job.yaml
-  expect_exit 2 train nodea nodeb
-  expect_contains "$output" "hogwild shares the memory of one host, and 2 of 4 ranks are on nodea"
-  expect_contains "$output" "start all ranks on one host, or use parallel.strategy=data"
-}
-
-Ranks_leave_when_a_host_is_killed() {
-  new_hosts nodea nodeb
-  TIMEOUT_SECONDS=3 write_job 1000000
-  train_in_background nodea nodeb
-  kill_host nodeb
-  wait_for 20 no_rank_on nodea
-  no_rank_on nodeb || fail "a dead host has ranks"
-  wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
 
 # doctor HOSTS...: with one rank on each, started on the first one, on the networks that MPI chooses by itself.
@@ -118,17 +104,12 @@ Doctor_finds_nothing_wrong_with_healthy_hosts() {
   expect_contains "$output" "nodeb"
 }
 
-# other_program HOST: one that is not that of the others, under the same name.
-other_program() {
-  { cat "$LOCKSTEP_PROGRAM" && echo other; } >"program-of-$1" && chmod +x "program-of-$1"
-  on "$1" mount --bind "program-of-$1" "$LOCKSTEP_PROGRAM"
-}
-
 Doctor_names_each_host_that_is_wrong_and_how_to_mend_it() {
   local host
   new_hosts nodea nodeb nodec
   write_job 10
-  other_program nodec
+  { cat "$LOCKSTEP_PROGRAM" && echo other; } >program-of-nodec && chmod +x program-of-nodec
+  on nodec mount --bind program-of-nodec "$LOCKSTEP_PROGRAM"  # under the same name
   mkdir -p run
   for host in nodeb nodec; do on "$host" mount -t tmpfs tmpfs run; done
   expect_exit 69 doctor nodea nodeb nodec
@@ -158,18 +139,13 @@ Doctor_says_of_a_host_without_an_answer_what_mpirun_said() {
   expect_contains "$output" "mpirun could not start its daemon on another host"
 }
 
-# lock_by HOST: a run that was killed there, with what it left.
-lock_by() {
-  on "$1" "$LOCKSTEP_PROGRAM" train job.yaml >said 2>&1 &
-  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
-}
-
 take_over() { on nodea mpirun --host nodeb "$LOCKSTEP_PROGRAM" doctor --take-over run; }
 
 Doctor_frees_a_lock_only_when_its_job_is_gone() {
   new_hosts nodea nodeb
   write_job 1000000
-  lock_by nodeb
+  on nodeb "$LOCKSTEP_PROGRAM" train job.yaml >said 2>&1 &
+  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
   cp run/lock held
   expect_exit 74 take_over
   expect_contains "$output" "it is still running"

@@ -17,7 +17,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 namespace lockstep::burn {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BurnFinding, grade, kind, what, fix)

@@ -96,7 +96,7 @@ std::string finding_lines(const BurnReport& report) {
   return text.empty() ? "" : "\n" + text;
 }
 
-ordered_json json_of(const RankResult& result) {
+ordered_json json_of(const BurnReport& report, const RankResult& result) {
   ordered_json findings = ordered_json::array();
   for (const BurnFinding& f : result.findings)
     findings.push_back({{"verdict", spelt(f.grade)}, {"kind", f.kind}, {"what", f.what}, {"fix", f.fix}});
@@ -109,6 +109,11 @@ ordered_json json_of(const RankResult& result) {
                      {"seconds", link.seconds},
                      {"bytes", link.bytes},
                      {"latency", link.latency}});
+  ordered_json checks = ordered_json::object();
+  for (const std::string_view check : kChecks) {
+    const CheckState state = state_of(report, result, check);
+    checks[std::string(check)] = {{"verdict", spelt(state.grade)}, {"what", state.what}};
+  }
   return {{"rank", result.rank},
           {"host", result.host},
           {"device", result.device},
@@ -119,7 +124,8 @@ ordered_json json_of(const RankResult& result) {
           {"verdict", spelt(grade_of(result))},
           {"findings", findings},
           {"measures", result.measures},
-          {"links", links}};
+          {"links", links},
+          {"checks", checks}};
 }
 
 }  // namespace
@@ -133,16 +139,8 @@ std::string to_text(const BurnReport& report, int columns) {
 }
 
 ordered_json to_json(const BurnReport& report) {
-  ordered_json ranks = ordered_json::array(), states = ordered_json::array();
-  for (const RankResult& result : report.ranks) {
-    ranks.push_back(json_of(result));
-    ordered_json of_checks = ordered_json::object();
-    for (const std::string_view check : kChecks) {
-      const CheckState state = state_of(report, result, check);
-      of_checks[std::string(check)] = {{"verdict", spelt(state.grade)}, {"what", state.what}};
-    }
-    ranks.back()["checks"] = of_checks;
-  }
+  ordered_json ranks = ordered_json::array();
+  for (const RankResult& result : report.ranks) ranks.push_back(json_of(report, result));
   return {{"format", 2},
           {"verdict", verdict_of(report)},
           {"exit_code", exit_code_of(report)},

@@ -3,7 +3,6 @@
 /// One digest of all facts first; the facts themselves only where digests differ.
 #include "trainer/ranks/equal_ranks.hpp"
 
-#include "comm/agreement.hpp"
 #include "common/digest.hpp"
 #include "common/installed.hpp"
 #include "common/json_text.hpp"

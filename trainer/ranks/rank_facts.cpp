@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Digests of the program and its plugins, versions of libraries, keys of the job, arithmetic of the device.
-#include "comm/agreement.hpp"
 #include "common/digest.hpp"
 #include "common/installed.hpp"
 #include "common/machine.hpp"
@@ -14,12 +13,8 @@
 #include <link.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace lockstep {
 

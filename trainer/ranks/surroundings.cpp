@@ -31,15 +31,6 @@ std::vector<int> cores_of(int pid) {
   return cores;
 }
 
-/// Number after a word at the start of a line in any of these files: "oom_kill 3".
-std::int64_t number_after(const fs::path& file, const std::string& word) {
-  std::ifstream in(file);
-  std::string name;
-  for (std::int64_t number = 0; in >> name;)
-    if (name == word && in >> number) return number;
-  return 0;
-}
-
 /// "max", and numbers near 2^63, mean none.
 bool has_limit(const fs::path& file) {
   std::uint64_t bytes = 0;
@@ -53,8 +44,8 @@ std::int64_t oom_kills(const fs::path& root) {
     std::error_code ignored;
     if (!fs::exists(folder, ignored)) folder = mount;  // inside a container its own cgroup is the root
     if (!has_limit(folder / (unified ? "memory.max" : "memory.limit_in_bytes"))) continue;
-    const auto kills = number_after(folder / (unified ? "memory.events" : "memory.oom_control"), "oom_kill");
-    if (kills > 0) return kills;
+    const auto kills = value_after(folder / (unified ? "memory.events" : "memory.oom_control"), "oom_kill ");
+    if (const auto count = std::strtoll(kills.c_str(), nullptr, 10); count > 0) return count;
   }
   return 0;
 }
@@ -96,11 +87,8 @@ RankView look_around(const Surroundings& world) {
 }
 
 std::string model_of_processor(const fs::path& root) {
-  std::ifstream lines(root / "proc/cpuinfo");
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
-  }
+  const std::string name = value_after(root / "proc/cpuinfo", "model name\t:");
+  if (!name.empty()) return name;
   utsname machine{};
   return uname(&machine) == 0 ? machine.machine : "unknown";
 }

@@ -13,31 +13,36 @@
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
+namespace {
 
 // Calls of all-reduce over NCCL to the library, with a stand-in for it.
-
-namespace {
 
 class NcclAllReduceTest : public ::testing::Test {
  protected:
   NcclAllReduceTest() { use_fake_nccl(nccl_); }
 
-  static void with_all_reduce(const std::function<void(DeviceAllReduce&, Device&)>& body) {
-    run_thread_ranks(1, [&](Communicator& comm) {
-      const auto device = emulated::platform().make_device(0);
-      const std::unique_ptr<DeviceAllReduce> all_reduce(lockstep_make_nccl_all_reduce(comm, *device));
-      body(*all_reduce, *device);
-    });
+  static void with_all_reduce(const std::function<void(DeviceAllReduce&, Device&)>& body,
+                              std::chrono::milliseconds patience = std::chrono::minutes(1)) {
+    run_thread_ranks(
+        1,
+        [&](Communicator& comm) {
+          const auto device = emulated::platform().make_device(0);
+          const std::unique_ptr<DeviceAllReduce> all_reduce(lockstep_make_nccl_all_reduce(comm, *device));
+          body(*all_reduce, *device);
+        },
+        patience);
   }
 
   FakeNccl nccl_;
 };
 
-TEST_F(NcclAllReduceTest, NamesTheLibraryThatIsLoaded) {
+TEST_F(NcclAllReduceTest, NamesTheLibraryThatIsLoadedAndMakesItsDeviceCurrentBeforeItConnects) {
   with_all_reduce([](DeviceAllReduce& all_reduce, Device& /*device*/) {
     EXPECT_EQ(all_reduce.name(), "NCCL 2.28.9");
     EXPECT_TRUE(all_reduce.on_stream());
   });
+  const auto calls = nccl_.calls();
+  EXPECT_LT(std::ranges::find(calls, "device 0"), std::ranges::find(calls, "init 0 of 1"));
 }
 
 TEST_F(NcclAllReduceTest, ShareGpusFrom2_30OnWhereTheEnvironmentSaysSo) {
@@ -54,34 +59,19 @@ TEST_F(NcclAllReduceTest, ShareGpusFrom2_30OnWhereTheEnvironmentSaysSo) {
   unsetenv(kName);
 }
 
-TEST_F(NcclAllReduceTest, MakesItsDeviceCurrentBeforeItConnects) {
-  with_all_reduce([](DeviceAllReduce& /*all_reduce*/, Device& /*device*/) {});
-  const auto calls = nccl_.calls();
-  EXPECT_LT(std::find(calls.begin(), calls.end(), "device 0"),
-            std::find(calls.begin(), calls.end(), "init 0 of 1"));
-}
-
-TEST_F(NcclAllReduceTest, SumsElementsInPlaceOnTheStream) {
+TEST_F(NcclAllReduceTest, SumsElementsOnTheStreamInPlaceOrIntoAnotherBufferWithoutACopy) {
   with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
     const auto stream = device.make_stream();
-    const DeviceBuffer<std::int64_t> exact(device, 257);
-    const DeviceBuffer<float> single(device, 31);
-    all_reduce.all_reduce(*stream, exact.data(), exact.size());
+    const DeviceBuffer<std::int64_t> exact(device, 257), exact_sums(device, 257);
+    const DeviceBuffer<float> single(device, 31), single_sums(device, 31);
+    all_reduce.all_reduce(*stream, exact.data(), 257);
     EXPECT_EQ(nccl_.calls().back(), "sum of 257 int64");
     EXPECT_EQ(static_cast<void*>(nccl_.stream), stream->native_handle());
-    all_reduce.all_reduce(*stream, single.data(), single.size());
+    all_reduce.all_reduce(*stream, single.data(), 31);
     EXPECT_EQ(nccl_.calls().back(), "sum of 31 float");
-  });
-}
-
-TEST_F(NcclAllReduceTest, SumsFromOneBufferIntoAnotherWithoutACopy) {
-  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
-    const auto stream = device.make_stream();
-    const DeviceBuffer<std::int64_t> terms(device, 9), sums(device, 9);
-    all_reduce.all_reduce_into(*stream, terms.data(), sums.data(), sums.size());
+    all_reduce.all_reduce_into(*stream, exact.data(), exact_sums.data(), 9);
     EXPECT_EQ(nccl_.calls().back(), "sum of 9 int64, not in place");
-    const DeviceBuffer<float> single(device, 3), result(device, 3);
-    all_reduce.all_reduce_into(*stream, single.data(), result.data(), result.size());
+    all_reduce.all_reduce_into(*stream, single.data(), single_sums.data(), 3);
     EXPECT_EQ(nccl_.calls().back(), "sum of 3 float, not in place");
   });
 }
@@ -90,36 +80,24 @@ TEST_F(NcclAllReduceTest, ACheckThrowsWhatHasFailedSince) {
   with_all_reduce([this](DeviceAllReduce& all_reduce, Device& /*device*/) {
     EXPECT_NO_THROW(all_reduce.check());
     nccl_.failure = ncclRemoteError;
-    expect_error<Error>([&] { all_reduce.check(); }, {"remote process exited"});
+    expect_error<NcclError>([&] { all_reduce.check(); }, {"remote process exited"});
   });
+  EXPECT_EQ(nccl_.calls().back(), "abort");
 }
 
-TEST_F(NcclAllReduceTest, AStartThatDoesNotComeIsAPeerLost) {
-  expect_error<PeerLostError>(
-      [this] {
-        run_thread_ranks(
-            1,
-            [this](Communicator& comm) {
-              const auto device = emulated::platform().make_device(0);
-              const std::unique_ptr<DeviceAllReduce> all_reduce(lockstep_make_nccl_all_reduce(comm, *device));
-              const auto stream = device->make_stream();
-              const DeviceBuffer<float> data(*device, 8);
-              nccl_.polls_until_settled = FakeNccl::kNever;
-              all_reduce->all_reduce(*stream, data.data(), data.size());
-            },
-            std::chrono::milliseconds(100));
-      },
-      {"the start of an all-reduce over NCCL"});
-}
-
-TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
-  nccl_.polls_until_settled = 50;
-  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
-    const auto stream = device.make_stream();
-    const DeviceBuffer<float> data(device, 8);
-    all_reduce.all_reduce(*stream, data.data(), data.size());
-    EXPECT_EQ(nccl_.polls_left, 0);
-  });
+TEST_F(NcclAllReduceTest, ReturnsWhenTheWorkIsOnTheStreamAndAStartThatDoesNotComeIsAPeerLost) {
+  const auto sum = [this](int polls) {
+    return [this, polls](DeviceAllReduce& all_reduce, Device& device) {
+      const auto stream = device.make_stream();
+      const DeviceBuffer<float> data(device, 8);
+      nccl_.polls_until_settled = polls;
+      all_reduce.all_reduce(*stream, data.data(), data.size());
+      EXPECT_EQ(nccl_.polls_left, 0);
+    };
+  };
+  with_all_reduce(sum(50));
+  expect_error<PeerLostError>([&] { with_all_reduce(sum(FakeNccl::kNever), std::chrono::milliseconds(100)); },
+                              {"the start of an all-reduce over NCCL"});
 }
 
 // Messages over NCCL. (What they carry, and in which order: processes/.)
@@ -151,11 +129,7 @@ struct LinkRank {
   std::unique_ptr<Event> ready;
 };
 
-class NcclLinkTest : public ::testing::Test {
- protected:
-  NcclLinkTest() { use_fake_nccl(nccl_); }
-  FakeNccl nccl_;
-};
+class NcclLinkTest : public NcclAllReduceTest {};
 
 /// A first message may wait for its other end within the call: links are made with it.
 TEST_F(NcclLinkTest, IsConnectedWhenItIsMade) {
@@ -216,5 +190,4 @@ TEST_F(NcclLinkTest, ARankThatNcclMissesIsAPeerLost) {
 }
 
 }  // namespace
-
 }  // namespace lockstep::testing

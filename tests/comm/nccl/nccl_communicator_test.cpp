@@ -11,7 +11,6 @@
 #include <future>
 
 namespace lockstep::testing {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -59,13 +58,6 @@ class NcclCommunicatorTest : public ::testing::Test {
   FakeNccl nccl_;
 };
 
-TEST_F(NcclCommunicatorTest, ConnectsWithoutBlockingAndEndsInGoodOrder) {
-  nccl_.polls_until_connected = 5;
-  nccl_.polls_until_finalized = 3;
-  connected_alone(nothing);
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "destroy"}));
-}
-
 TEST_F(NcclCommunicatorTest, BlocksOfTheGpuAreBoundedWhereItIsAsked) {
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 17, 0)
   GTEST_SKIP() << "this NCCL cannot be told";
@@ -74,46 +66,43 @@ TEST_F(NcclCommunicatorTest, BlocksOfTheGpuAreBoundedWhereItIsAsked) {
   EXPECT_EQ(nccl_.calls().front(), "init 0 of 1, blocks: 3");
 }
 
-/// The calls of an end, and what it prints. @param body  after it has connected
-Calls end_of(FakeNccl& nccl, std::string& printed, const std::function<void()>& body) {
-  ::testing::internal::CaptureStderr();
-  run_thread_ranks(1, [&](Communicator& comm) {
-    NcclCommunicator connected(comm);
-    connected.connect();
-    body();
-  });
-  printed = ::testing::internal::GetCapturedStderr();
-  Calls calls = nccl.calls();
-  calls.erase(calls.begin());
-  return calls;
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatFailsIsSaidAndAborts) {
+TEST(NcclEndTest, IsInGoodOrderOrIsSaidAndAborted) {
+  struct End {
+    const char* name;
+    ncclResult_t finalizing, polling, destruction;  ///< results of its calls
+    int polls;                                      ///< until it is final
+    const char *last_call, *said;
+  };
   constexpr const char* kAborted = ": NCCL did not end in good order, it is aborted\n";
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [&] { nccl_.refusal = ncclInternalError; }), (Calls{"finalize", "abort"}));
-  EXPECT_TRUE(contains(printed, {"rank 0 on ", kAborted}));
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatDoesNotBeginIsNotWaitedFor) {
-  nccl_.finalizing = ncclSystemError;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "abort"}));
-  EXPECT_TRUE(contains(printed, {"NCCL did not end in good order"}));
-}
-
-TEST_F(NcclCommunicatorTest, AnEndThatIsThereAtOnceIsGood) {
-  nccl_.finalizing = ncclSuccess;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
-  EXPECT_EQ(printed, "");
-}
-
-TEST_F(NcclCommunicatorTest, ADestructionThatFailsIsSaid) {
-  nccl_.destruction = ncclInternalError;
-  std::string printed;
-  EXPECT_EQ(end_of(nccl_, printed, [] {}), (Calls{"finalize", "destroy"}));
-  EXPECT_TRUE(contains(printed, {"rank 0 on ", ": ncclCommDestroy failed"}));
+  for (const End& end :
+       {End{"it takes a while", ncclInProgress, ncclSuccess, ncclSuccess, 3, "destroy", ""},
+        {"it is there at once", ncclSuccess, ncclSuccess, ncclSuccess, 0, "destroy", ""},
+        {"it cannot be asked", ncclInProgress, ncclInternalError, ncclSuccess, 0, "abort", kAborted},
+        {"it does not begin", ncclSystemError, ncclSuccess, ncclSuccess, 0, "abort", kAborted},
+        {"peers are gone", ncclInProgress, ncclSuccess, ncclSuccess, FakeNccl::kNever, "abort", kAborted},
+        {"it leaves something", ncclInProgress, ncclSuccess, ncclInternalError, 0, "destroy",
+         ": ncclCommDestroy failed\n"}}) {
+    SCOPED_TRACE(end.name);
+    FakeNccl nccl;
+    use_fake_nccl(nccl);
+    nccl.polls_until_connected = 5;
+    nccl.finalizing = end.finalizing;
+    nccl.polls_until_finalized = end.polls;
+    nccl.destruction = end.destruction;
+    ::testing::internal::CaptureStderr();
+    run_thread_ranks(
+        1,
+        [&](Communicator& comm) {
+          NcclCommunicator connected(comm);
+          connected.connect();
+          nccl.refusal = end.polling;
+        },
+        end.polls == FakeNccl::kNever ? kLittle : std::chrono::minutes(1));
+    const std::string printed = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(nccl.calls(), (Calls{"init 0 of 1", "finalize", end.last_call}));
+    EXPECT_TRUE(printed.ends_with(end.said)) << printed;
+    EXPECT_EQ(printed.find("rank 0 on ") == printed.npos, *end.said == '\0') << printed;
+  }
 }
 
 TEST_F(NcclCommunicatorTest, ACommunicatorThatNeverConnectedNeedsNoEnd) {
@@ -142,44 +131,6 @@ TEST_F(NcclCommunicatorTest, AFailedCreationSaysWhatNcclSaid) {
   EXPECT_EQ(nccl_.calls(), Calls{"init 0 of 1"});
 }
 
-TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
-  connected_alone([&](NcclCommunicator& connected) {
-    nccl_.polls_until_settled = 7;
-    ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
-    connected.settle("a sum");
-    ncclResult_t state = ncclInProgress;
-    ncclCommGetAsyncError(connected.handle(), &state);
-    EXPECT_EQ(state, ncclSuccess);
-  });
-}
-
-TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
-  const auto text = message_of(
-      [&] {
-        connected_alone(
-            [&](NcclCommunicator& connected) {
-              nccl_.polls_until_settled = FakeNccl::kNever;
-              ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
-              connected.settle("a sum");
-            },
-            kLittle);
-      },
-      ExitCode::kPeerLost);
-  EXPECT_TRUE(contains(text, {"in a sum"}));
-  EXPECT_TRUE(nccl_.called("abort"));
-  EXPECT_FALSE(nccl_.called("finalize"));
-}
-
-TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrown) {
-  connected_alone([&](NcclCommunicator& connected) {
-    EXPECT_NO_THROW(connected.settled());
-    nccl_.failure = ncclRemoteError;
-    const auto text = message_of([&] { connected.settled(); }, ExitCode::kPeerLost);
-    EXPECT_TRUE(contains(text, {"remote process exited"}));
-  });
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
-}
-
 /// The error is long caught when the communicator goes: nothing else says that it must not wait for the others.
 TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
   connected_alone([&](NcclCommunicator& connected) {
@@ -203,12 +154,6 @@ TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
 TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
   EXPECT_THROW(connected_alone(fail), std::runtime_error);
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
-}
-
-TEST_F(NcclCommunicatorTest, PeersThatAreGoneAtTheEndAreNotWaitedForLong) {
-  nccl_.polls_until_finalized = FakeNccl::kNever;
-  connected_alone(nothing, kLittle);
-  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "abort"}));
 }
 
 TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
@@ -254,28 +199,27 @@ TEST(NcclErrorTest, SuccessAndWorkInProgressAreNoErrors) {
   EXPECT_EQ(error_of(ncclInProgress).code(), ExitCode::kOk);
 }
 
-TEST(NcclErrorTest, TheExitCodeSaysWhoIsToBlame) {
-  EXPECT_EQ(error_of(ncclRemoteError).code(), ExitCode::kPeerLost);
-  EXPECT_EQ(error_of(ncclSystemError).code(), ExitCode::kPeerLost);
-  EXPECT_EQ(error_of(ncclUnhandledCudaError).code(), ExitCode::kDeviceUnavailable);
-  EXPECT_EQ(error_of(ncclInvalidUsage).code(), ExitCode::kDeviceUnavailable);
-  EXPECT_EQ(error_of(ncclInvalidArgument).code(), ExitCode::kInternal);
-  EXPECT_EQ(error_of(ncclInternalError).code(), ExitCode::kInternal);
-}
-
-TEST(NcclErrorTest, TheFixIsThatOfItsKind) {
-  const std::pair<ncclResult_t, std::string_view> fixes[] = {
-      {ncclSystemError,
-       "; see what the other ranks said; if hosts do not reach each other, name the network interface that "
-       "they "
-       "share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more"},
-      {ncclUnhandledCudaError, "; see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use backend mpi"},
-      {ncclInvalidUsage,
+TEST(NcclErrorTest, TheResultSaysWhoIsToBlameAndWhatHelps) {
+  constexpr const char
+      *kNetwork =
+          "; see what the other ranks said; if hosts do not reach each other, name the network "
+          "interface that they share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more",
+      *kBug = "; NCCL_DEBUG=WARN says more; please report this";
+  const std::tuple<ncclResult_t, ExitCode, const char*> kinds[] = {
+      {ncclRemoteError, ExitCode::kPeerLost, kNetwork},
+      {ncclSystemError, ExitCode::kPeerLost, kNetwork},
+      {ncclUnhandledCudaError, ExitCode::kDeviceUnavailable,
+       "; see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use backend mpi"},
+      {ncclInvalidUsage, ExitCode::kDeviceUnavailable,
        "; every rank needs a GPU of its own and the same NCCL; NCCL_DEBUG=WARN says more; or use backend "
        "mpi"},
-      {ncclInternalError, "; NCCL_DEBUG=WARN says more; please report this"}};
-  for (const auto& [result, fix] : fixes)
-    EXPECT_TRUE(std::string_view(error_of(result).what()).ends_with(fix)) << error_of(result).what();
+      {ncclInvalidArgument, ExitCode::kInternal, kBug},
+      {ncclInternalError, ExitCode::kInternal, kBug}};
+  for (const auto& [result, code, fix] : kinds) {
+    const NcclError error = error_of(result);
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_TRUE(std::string_view(error.what()).ends_with(fix)) << error.what();
+  }
 }
 
 TEST(NcclErrorTest, WithoutALastWordOfNcclThereIsNone) {
@@ -287,14 +231,11 @@ TEST(NcclErrorTest, WithoutALastWordOfNcclThereIsNone) {
   last_nccl_error = before;
 }
 
-TEST(NcclErrorTest, OneLineNamesCallPlaceAndFix) {
-  const std::string text = error_of(ncclRemoteError).what();
-  EXPECT_TRUE(contains(
-      text, {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); ",
-             "NCCL_DEBUG=WARN"}));
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+TEST(NcclErrorTest, OneLineNamesCallPlaceAndWhatNcclSaid) {
+  expect_one_line_with(
+      error_of(ncclRemoteError).what(),
+      {"nccl_communicator_test.cpp:", " in result: remote process exited (socket closed by peer); see "});
 }
 
 }  // namespace
-
 }  // namespace lockstep::testing

@@ -13,7 +13,7 @@ namespace {
 std::vector<RankResult> healthy(int ranks, int of_host) {
   std::vector<RankResult> results(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
-    RankResult& result = results[static_cast<std::size_t>(rank)];
+    RankResult& result = at(results, rank);
     result.rank = rank;
     result.host = "node" + std::to_string(rank / of_host);
     result.device = "cpu (AVX-512)";
@@ -29,7 +29,7 @@ std::vector<RankResult> healthy(int ranks, int of_host) {
 }
 
 LinkView& link(std::vector<RankResult>& ranks, int from, int with) {
-  for (LinkView& view : ranks[static_cast<std::size_t>(from)].links)
+  for (LinkView& view : at(ranks, from).links)
     if (view.with == with) return view;
   throw std::logic_error("no such link");
 }
@@ -41,23 +41,22 @@ void set_seconds(std::vector<RankResult>& ranks, int a, int b, double seconds) {
   link(ranks, a, b).seconds = link(ranks, b, a).seconds = seconds;
 }
 
-/// "2 message, 5 link"
-std::string named(std::vector<RankResult> ranks) {
-  compare_ranks(ranks, true);
-  std::string text;
-  for (const RankResult& result : ranks)
-    for (const BurnFinding& finding : result.findings)
-      text += (text.empty() ? "" : ", ") + std::to_string(result.rank) + " " + finding.kind;
-  return text;
-}
-
-/// "WRONG 2: what", a line for each finding.
+/// "WRONG 2 message: what", a line for each finding.
 std::string said(std::vector<RankResult> ranks, bool speeds = true) {
   compare_ranks(ranks, speeds);
   std::string text;
   for (const RankResult& result : ranks)
     for (const BurnFinding& finding : result.findings)
-      text += fmt::format("{} {}: {}\n", spelt(finding.grade), result.rank, finding.what);
+      text += fmt::format("{} {} {}: {}\n", spelt(finding.grade), result.rank, finding.kind, finding.what);
+  return text;
+}
+
+/// Rank and kind of each: "2 message, 5 link"
+std::string named(const std::vector<RankResult>& ranks) {
+  std::istringstream lines(said(ranks));
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    text += (text.empty() ? "" : ", ") + line.substr(0, line.find(':')).substr(line.find(' ') + 1);
   return text;
 }
 
@@ -69,14 +68,14 @@ TEST(BurnComparison, FindsNothingAmongHealthyRanks) {
 }
 
 TEST(BurnComparison, NamesWhoSendsOrReceivesDamagedMessages) {
+  const std::string messages = "WRONG 2 message: messages that it ",
+                    damaged = " were damaged, with 3 of 3 partners\n";
   auto ranks = healthy(4, 4);
   for (const int to : {0, 1, 3}) damage(ranks, 2, to);
-  EXPECT_EQ(named(ranks), "2 message");
-  EXPECT_EQ(said(ranks), "WRONG 2: messages that it sent were damaged, with 3 of 3 partners\n");
+  EXPECT_EQ(said(ranks), messages + "sent" + damaged);
   ranks = healthy(4, 4);
   for (const int from : {0, 1, 3}) damage(ranks, from, 2);
-  EXPECT_EQ(named(ranks), "2 message");
-  EXPECT_EQ(said(ranks), "WRONG 2: messages that it received were damaged, with 3 of 3 partners\n");
+  EXPECT_EQ(said(ranks), messages + "received" + damaged);
   ranks = healthy(2, 1);
   damage(ranks, 1, 0);
   EXPECT_EQ(named(ranks), "1 message");
@@ -85,8 +84,7 @@ TEST(BurnComparison, NamesWhoSendsOrReceivesDamagedMessages) {
 TEST(BurnComparison, NamesWhoseSumsAreWrong) {
   auto ranks = healthy(3, 3);
   for (const int with : {0, 2}) link(ranks, 1, with).wrong_sums = link(ranks, with, 1).wrong_sums = 4;
-  EXPECT_EQ(named(ranks), "1 sum");
-  const std::string sums = ": an all-reduce of it and one other rank gave wrong integers, with ";
+  const std::string sums = " sum: an all-reduce of it and one other rank gave wrong integers, with ";
   EXPECT_EQ(said(ranks), "WRONG 1" + sums + "2 of 2 partners\n");
   ranks[2].wrong_sums_of_all = 1;
   EXPECT_EQ(said(ranks), "WRONG 1" + sums + "2 of 2 partners\n") << "it explains those of all";
@@ -102,30 +100,29 @@ TEST(BurnComparison, NamesWhoseSumsAreWrong) {
 TEST(BurnComparison, NamesTheRankWhoseLinksAreSlow) {
   auto ranks = healthy(3, 1);
   for (const int with : {0, 1}) set_seconds(ranks, 2, with, 60e-3);
-  EXPECT_EQ(named(ranks), "2 link");
-  EXPECT_EQ(said(ranks),
-            "SLOW 2: its quickest message of 1 MiB to another host takes 60.0 ms, the others' 10.0 ms\n");
+  EXPECT_EQ(
+      said(ranks),
+      "SLOW 2 link: its quickest message of 1 MiB to another host takes 60.0 ms, the others' 10.0 ms\n");
   EXPECT_EQ(said(ranks, false), "") << "speeds are not compared";
   ranks = healthy(3, 3);
   set_seconds(ranks, 0, 2, 50e-3), set_seconds(ranks, 1, 2, 60e-3);
   EXPECT_EQ(said(ranks),
-            "SLOW 2: its quickest message of 1 MiB within its host takes 50.0 ms, the others' 1.0 ms\n");
+            "SLOW 2 link: its quickest message of 1 MiB within its host takes 50.0 ms, the others' 1.0 ms\n");
   ranks = healthy(2, 1);
   set_seconds(ranks, 0, 1, 60e-3);
   EXPECT_EQ(said(ranks), "") << "one link has no other to compare it with";
   ranks = healthy(4, 2);
   for (const int a : {0, 1})
     for (const int b : {2, 3}) set_seconds(ranks, a, b, 60e-3);
-  EXPECT_EQ(named(ranks), "") << "there is one way between the hosts, and nothing to compare it with";
+  EXPECT_EQ(said(ranks), "") << "there is one way between the hosts, and nothing to compare it with";
 }
 
 TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
   auto ranks = healthy(4, 1);
   set_seconds(ranks, 1, 3, 60e-3);
-  EXPECT_EQ(named(ranks), "1 link, 3 link");
   EXPECT_EQ(said(ranks),
-            "SLOW 1: a message of 1 MiB to rank 3 on node3 and back takes 60.0 ms, to others 10.0 ms\n"
-            "SLOW 3: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n");
+            "SLOW 1 link: a message of 1 MiB to rank 3 on node3 and back takes 60.0 ms, to others 10.0 ms\n"
+            "SLOW 3 link: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n");
   ranks[3].oversubscribed = true;
   EXPECT_EQ(said(ranks), "") << "one of the two shares its cores";
 }
@@ -133,23 +130,18 @@ TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
 TEST(BurnComparison, NamesALongCableByItsSmallMessages) {
   auto ranks = healthy(4, 1);
   for (const int with : {0, 2, 3}) link(ranks, 1, with).latency = link(ranks, with, 1).latency = 5e-3;
-  EXPECT_EQ(named(ranks), "1 link");
-  EXPECT_EQ(said(ranks),
-            "SLOW 1: its quickest message of 8 bytes to another host takes 5.0 ms, the others' 0.1 ms\n");
+  EXPECT_EQ(
+      said(ranks),
+      "SLOW 1 link: its quickest message of 8 bytes to another host takes 5.0 ms, the others' 0.1 ms\n");
   for (RankResult& rank : ranks) rank.oversubscribed = true;
-  EXPECT_EQ(named(ranks), "") << "on shared cores messages wait for one";
+  EXPECT_EQ(said(ranks), "") << "on shared cores messages wait for one";
 }
 
 TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
   auto ranks = healthy(4, 4);
   ranks[3].measures["training"] = 16e-3;
-  EXPECT_EQ(named(ranks), "3 rank");
   EXPECT_EQ(said(ranks),
-            "SLOW 3: its trainings alone take 1.6 times as long as the median of 3 ranks like it\n");
-  ranks[3].measures["share of core"] = 0.5;
-  EXPECT_EQ(named(ranks), "") << "where its cores are shared, it may take twice as long";
-  ranks[3].measures["training"] = 21e-3;
-  EXPECT_EQ(named(ranks), "3 rank");
+            "SLOW 3 rank: its trainings alone take 1.6 times as long as the median of 3 ranks like it\n");
   ranks[3].processor = "Xeon";
   EXPECT_EQ(named(ranks), "");
   ranks = healthy(2, 2);
@@ -204,9 +196,8 @@ TEST(BurnComparison, SlowLinksBeginAtTheirLimit) {
 TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
   auto ranks = healthy(2, 2);
   ranks[0].wrong_jobs_of_all = 1;
-  EXPECT_EQ(named(ranks), "0 job, 1 job");
-  EXPECT_EQ(said(ranks).substr(0, said(ranks).find('\n')),
-            "WRONG 0: all ranks together trained to other weights, none of them alone did");
+  const std::string wrong = " job: all ranks together trained to other weights, none of them alone did\n";
+  EXPECT_EQ(said(ranks), "WRONG 0" + wrong + "WRONG 1" + wrong);
   ranks[1].findings.push_back({Grade::kWrong, "sum", "", ""});
   EXPECT_EQ(named(ranks), "1 sum");
 }
@@ -272,20 +263,18 @@ TEST(BurnReport, JsonHasEveryFactOfARank) {
   report.left_out = {"links"};
   RankResult& rank = report.ranks[1];
   rank.uuid = "GPU-1", rank.simd = "AVX-512", rank.threads = 4;
-  rank.links.clear();
+  rank.links = {{0, 7, 1, 2, 0.5, 1 << 20, 0.25}};
   const auto json = to_json(report);
   EXPECT_EQ(json["ranks"][1], nlohmann::ordered_json::parse(R"json({"rank": 1, "host": "node1",
     "device": "cpu (AVX-512)", "uuid": "GPU-1", "processor": "AMD EPYC", "simd": "AVX-512", "threads": 4,
     "verdict": "WRONG",
     "findings": [{"verdict": "WRONG", "kind": "job", "what": "other weights", "fix": "change it"}],
-    "measures": {"training": 0.01}, "links": [],
-    "checks": {
-    "jobs" : {"verdict" : "WRONG", "what" : "other weights"},
-             "links" : {"verdict" : "NOT TESTED", "what" : "--without links"},
-                       "speed" : {
-      "verdict" : "PASS", "what" : "beside the other ranks"
-    }}
-})json"));
+    "measures": {"training": 0.01},
+    "links": [{"with": 0, "messages": 7, "damaged": 1, "wrong_sums": 2, "seconds": 0.5, "bytes": 1048576,
+               "latency": 0.25}],
+    "checks": {"jobs": {"verdict": "WRONG", "what": "other weights"},
+               "links": {"verdict": "NOT TESTED", "what": "--without links"},
+               "speed": {"verdict": "PASS", "what": "beside the other ranks"}}})json"));
   EXPECT_EQ(json["format"], 2);
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_EQ(json["level"], 2);
@@ -295,24 +284,17 @@ TEST(BurnReport, JsonHasEveryFactOfARank) {
   EXPECT_EQ(json["stopped_by"], "");
 }
 
-TEST(BurnReport, FitsEightyColumnsAndEndsInTheVerdict) {
+TEST(BurnReport, FitsEightyColumns) {
   BurnReport report = bad_report();
   report.ranks[0].host = std::string(70, 'h');
   report.ranks[0].device = std::string(70, 'd');
   report.ranks[0].uuid = std::string(70, 'u');
   std::istringstream lines(to_text(report, 80));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80) << line;
-  const std::string text = to_text(report, 1000);
-  EXPECT_TRUE(text.ends_with("\nburn: WRONG rank 1 on node1: job: other weights\n")) << text;
-  test::expect_words(text, {"SLOW rank 2 on node2: rank: slower\n  do: cool it", "not exercised: disks"});
 }
 
 TEST(BurnReport, NeverSaysPassOfWhatWasNotDone) {
   BurnReport report = report_of(healthy(2, 1));
-  report.left_out = {"links"};
-  const auto json = to_json(report);
-  EXPECT_EQ(json["ranks"][0]["checks"]["links"]["verdict"], "NOT TESTED");
-  EXPECT_EQ(json["ranks"][0]["checks"]["jobs"]["verdict"], "PASS");
   report.ranks[0].exercised.clear();
   EXPECT_EQ(to_json(report)["ranks"][0]["checks"]["jobs"]["verdict"], "NOT TESTED");
 }
@@ -323,7 +305,7 @@ TEST(BurnReport, VerdictCountsTheOtherRanksOfItsGrade) {
   report.stopped_by = "SIGTERM";
   EXPECT_EQ(to_json(report)["verdict"], "NOT TESTED to the end: SIGTERM, 3 ranks on 2 hosts");
   for (const int rank : {1, 2})
-    report.ranks[static_cast<std::size_t>(rank)].findings.push_back({Grade::kWrong, "job", "other", ""});
+    at(report.ranks, rank).findings.push_back({Grade::kWrong, "job", "other", ""});
   report.ranks[0].findings.push_back({Grade::kSlow, "link", "slow", ""});
   EXPECT_EQ(to_json(report)["verdict"], "WRONG rank 1 on node0: job: other (and 1 rank more)");
   report.ranks[2].findings.clear();
@@ -339,14 +321,6 @@ TEST(BurnReport, SaysHowLongARankWaitedForItsCore) {
   EXPECT_EQ(speed_at(0.96), "beside the other ranks");
   EXPECT_EQ(speed_at(0.95), "beside the other ranks; it waited for a core 5 % of the time");
   EXPECT_EQ(speed_at(0.75), "beside the other ranks; it waited for a core 25 % of the time");
-}
-
-TEST(BurnReport, JsonHasTheNumbersOfEachLink) {
-  BurnReport report = report_of(healthy(2, 2));
-  report.ranks[1].links = {{0, 7, 1, 2, 0.5, 1 << 20, 0.25}};
-  EXPECT_EQ(to_json(report)["ranks"][1]["links"],
-            nlohmann::ordered_json::parse(R"([{"with": 0, "messages": 7, "damaged": 1, "wrong_sums": 2,
-                                               "seconds": 0.5, "bytes": 1048576, "latency": 0.25}])"));
 }
 
 TEST(BurnReport, SharedLinesCountRanksAndGrades) {
@@ -367,12 +341,6 @@ TEST(BurnReport, SharedLinesCountRanksAndGrades) {
   report.library = "Open MPI 4";
   EXPECT_EQ(to_share(report),
             head + "driver      driver 13.0\nbuilt with  GNU 12\nlibrary     Open MPI 4\n" + rest);
-}
-
-TEST(BurnReport, SharesNoNameOfAHost) {
-  const std::string text = to_share(bad_report());
-  EXPECT_EQ(text.find("node"), std::string::npos) << text;
-  EXPECT_NE(text.find("AMD EPYC"), std::string::npos);
 }
 
 }  // namespace

@@ -43,18 +43,19 @@ std::vector<FaultCase> cases_worth_trying() {
   return cases;
 }
 
-/// Three ranks, one round, these checks alone.
-BurnReport burn_with(const FaultCase& fault, int rank, const std::vector<std::string>& wanted) {
+/// One round of these checks alone, on so many ranks.
+BurnReport burn_on(int ranks, const char* device, const BurnFault& fault,
+                   const std::vector<std::string>& wanted, int threads = 1) {
   BurnOptions options;
   options.seconds = 0;
-  options.threads = 1;
-  options.parallel.device = fault.device;
+  options.threads = threads;
+  options.parallel.device = device;
   options.shows_progress = false;
-  options.fault = {fault.kind, rank};
+  options.fault = fault;
   for (const std::string_view check : kChecks)
     if (std::ranges::find(wanted, check) == wanted.end()) options.without.emplace_back(check);
   BurnReport report;
-  run_thread_ranks(3, [&](Communicator& comm) {
+  run_thread_ranks(ranks, [&](Communicator& comm) {
     BurnReport mine = run_burn(comm, options);
     if (comm.rank() == 0) report = std::move(mine);
   });
@@ -70,7 +71,7 @@ TEST(BurnFaults, AreFoundOnTheirRankWithTheirKind) {
   for (const FaultCase& fault : cases_worth_trying()) {
     SCOPED_TRACE(name_of(fault));
     rank = (rank + 1) % 3;
-    const BurnReport report = burn_with(fault, rank, fault.checks);
+    const BurnReport report = burn_on(3, fault.device, {fault.kind, rank}, fault.checks);
     ASSERT_EQ(report.ranks.size(), 3U);
     for (const RankResult& result : report.ranks) {
       const auto named = std::ranges::count_if(result.findings, [&](const BurnFinding& finding) {
@@ -89,7 +90,7 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
     std::vector<std::string> others = fault.checks;
     const std::string check = others.back();
     others.back() = check == "links" ? "jobs" : "links";
-    const BurnReport report = burn_with(fault, 1, others);
+    const BurnReport report = burn_on(3, fault.device, {fault.kind, 1}, others);
     EXPECT_EQ(exit_code_of(report), 0);
     EXPECT_EQ(to_json(report)["ranks"][1]["checks"][check]["verdict"], "NOT TESTED");
     EXPECT_NE(to_text(report, 1000).find(check + "  "), std::string::npos);
@@ -97,14 +98,13 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
 }
 
 TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
-  const BurnReport report = burn_with({"", {"links"}, Grade::kPass, ""}, 0, {"links"});
+  const BurnReport report = burn_on(3, "cpu", {}, {"links"});
   for (const RankResult& result : report.ranks)
     EXPECT_EQ(result.exercised.at("links"),
               "6 messages of 1.0 MiB from 2 of 2 other ranks, 2 sums of pairs, 3 of all");
   const std::vector<LinkView>& links = report.ranks[1].links;
   ASSERT_EQ(links.size(), 2U);
-  EXPECT_EQ(links[0].with, 0);
-  EXPECT_EQ(links[1].with, 2);
+  EXPECT_EQ(std::pair(links[0].with, links[1].with), std::pair(0, 2));
   for (const LinkView& link : links) {
     EXPECT_EQ(link.received, 3);
     EXPECT_EQ(link.bytes, 1 << 20);
@@ -122,26 +122,14 @@ TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
 }
 
 TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
+  const std::vector<std::string> of_few[] = {
+      {"links between ranks: there is one rank", "its speed beside others: there is one rank"},
+      {"the network between hosts: there is one host",
+       "the speed of the one link: two ranks have no other to compare it with"}};
   for (const int ranks : {1, 2}) {
-    BurnOptions options;
-    options.seconds = 0;
-    options.without = {"jobs", "speed"};
-    options.threads = 2;
-    options.parallel.device = "emulated";
-    options.shows_progress = false;
-    BurnReport report;
-    run_thread_ranks(ranks, [&](Communicator& comm) {
-      BurnReport mine = run_burn(comm, options);
-      if (comm.rank() == 0) report = std::move(mine);
-    });
+    const BurnReport report = burn_on(ranks, "emulated", {}, {"links"}, 2);
     std::vector<std::string> expected = {"--without jobs", "--without speed", "a GPU: it is emulated"};
-    for (const char* missing :
-         {ranks == 1 ? "links between ranks: there is one rank"
-                     : "the network between hosts: there is one host",
-          ranks == 1 ? "its speed beside others: there is one rank"
-                     : "the speed of the one link: two ranks have no other to compare it "
-                       "with"})
-      expected.emplace_back(missing);
+    std::ranges::copy(of_few[ranks - 1], std::back_inserter(expected));
     expected.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
     EXPECT_EQ(report.not_exercised, expected);
     ASSERT_EQ(std::ssize(report.ranks), ranks);
@@ -183,14 +171,11 @@ TEST(BurnFaults, AreRefusedUnlessAllowedAndNamed) {
 // Command lines.
 
 TEST(BurnOptions, TimesAreReadOrRefused) {
-  EXPECT_EQ(parse_time("90s"), 90);
-  EXPECT_EQ(parse_time("10m"), 600);
-  EXPECT_EQ(parse_time("2h"), 7200);
+  for (const auto& [text, seconds] :
+       {std::pair("90s", 90.0), {"10m", 600}, {"2h", 7200}, {"0s", 0}, {"1.5m", 90}, {"720h", 2'592'000}})
+    EXPECT_EQ(parse_time(text), seconds) << text;
   for (const char* wrong : {"", "10", "s", "-1s", "inf", "infh", "nanm", "721h", "1d"})
     EXPECT_THROW(parse_time(wrong), UsageError) << wrong;
-  EXPECT_EQ(parse_time("0s"), 0);
-  EXPECT_EQ(parse_time("1.5m"), 90);
-  EXPECT_EQ(parse_time("720h"), 2'592'000);
   EXPECT_EQ(message_of<UsageError>([] { parse_time("1d"); }),
             "--time '1d' is not a time as 90s, 10m or 2h, up to 720h");
   EXPECT_LE(kSecondsOfLevels.front(), 60);

@@ -4,11 +4,14 @@
 #include "comm/backend.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/device/gradient_path.hpp"
 #include "trainer/ranks/device_choice.hpp"
+
+#include <variant>
 
 namespace lockstep {
 namespace {
@@ -16,24 +19,16 @@ namespace {
 const SharedGpu kShared{{"node7", "GPU-8f", "0000:65:00.0"}, {0, 1}};
 constexpr const char* kProblem = "on node7, this build has no lockstep_nccl.so";
 
-enum class Expected { kNone, kStaged, kNccl, kConfigError, kDeviceError };
+/// The way, or the code of the refusal.
+using Outcome = std::variant<GradientPath, ExitCode>;
+using enum GradientPath;
 
-Expected outcome(const AllReduceSituation& situation) {
+Outcome outcome(const AllReduceSituation& situation) {
   try {
-    switch (choose_all_reduce(situation).path) {
-      case GradientPath::kNone:
-        return Expected::kNone;
-      case GradientPath::kStaged:
-        return Expected::kStaged;
-      case GradientPath::kNccl:
-        return Expected::kNccl;
-    }
-  } catch (const ConfigError&) {
-    return Expected::kConfigError;
-  } catch (const DeviceError&) {
-    return Expected::kDeviceError;
+    return choose_all_reduce(situation).path;
+  } catch (const Error& error) {
+    return error.code();
   }
-  throw InternalError("an unknown path");
 }
 
 /// Situation of a backend of this name.
@@ -48,7 +43,7 @@ struct Rule {
   std::optional<std::string_view> backend, device;
   std::optional<int> ranks;
   std::optional<bool> shared, nccl_loads;
-  Expected expected;
+  Outcome expected;
 
   bool matches(const Situation& of) const {
     const AllReduceSituation& s = of.situation;
@@ -65,28 +60,28 @@ constexpr std::nullopt_t kAny = std::nullopt;
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       // backend  device      ranks  shared  nccl loads
-      {"nccl", "cpu", kAny, kAny, kAny, Expected::kConfigError},
-      {"nccl", "emulated", kAny, kAny, kAny, Expected::kConfigError},
-      {"nccl", "cuda", kAny, true, kAny, Expected::kDeviceError},
-      {"nccl", "cuda", kAny, false, false, Expected::kDeviceError},
-      {"nccl", "cuda", kAny, false, true, Expected::kNccl},
-      {"auto", "cpu", kAny, kAny, kAny, Expected::kNone},
-      {"mpi", "cpu", kAny, kAny, kAny, Expected::kNone},
-      {"thread", "cpu", kAny, kAny, kAny, Expected::kNone},
-      {"auto", "emulated", 1, kAny, kAny, Expected::kNone},
-      {"mpi", "emulated", 1, kAny, kAny, Expected::kNone},
-      {"thread", "emulated", 1, kAny, kAny, Expected::kNone},
-      {"auto", "emulated", 2, kAny, kAny, Expected::kStaged},
-      {"mpi", "emulated", 2, kAny, kAny, Expected::kStaged},
-      {"thread", "emulated", 2, kAny, kAny, Expected::kStaged},
-      {"auto", "cuda", 1, kAny, kAny, Expected::kNone},
-      {"mpi", "cuda", 1, kAny, kAny, Expected::kNone},
-      {"thread", "cuda", 1, kAny, kAny, Expected::kNone},
-      {"mpi", "cuda", 2, kAny, kAny, Expected::kStaged},
-      {"thread", "cuda", 2, kAny, kAny, Expected::kStaged},
-      {"auto", "cuda", 2, true, kAny, Expected::kStaged},
-      {"auto", "cuda", 2, false, false, Expected::kStaged},
-      {"auto", "cuda", 2, false, true, Expected::kNccl},
+      {"nccl", "cpu", kAny, kAny, kAny, ExitCode::kUsage},
+      {"nccl", "emulated", kAny, kAny, kAny, ExitCode::kUsage},
+      {"nccl", "cuda", kAny, true, kAny, ExitCode::kDeviceUnavailable},
+      {"nccl", "cuda", kAny, false, false, ExitCode::kDeviceUnavailable},
+      {"nccl", "cuda", kAny, false, true, kNccl},
+      {"auto", "cpu", kAny, kAny, kAny, kNone},
+      {"mpi", "cpu", kAny, kAny, kAny, kNone},
+      {"thread", "cpu", kAny, kAny, kAny, kNone},
+      {"auto", "emulated", 1, kAny, kAny, kNone},
+      {"mpi", "emulated", 1, kAny, kAny, kNone},
+      {"thread", "emulated", 1, kAny, kAny, kNone},
+      {"auto", "emulated", 2, kAny, kAny, kStaged},
+      {"mpi", "emulated", 2, kAny, kAny, kStaged},
+      {"thread", "emulated", 2, kAny, kAny, kStaged},
+      {"auto", "cuda", 1, kAny, kAny, kNone},
+      {"mpi", "cuda", 1, kAny, kAny, kNone},
+      {"thread", "cuda", 1, kAny, kAny, kNone},
+      {"mpi", "cuda", 2, kAny, kAny, kStaged},
+      {"thread", "cuda", 2, kAny, kAny, kStaged},
+      {"auto", "cuda", 2, true, kAny, kStaged},
+      {"auto", "cuda", 2, false, false, kStaged},
+      {"auto", "cuda", 2, false, true, kNccl},
   };
   return table;
 }
@@ -103,7 +98,7 @@ std::vector<Situation> all_situations() {
                             .device_kind = device,
                             .world_size = ranks,
                             .shared_gpus = shared ? std::vector{kShared} : std::vector<SharedGpu>{},
-                            .problems = {{GradientPath::kNccl, loads ? "" : kProblem}}},
+                            .problems = {{kNccl, loads ? "" : kProblem}}},
                            loads});
   return all;
 }
@@ -138,7 +133,7 @@ AllReduceSituation two_ranks(std::string_view backend) {
 TEST(ChooseAllReduceTest, TheReasonSaysWhyNotNccl) {
   AllReduceSituation situation = two_ranks("auto");
   EXPECT_EQ(choose_all_reduce(situation).reason, "");
-  situation.problems[GradientPath::kNccl] = kProblem;
+  situation.problems[kNccl] = kProblem;
   EXPECT_EQ(choose_all_reduce(situation).reason, kProblem);
   situation.shared_gpus = {kShared};
   EXPECT_EQ(choose_all_reduce(situation).reason, "ranks 0 and 1 share GPU-8f on node7");
@@ -167,19 +162,19 @@ TEST(ChooseAllReduceTest, NcclThatSharesGpusIsTakenWhereItIsAskedForAndSaysThatT
   situation.shared_gpus = {kShared};
   situation.may_share_gpus = true;
   const AllReduceDecision decision = choose_all_reduce(situation);
-  EXPECT_EQ(decision.path, GradientPath::kNccl);
+  EXPECT_EQ(decision.path, kNccl);
   EXPECT_EQ(decision.reason, "ranks 0 and 1 share GPU-8f on node7, for tests");
-  situation.problems[GradientPath::kNccl] = kProblem;
+  situation.problems[kNccl] = kProblem;
   EXPECT_NE(refusal(situation).find(kProblem), std::string::npos) << refusal(situation);
   situation = two_ranks("auto");
   situation.shared_gpus = {kShared};
   situation.may_share_gpus = true;
-  EXPECT_EQ(choose_all_reduce(situation).path, GradientPath::kStaged);
+  EXPECT_EQ(choose_all_reduce(situation).path, kStaged);
 }
 
 TEST(ChooseAllReduceTest, AMissingLibraryIsRefusedWithItsReason) {
   AllReduceSituation situation = two_ranks("nccl");
-  situation.problems[GradientPath::kNccl] = kProblem;
+  situation.problems[kNccl] = kProblem;
   EXPECT_EQ(refusal(situation), std::string("parallel.backend=nccl: ") + kProblem);
 }
 
@@ -194,82 +189,55 @@ TEST(BindingAdviceTest, IsForRanksWithOneCoreOfMany) {
   EXPECT_EQ(binding_advice(1, 2), "") << "nor a free one, with two ranks";
 }
 
-TEST(SetUpAllReduceTest, OneRankNeedsNone) {
-  run_thread_ranks(1, [](Communicator& comm) {
-    FakeGpu gpu("GPU-8f");
+/// Id and place of each rank's GPU.
+using Gpus = std::vector<std::pair<std::string, std::string>>;
+
+/// Sets up the all-reduce of ranks with these GPUs: for one rank none, for others through the host.
+std::string description_of(const Gpus& gpus) {
+  std::string description;
+  run_thread_ranks(static_cast<int>(gpus.size()), [&](Communicator& comm) {
+    const bool alone = comm.size() == 1;
+    const auto& [uuid, pci_bus] = at(gpus, comm.rank());
+    FakeGpu gpu(uuid, pci_bus);
     const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
-    EXPECT_EQ(setup.all_reduce, nullptr);
-    EXPECT_EQ(setup.description, "none: one rank");
-    EXPECT_EQ(setup.path, GradientPath::kNone);
-    EXPECT_EQ(setup.backend, "none");
+    EXPECT_EQ(setup.all_reduce == nullptr, alone);
+    EXPECT_FALSE(setup.all_reduce && setup.all_reduce->on_stream());
+    EXPECT_EQ(setup.path, alone ? kNone : kStaged);
+    EXPECT_EQ(setup.backend, alone ? "none" : "thread");
+    const auto all = gather_text(comm, setup.description);
+    EXPECT_EQ(std::ranges::count(all, setup.description), comm.size());
+    if (comm.rank() == 0) description = setup.description;
   });
+  return description;
 }
 
-TEST(SetUpAllReduceTest, RanksThatShareAGpuGoOverTheHostAndSayWhy) {
-  run_thread_ranks(3, [](Communicator& comm) {
-    FakeGpu gpu(comm.rank() == 1 ? "GPU-77" : "GPU-8f");
-    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
-    ASSERT_NE(setup.all_reduce, nullptr);
-    EXPECT_FALSE(setup.all_reduce->on_stream());
-    EXPECT_EQ(setup.description,
-              "thread through pinned memory: ranks 0 and 2 share GPU-8f on " + comm.host());
-    EXPECT_EQ(setup.path, GradientPath::kStaged);
-    EXPECT_EQ(setup.backend, "thread");
-  });
+TEST(SetUpAllReduceTest, OneRankNeedsNoneAndOthersSayWhyTheyGoOverTheHost) {
+  EXPECT_EQ(description_of({{"GPU-8f", ""}}), "none: one rank");
+  const std::string begin = "thread through pinned memory: ranks 0 and ", end = " on " + host_name();
+  EXPECT_EQ(description_of({{"GPU-8f", ""}, {"GPU-77", ""}, {"GPU-8f", ""}}), begin + "2 share GPU-8f" + end);
+  EXPECT_EQ(description_of({{"MIG-0", "0000:65:00.0"}, {"MIG-1", "0000:65:00.0"}}),
+            begin + "1 have slices (MIG) of the GPU at 0000:65:00.0" + end);
+  test::expect_words(description_of({{"GPU-0", ""}, {"GPU-1", ""}}), {"lockstep_nccl.so"});
 }
 
-TEST(SetUpAllReduceTest, SlicesOfOneGpuGoOverTheHostAndSayWhy) {
-  run_thread_ranks(2, [](Communicator& comm) {
-    FakeGpu slice("MIG-" + std::to_string(comm.rank()), "0000:65:00.0");
-    const AllReduceSetup setup = set_up_all_reduce(comm, slice, std::nullopt);
-    ASSERT_NE(setup.all_reduce, nullptr);
-    EXPECT_FALSE(setup.all_reduce->on_stream());
-    EXPECT_EQ(setup.description,
-              "thread through pinned memory: ranks 0 and 1 have slices (MIG) of the GPU at 0000:65:00.0 on " +
-                  comm.host());
-  });
-}
-
-TEST(SetUpAllReduceTest, WithNcclDemandedOneRankSpeaksForAllThatShare) {
-  std::atomic<int> stopped = 0;
-  run_thread_ranks(3, [&](Communicator& comm) {
-    FakeGpu gpu(comm.rank() == 0 ? "GPU-77" : "GPU-8f");
-    try {
-      set_up_all_reduce(comm, gpu, GradientPath::kNccl);
-    } catch (const AgreedError& error) {
-      ++stopped;
-      EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
-      EXPECT_EQ(error.speaker(), 0);
-      if (comm.rank() == 0) {
-        test::expect_words(std::string(error.what()), {"ranks 1 and 2 share GPU-8f"});
+/// Rank 0 has a GPU for itself. The others share one, or have theirs, and NCCL is missing.
+TEST(SetUpAllReduceTest, WithNcclDemandedOneRankSpeaksForAllThatShareOrMissIt) {
+  for (const bool shared : {true, false}) {
+    std::atomic<int> stopped = 0;
+    run_thread_ranks(3, [&](Communicator& comm) {
+      FakeGpu gpu("GPU-" + std::to_string(shared ? std::min(comm.rank(), 1) : comm.rank()));
+      try {
+        set_up_all_reduce(comm, gpu, kNccl);
+      } catch (const AgreedError& error) {
+        ++stopped;
+        EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
+        EXPECT_EQ(error.speaker(), 0);
+        if (comm.rank() == 0)
+          test::expect_words(error.what(), {shared ? "ranks 1 and 2 share GPU-1" : "lockstep_nccl.so"});
       }
-    }
-  });
-  EXPECT_EQ(stopped, 3);
-}
-
-TEST(SetUpAllReduceTest, WhereNcclIsMissingAllRanksGoOverTheHostAndSayWhy) {
-  run_thread_ranks(2, [](Communicator& comm) {
-    FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
-    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
-    ASSERT_NE(setup.all_reduce, nullptr);
-    EXPECT_FALSE(setup.all_reduce->on_stream());
-    EXPECT_NE(setup.description.find("lockstep_nccl.so"), std::string::npos) << setup.description;
-  });
-}
-
-TEST(SetUpAllReduceTest, NcclDemandedAndMissingStopsAllRanks) {
-  std::atomic<int> stopped = 0;
-  run_thread_ranks(2, [&](Communicator& comm) {
-    FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
-    try {
-      set_up_all_reduce(comm, gpu, GradientPath::kNccl);
-    } catch (const AgreedError& error) {
-      ++stopped;
-      EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
-    }
-  });
-  EXPECT_EQ(stopped, 2);
+    });
+    EXPECT_EQ(stopped, 3);
+  }
 }
 
 }  // namespace

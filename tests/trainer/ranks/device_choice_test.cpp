@@ -16,7 +16,6 @@
 #include "trainer/device/gradient_path.hpp"
 
 namespace lockstep {
-
 namespace {
 
 constexpr const char* kTooOld =
@@ -33,42 +32,31 @@ FakePlatform usable(int visible) {
   return {visible, nullptr, ""};
 }
 
-DeviceChoice choice_alone(const FakePlatform& gpus) {
-  DeviceChoice choice;
-  run_thread_ranks(1, [&](Communicator& comm) { choice = choose_device(section("auto"), comm, gpus); });
-  return choice;
-}
-
-TEST(ChooseDeviceTest, AutoTakesAGpuThatCanBeUsed) {
-  const DeviceChoice choice = choice_alone(usable(1));
-  EXPECT_EQ(choice.kind, "cuda");
-  EXPECT_EQ(choice.remark, "");
-}
-
-TEST(ChooseDeviceTest, AutoTakesTheCpuWhereTheProgramHasNoKernelsForTheGpuAndSaysWhy) {
-  const DeviceChoice choice = choice_alone({1, nullptr, kTooOld});
-  EXPECT_EQ(choice.kind, "cpu");
-  EXPECT_EQ(choice.remark, std::string("no GPU is used: ") + kTooOld);
-}
-
-TEST(ChooseDeviceTest, AutoTakesTheCpuWhereTheDriverIsTooOldAndSaysWhy) {
+TEST(ChooseDeviceTest, AutoTakesAGpuThatCanBeUsedOrTheCpuAndSaysWhy) {
   const auto old = std::make_exception_ptr(DeviceError("the NVIDIA driver is too old"));
-  const DeviceChoice choice = choice_alone({0, old, ""});
-  EXPECT_EQ(choice.kind, "cpu");
-  EXPECT_EQ(choice.remark, "no GPU is used: the NVIDIA driver is too old");
-}
-
-TEST(ChooseDeviceTest, AutoSaysNothingWhereThereIsNoGpu) {
   const auto none = std::make_exception_ptr(NoGpuError("this machine has no NVIDIA driver"));
-  const DeviceChoice choice = choice_alone({0, none, ""});
-  EXPECT_EQ(choice.kind, "cpu");
-  EXPECT_EQ(choice.remark, "");
+  struct Machine {
+    FakePlatform gpus;
+    std::string kind, remark;
+  };
+  const Machine machines[] = {
+      {usable(1), "cuda", ""},
+      {{1, nullptr, kTooOld}, "cpu", std::string("no GPU is used: ") + kTooOld},
+      {{0, old, ""}, "cpu", "no GPU is used: the NVIDIA driver is too old"},
+      {{0, none, ""}, "cpu", ""},
+  };
+  run_thread_ranks(1, [&](Communicator& comm) {
+    for (const Machine& machine : machines) {
+      const DeviceChoice choice = choose_device(section("auto"), comm, machine.gpus);
+      EXPECT_EQ(choice.kind, machine.kind) << machine.remark;
+      EXPECT_EQ(choice.remark, machine.remark);
+    }
+  });
 }
 
 TEST(ChooseDeviceTest, AutoTakesTheCpuOnAllRanksWhereMoreRanksThanGpusCannotUseThem) {
   run_thread_ranks(3, [](Communicator& comm) {
-    const DeviceChoice choice = choose_device(section("auto"), comm, FakePlatform(2, nullptr, kTooOld));
-    EXPECT_EQ(choice.kind, "cpu");
+    EXPECT_EQ(choose_device(section("auto"), comm, FakePlatform(2, nullptr, kTooOld)).kind, "cpu");
   });
 }
 
@@ -135,15 +123,11 @@ std::string refusal(const ParallelSection& parallel, int usable_ranks) {
   return text;
 }
 
-TEST(ChooseDeviceTest, AutoIsRefusedWhereOnlySomeRanksCanUseTheirGpu) {
-  const std::string text = refusal(section("auto"), 2);
-  test::expect_words(text, {"other ranks have a GPU", kTooOld, "parallel.device=cpu"});
-}
-
-TEST(ChooseDeviceTest, WhatIsDemandedIsRefusedWithTheReason) {
-  EXPECT_NE(refusal(section("cuda"), 0).find(kTooOld), std::string::npos);
-  EXPECT_NE(refusal(section("auto", "nccl"), 0).find(kTooOld), std::string::npos);
-  EXPECT_NE(refusal(section("auto", "nccl"), 1).find(kTooOld), std::string::npos);
+TEST(ChooseDeviceTest, AutoIsRefusedWhereOnlySomeRanksCanUseTheirGpuAndWhatIsDemandedWithTheReason) {
+  test::expect_words(refusal(section("auto"), 2), {"other ranks have a GPU", kTooOld, "parallel.device=cpu"});
+  test::expect_words(refusal(section("cuda"), 0), {kTooOld});
+  for (const int usable_ranks : {0, 1})
+    test::expect_words(refusal(section("auto", "nccl"), usable_ranks), {kTooOld});
 }
 
 /// The real probe, on a device that stands in for one of another architecture.
@@ -217,13 +201,7 @@ TEST(ChooseGpuTest, WithAGpuForEachRankAllGpusDiffer) {
 }
 
 std::string refusal(int local_size, int visible, std::optional<int> requested) {
-  try {
-    choose_gpu(0, local_size, visible, requested);
-  } catch (const DeviceError& error) {
-    EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
-    return error.what();
-  }
-  return "";
+  return message_of<DeviceError>([&] { choose_gpu(0, local_size, visible, requested); });
 }
 
 TEST(ChooseGpuTest, TooFewGpusNamesTheLaunchersOptions) {
@@ -239,58 +217,47 @@ TEST(ChooseGpuTest, WithoutAGpuOrARankOfTheHostThereIsNoChoice) {
 }
 
 TEST(ChooseGpuTest, AGpuThatIsNotThereIsNamed) {
-  const std::string text = refusal(1, 1, 3);
-  test::expect_words(text, {"cuda:3", "1 GPU,", "CUDA_VISIBLE_DEVICES", "lockstep devices"});
+  test::expect_words(refusal(1, 1, 3), {"cuda:3", "1 GPU,", "CUDA_VISIBLE_DEVICES", "lockstep devices"});
 }
 
-TEST(SharedGpusTest, GpusOfTheirOwnAreNotShared) {
-  EXPECT_TRUE(find_shared_gpus({}).empty());
-  const std::vector<RankGpu> one_each = {
-      {"a", "GPU-1", "0000:01:00.0"}, {"a", "GPU-2", "0000:02:00.0"}, {"b", "GPU-3", "0000:01:00.0"}};
-  EXPECT_TRUE(find_shared_gpus(one_each).empty());
-}
-
-TEST(SharedGpusTest, TheSameIdOnAnotherHostIsAnotherGpu) {
-  const std::vector<RankGpu> emulated = {{"a", "GPU-0", ""}, {"b", "GPU-0", ""}};
-  EXPECT_TRUE(find_shared_gpus(emulated).empty());
-}
-
-TEST(SharedGpusTest, ContainersOfOneMachineShareItsGpusWhateverTheirNames) {
-  const std::vector<RankGpu> by_rank = {{"pod-a", "GPU-1", "0000:01:00.0", "boot-1"},
-                                        {"pod-b", "GPU-1", "0000:01:00.0", "boot-1"}};
-  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
-}
-
-TEST(SharedGpusTest, MachinesOfOneNameHaveGpusOfTheirOwnInTheSamePlace) {
-  const std::vector<RankGpu> by_rank = {{"worker", "GPU-1", "0000:01:00.0", "boot-1"},
-                                        {"worker", "GPU-2", "0000:01:00.0", "boot-2"}};
-  EXPECT_TRUE(find_shared_gpus(by_rank).empty());
-}
-
-TEST(SharedGpusTest, WhereABootIsUnknownHostsAreToldApartByTheirNames) {
-  const std::vector<RankGpu> by_rank = {{"a", "GPU-1", "0000:01:00.0", "boot-1"},
-                                        {"a", "GPU-1", "0000:01:00.0", ""},
-                                        {"b", "GPU-1", "0000:01:00.0", ""}};
-  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
-}
-
-TEST(SharedGpusTest, GpusWhosePlaceIsUnknownAreToldApartByTheirIds) {
-  const std::vector<RankGpu> two = {{"a", "GPU-1", ""}, {"a", "GPU-2", ""}};
-  EXPECT_TRUE(find_shared_gpus(two).empty());
-}
-
-TEST(SharedGpusTest, AllRanksOfASharedGpuAreNamedInOrder) {
-  const RankGpu one{"a", "GPU-1", "0000:01:00.0"}, two{"a", "GPU-2", "0000:02:00.0"};
-  const std::vector<RankGpu> by_rank = {one, two, {"b", "GPU-9", "0000:01:00.0"}, two, one, two};
-  const std::vector<SharedGpu> expected = {{one, {0, 4}}, {two, {1, 3, 5}}};
-  EXPECT_EQ(find_shared_gpus(by_rank), expected);
-}
-
-TEST(SharedGpusTest, SlicesOfOneGpuHaveIdsOfTheirOwnAndShareIt) {
-  const std::vector<RankGpu> by_rank = {
-      {"a", "MIG-1", "0000:01:00.0"}, {"a", "MIG-2", "0000:01:00.0"}, {"b", "MIG-3", "0000:01:00.0"}};
-  const std::vector<SharedGpu> expected = {{by_rank[0], {0, 1}, /*in_slices=*/true}};
-  EXPECT_EQ(find_shared_gpus(by_rank), expected);
+TEST(SharedGpusTest, AreThoseOfRanksInOnePlaceOnOneMachine) {
+  struct Case {
+    const char* name;
+    std::vector<RankGpu> by_rank;
+    std::vector<std::vector<int>> shared;
+    bool in_slices = false;
+  };
+  const std::string one = "0000:01:00.0", two = "0000:02:00.0";
+  const Case cases[] = {
+      {"no ranks", {}, {}},
+      {"GPUs of their own", {{"a", "GPU-1", one}, {"a", "GPU-2", two}, {"b", "GPU-3", one}}, {}},
+      {"an id on another host is another GPU", {{"a", "GPU-0", ""}, {"b", "GPU-0", ""}}, {}},
+      {"containers of one machine, whatever their names",
+       {{"pod-a", "GPU-1", one, "boot-1"}, {"pod-b", "GPU-1", one, "boot-1"}},
+       {{0, 1}}},
+      {"machines of one name", {{"worker", "GPU-1", one, "boot-1"}, {"worker", "GPU-2", one, "boot-2"}}, {}},
+      {"where a boot is unknown hosts differ by name",
+       {{"a", "GPU-1", one, "boot-1"}, {"a", "GPU-1", one, ""}, {"b", "GPU-1", one, ""}},
+       {{0, 1}}},
+      {"GPUs whose place is unknown differ by id", {{"a", "GPU-1", ""}, {"a", "GPU-2", ""}}, {}},
+      {"all ranks of a GPU, in order",
+       {{"a", "GPU-1", one},
+        {"a", "GPU-2", two},
+        {"b", "GPU-9", one},
+        {"a", "GPU-2", two},
+        {"a", "GPU-1", one},
+        {"a", "GPU-2", two}},
+       {{0, 4}, {1, 3, 5}}},
+      {"slices have ids of their own",
+       {{"a", "MIG-1", one}, {"a", "MIG-2", one}, {"b", "MIG-3", one}},
+       {{0, 1}},
+       true}};
+  for (const Case& each : cases) {
+    std::vector<SharedGpu> expected;
+    for (const std::vector<int>& ranks : each.shared)
+      expected.push_back({at(each.by_rank, ranks.front()), ranks, each.in_slices});
+    EXPECT_EQ(find_shared_gpus(each.by_rank), expected) << each.name;
+  }
 }
 
 TEST(SharedGpusTest, Description) {
@@ -315,5 +282,4 @@ TEST(GatherGpusTest, EveryRankKnowsEveryRanksGpu) {
 }
 
 }  // namespace
-
 }  // namespace lockstep

@@ -9,37 +9,34 @@
 #include "data/sets/set_loading.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <yaml-cpp/yaml.h>
 
 namespace lockstep {
-
 namespace {
 
-struct Refusal {
-  int count = 0;  ///< ranks that were stopped
-  std::set<std::string> messages;
-  std::set<ExitCode> codes;
-};
-
-/// Refusal of `ranks` ranks with these facts.
-Refusal compare(int ranks, const std::function<RankFacts(int)>& facts_of) {
-  Refusal refusal;
-  std::mutex mutex;
+/// Compares the facts of so many ranks, which must differ.
+/// @returns the message, if all ranks are stopped by the same, with this code
+std::string refusal_of(int ranks, ExitCode code, const std::function<RankFacts(int)>& facts_of) {
+  std::vector<std::string> messages(static_cast<std::size_t>(ranks));
   run_thread_ranks(ranks, [&](Communicator& comm) {
     try {
       expect_equal_ranks(comm, facts_of(comm.rank()));
     } catch (const AgreedError& error) {
-      const std::lock_guard lock(mutex);
-      ++refusal.count;
-      refusal.messages.insert(error.what());
-      refusal.codes.insert(error.code());
+      at(messages, comm.rank()) = error.what();
+      EXPECT_EQ(error.code(), code);
       EXPECT_EQ(error.speaker(), 0);
     }
   });
-  return refusal;
+  EXPECT_EQ(std::ranges::count(messages, messages[0]), ranks);
+  return messages[0];
+}
+
+void expect_equal(int ranks, const std::function<RankFacts(int)>& facts_of) {
+  run_thread_ranks(ranks, [&](Communicator& comm) { expect_equal_ranks(comm, facts_of(comm.rank())); });
 }
 
 Job job_with(const std::string& key, const std::string& value) {
@@ -50,7 +47,7 @@ Job job_with(const std::string& key, const std::string& value) {
 
 TEST(EqualRanksTest, EqualRanksGoOn) {
   const Job job = job_with("train.seed", "5");
-  for (const int ranks : {1, 2, 13}) EXPECT_EQ(compare(ranks, [&](int) { return job_facts(job); }).count, 0);
+  for (const int ranks : {1, 2, 13}) expect_equal(ranks, [&](int) { return job_facts(job); });
 }
 
 TEST(EqualRanksTest, EveryKeyOfTheJobIsComparedAndNamedWithBothValues) {
@@ -60,63 +57,45 @@ TEST(EqualRanksTest, EveryKeyOfTheJobIsComparedAndNamedWithBothValues) {
     if (value.empty()) continue;
     Job other = job;
     ASSERT_TRUE(key.read(YAML::Load(value), other)) << key.path;
-    const Refusal refusal = compare(3, [&](int rank) { return job_facts(rank == 1 ? other : job); });
-    EXPECT_EQ(refusal.count, 3) << key.path;
-    ASSERT_EQ(refusal.messages.size(), 1U) << key.path;
-    EXPECT_EQ(refusal.codes, std::set{ExitCode::kUsage}) << key.path;
     const auto expected =
         key.path + " is " + key.write(job) + " on ranks 0, 2, but " + key.write(other) + " on rank 1";
-    EXPECT_NE(refusal.messages.begin()->find(expected), std::string::npos) << *refusal.messages.begin();
+    test::expect_words(
+        refusal_of(3, ExitCode::kUsage, [&](int rank) { return job_facts(rank == 1 ? other : job); }),
+        {expected});
   }
 }
 
 TEST(EqualRanksTest, WhereFilesLieIsEachHostsOwnBusiness) {
-  const auto facts_of = [](int rank) {
-    return job_facts(job_with("data.root", rank == 0 ? "/here" : "/there"));
-  };
-  EXPECT_EQ(compare(2, facts_of).count, 0);
+  expect_equal(2, [](int rank) { return job_facts(job_with("data.root", rank == 0 ? "/here" : "/there")); });
 }
 
 TEST(EqualRanksTest, AllDifferencesAreListedInOneLineAndTheProgramsComeFirst) {
-  const Refusal refusal = compare(13, [](int rank) {
+  const std::string message = refusal_of(13, ExitCode::kDeviceUnavailable, [](int rank) {
     RankFacts facts = {{FactKind::kProgram, "the program", rank == 12 ? "b" : "a", "/bin/lockstep"}};
     return facts + job_facts(job_with("train.seed", rank < 4 ? "1" : "2")) +
            RankFacts{{FactKind::kData, "the data", rank == 7 ? "y" : "x"}};
   });
-  ASSERT_EQ(refusal.messages.size(), 1U);
-  const std::string message = *refusal.messages.begin();
-  EXPECT_EQ(message.find('\n'), std::string::npos);
-  EXPECT_EQ(refusal.codes, std::set{ExitCode::kDeviceUnavailable});
-  const auto place = [&](const char* text) {
-    EXPECT_NE(message.find(text), std::string::npos) << text << " is missing in: " << message;
-    return message.find(text);
-  };
-  EXPECT_LT(place("the program is a (/bin/lockstep) on ranks 0-11, but b (/bin/lockstep) on rank 12"),
-            place("train.seed is 1 on ranks 0-3, but 2 on ranks 4-12"));
-  place("the data is x on ranks 0-6, 8-12, but y on rank 7");
+  expect_one_line_with(
+      message,
+      {": the program is a (/bin/lockstep) on ranks 0-11, but b (/bin/lockstep) on rank 12; train.seed is 1 "
+       "on ranks 0-3, but 2 on ranks 4-12; the data is x on ranks 0-6, 8-12, but y on rank 7; "});
 }
 
 TEST(EqualRanksTest, OfLongTextsTheFirstLineThatDiffersIsShown) {
   const std::string yaml = "name: n\nlayers:\n  - conv2d: {out: 10}\n";
   const std::string other = "name: n\nlayers:\n  - conv2d: {out: 11}\n  - relu\n";
-  const Refusal refusal = compare(2, [&](int rank) {
+  const std::string message = refusal_of(2, ExitCode::kUsage, [&](int rank) {
     return RankFacts{{FactKind::kNetwork, "the network's text", rank == 0 ? yaml : other}};
   });
-  ASSERT_EQ(refusal.messages.size(), 1U);
-  EXPECT_NE(refusal.messages.begin()->find(
-                "text line 3 is - conv2d: {out: 10} on rank 0, but - conv2d: {out: 11} on rank 1"),
-            std::string::npos)
-      << *refusal.messages.begin();
+  test::expect_words(message,
+                     {"text line 3 is - conv2d: {out: 10} on rank 0, but - conv2d: {out: 11} on rank 1"});
 }
 
 TEST(EqualRanksTest, AKeyThatSomeRanksDoNotKnowIsADifference) {
-  const Refusal refusal = compare(2, [](int rank) {
+  const std::string message = refusal_of(2, ExitCode::kUsage, [](int rank) {
     return rank == 0 ? RankFacts{} : RankFacts{{FactKind::kJob, "train.new", "1"}};
   });
-  ASSERT_EQ(refusal.messages.size(), 1U);
-  EXPECT_NE(refusal.messages.begin()->find("train.new is not there on rank 0, but 1 on rank 1"),
-            std::string::npos)
-      << *refusal.messages.begin();
+  test::expect_words(message, {"train.new is not there on rank 0, but 1 on rank 1"});
 }
 
 TEST(EqualRanksTest, HostsAreNamedWhereThereAreSeveral) {
@@ -126,75 +105,45 @@ TEST(EqualRanksTest, HostsAreNamedWhereThereAreSeveral) {
   test::expect_words(difference.what(), {"a on ranks 0-1 (node1), but b on rank 2 (node2)"});
 }
 
-TEST(EqualRanksTest, OneByteOfDataIsADifference) {
+TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameBytesAndOtherNames) {
   TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
   const RankFacts good = data_facts(data);
+  const auto refusal = [&] {
+    const RankFacts bad = data_facts(data);
+    return refusal_of(3, ExitCode::kDataDamaged, [&](int rank) { return rank == 2 ? bad : good; });
+  };
   data.train.images[7] ^= 1;
   data.train.quick = quick_fingerprint_of(data.train);
-  const RankFacts bad = data_facts(data);
-  const Refusal refusal = compare(3, [&](int rank) { return rank == 2 ? bad : good; });
-  EXPECT_EQ(refusal.codes, std::set{ExitCode::kDataDamaged});
-  ASSERT_EQ(refusal.messages.size(), 1U);
-  EXPECT_NE(refusal.messages.begin()->find("the digest of synthetic train samples is "), std::string::npos)
-      << *refusal.messages.begin();
-  EXPECT_NE(refusal.messages.begin()->find("on rank 2"), std::string::npos);
-}
-
-TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) {
-  TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
-  const RankFacts good = data_facts(data);
+  test::expect_words(refusal(), {"the digest of synthetic train samples is ", "on rank 2"});
   data.train.shape = {1, 14, 56};
   data.class_names.back() = "ten";
-  const RankFacts bad = data_facts(data);
-  const Refusal refusal = compare(2, [&](int rank) { return rank == 1 ? bad : good; });
-  ASSERT_EQ(refusal.messages.size(), 1U);
-  const std::string& message = *refusal.messages.begin();
-  test::expect_words(message,
+  test::expect_words(refusal(),
                      {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
 }
 
 // Processes that leave a command to rank 0.
 
-/// As mpirun -np 2 lockstep hash RUN sets it.
-class LaunchedRankTest : public ::testing::Test {
- protected:
-  LaunchedRankTest() { launch("1", "lockstep", "hash run", "1"); }
-  ~LaunchedRankTest() override {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_NUM_APP_CTX"})
-      unsetenv(name);
-  }
-  static void launch(const char* rank, const char* command, const char* arguments, const char* programs) {
-    setenv("OMPI_COMM_WORLD_RANK", rank, 1);
-    setenv("OMPI_COMMAND", command, 1);
-    setenv("OMPI_ARGV", arguments, 1);
-    setenv("OMPI_NUM_APP_CTX", programs, 1);
-  }
-  static bool repeats() {
+TEST(LaunchedRankTest, RepeatsRank0UnlessItMayHaveAnotherCommandLine) {
+  struct Launched {
+    const char *rank, *command, *arguments, *programs;
+    bool repeats;
+  };
+  for (const auto& [rank, command, arguments, programs, repeats] :
+       {Launched{"1", "lockstep", "hash run", "1", true},  // as mpirun -np 2 lockstep hash run sets it
+        {"0", "lockstep", "hash run", "1", false},         // nobody is before rank 0
+        {"1", "sh", "-c lockstep hash run", "1", false},   // behind a script
+        {"1", "lockstep", "hash another", "1", false},
+        {"1", "lockstep", "hash run", "2", false}}) {  // several programs in one launch
+    const test::SetVariable variables[] = {{"OMPI_COMM_WORLD_RANK", rank},
+                                           {"OMPI_COMMAND", command},
+                                           {"OMPI_ARGV", arguments},
+                                           {"OMPI_NUM_APP_CTX", programs}};
     const std::array<const char*, 3> argv = {"build/release/lockstep", "hash", "run"};
-    return repeats_rank_0(3, argv.data());
+    EXPECT_EQ(std::to_string(this_launch().rank), rank);
+    EXPECT_EQ(speaks_for_all(), this_launch().rank == 0);
+    EXPECT_EQ(repeats_rank_0(3, argv.data()), repeats) << rank << ' ' << command << ' ' << arguments;
   }
-};
-
-TEST_F(LaunchedRankTest, ARankWithTheSameCommandLineRepeatsRank0) {
-  EXPECT_EQ(this_launch().rank, 1);
-  EXPECT_TRUE(repeats());
-}
-
-TEST_F(LaunchedRankTest, Rank0RepeatsNobody) {
-  launch("0", "lockstep", "hash run", "1");
-  EXPECT_FALSE(repeats());
-}
-
-TEST_F(LaunchedRankTest, BehindAScriptEachRankMayHaveArgumentsOfItsOwn) {
-  launch("1", "sh", "-c lockstep hash run", "1");
-  EXPECT_FALSE(repeats());
-}
-
-TEST_F(LaunchedRankTest, SeveralProgramsInOneLaunchMayDiffer) {
-  launch("1", "lockstep", "hash run", "2");
-  EXPECT_FALSE(repeats());
 }
 
 }  // namespace
-
 }  // namespace lockstep

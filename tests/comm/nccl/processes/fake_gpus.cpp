@@ -6,11 +6,7 @@
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
 #include "kernels/platform.hpp"
-
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <utility>
+#include "tests/support/prelude.hpp"
 
 namespace lockstep::cuda {
 namespace {

@@ -5,23 +5,11 @@
 /// whichever streams and communicators of the process: CUDA promises no more where a kernel waits for another GPU. A
 /// message is a file in $FAKE_NCCL, which its receiver removes. FAKE_NCCL_VERSION=23007 makes it another version.
 /// While one is under way its communicator says that it is in progress.
+#include "tests/support/prelude.hpp"
+
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <thread>
-#include <vector>
 
 /// Target of a test's handle.
 struct ncclComm {

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Packets between watchdogs arrive as they were sent; nothing else arrives at all. And the interfaces that they take.
+#include "comm/watch/message.hpp"
+#include "comm/watch/rendezvous.hpp"
+#include "common/error.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
+
+namespace lockstep::watchdog {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Beat sample_beat() {
+  Beat beat{.sent_ns = 12, .where = {.step = 5, .phase = Phase::kReducing}};
+  std::string_view("a barrier").copy(beat.where.place.data(), 9);
+  beat.where.waiting = Waiting::kForAll;
+  beat.witnessed_rank = 2;
+  beat.witnessed_state = 'T';
+  beat.traced = true;
+  return beat;
+}
+
+std::optional<Message> parse(std::span<const std::uint8_t> bytes) {
+  Parser parser;
+  parser.feed(bytes);
+  return parser.next();
+}
+
+TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
+  const auto beat = parse(encode(sample_beat()));
+  ASSERT_TRUE(beat && std::holds_alternative<Beat>(*beat));
+  EXPECT_EQ(encode(*beat), encode(sample_beat()));
+  EXPECT_EQ(std::get<Beat>(*beat).where.place_text(), "a barrier");
+  EXPECT_EQ(std::get<Beat>(*beat).where.waiting, Waiting::kForAll);
+  const Relay relay{{{3, 99, sample_beat()}, {4, 5, Died{}}}};
+  EXPECT_EQ(encode(*parse(encode(relay))), encode(relay));
+  EXPECT_EQ(std::get<Relay>(*parse(encode(relay))).list[0].age_ns, 99);
+  EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
+  EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
+}
+
+TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
+  std::vector<Relayed> list;
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) list.push_back({rank, 5, Goodbye{}});
+  Parser parser;
+  parser.feed(encode_relays(list));
+  std::vector<std::uint32_t> ranks;
+  int messages = 0;
+  for (; const auto message = parser.next(); ++messages)
+    for (const Relayed& relayed : std::get<Relay>(*message).list) ranks.push_back(relayed.rank);
+  ASSERT_EQ(ranks.size(), list.size());
+  for (std::uint32_t rank = 0; rank < 2000; ++rank) EXPECT_EQ(ranks[rank], rank);
+  EXPECT_GT(messages, 1);
+  EXPECT_TRUE(encode_relays({}).empty());
+  list.resize(kMostRelayed);
+  EXPECT_TRUE(parse(encode(Relay{list})));
+  list.push_back(list.front());
+  EXPECT_THROW(encode(Relay{list}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Hello{}}}}), InternalError);
+  EXPECT_THROW(encode(Relay{{{1, 0, Relay{}}}}), InternalError);
+}
+
+TEST(WatchdogMessageTest, PiecesOfAnySizeAreWaitedFor) {
+  Bytes bytes = encode(Hello{{1, 2, 3}, 1, 4});
+  const auto second = encode(sample_beat());
+  bytes.insert(bytes.end(), second.begin(), second.end());
+  for (const std::size_t piece : {1U, 3U, 7U, 100U}) {
+    Parser parser;
+    std::vector<std::size_t> kinds;
+    for (std::size_t i = 0; i < bytes.size(); i += piece) {
+      parser.feed(std::span(bytes).subspan(i, std::min(piece, bytes.size() - i)));
+      while (const auto message = parser.next()) kinds.push_back(message->index());
+    }
+    EXPECT_EQ(kinds, (std::vector<std::size_t>{0, 1})) << piece;
+    EXPECT_FALSE(parser.is_bad());
+  }
+}
+
+TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
+  const auto expect_bad = [](const Bytes& bytes, const char* why) {
+    Parser parser;
+    parser.feed(bytes);
+    EXPECT_FALSE(parser.next()) << why;
+    EXPECT_TRUE(parser.is_bad()) << why;
+  };
+  const auto with = [](Bytes bytes, std::size_t at, std::size_t value) {
+    bytes[at] = static_cast<std::uint8_t>(value);
+    return bytes;
+  };
+  const Bytes good = encode(sample_beat());
+  expect_bad({'G', 'E', 'T', ' ', '/', ' ', 'H', 'T'}, "another protocol");
+  expect_bad(with(good, 3, good[3] ^ 0x10U), "another version");
+  expect_bad(with(good, 3, good[3] | 0x0fU), "an unknown kind");
+  expect_bad(with(good, 7, 1), "a size of 16 MiB");
+  expect_bad(with(good, kHeadBytes + 16, kPhases), "an unknown phase");
+  EXPECT_TRUE(parse(with(good, kHeadBytes + 16, kPhases - 1)));
+  expect_bad(with(good, kHeadBytes + 17, kWaitings), "an unknown wait");
+  EXPECT_TRUE(parse(with(good, kHeadBytes + 17, kWaitings - 1)));
+  expect_bad(with(good, kHeadBytes + 139, 2), "a truth that is neither");
+  Bytes bytes = with(good, 4, good[4] - 1U);
+  bytes.pop_back();
+  expect_bad(bytes, "less than belongs to it");
+  for (const auto index : {Message(Hello{}).index(), Message(Relay{}).index()})
+    expect_bad(with(encode(Relay{{{3, 99, Goodbye{}}}}), kHeadBytes + 16, index),
+               "a kind that is not relayed");
+  for (const std::uint32_t size : {65'536U, 65'537U}) {
+    bytes = encode(Relay{});
+    std::memcpy(bytes.data() + 4, &size, 4);
+    Parser parser;
+    parser.feed(bytes);
+    EXPECT_FALSE(parser.next());
+    EXPECT_EQ(parser.is_bad(), size > 65'536U) << "what is too long is not waited for";
+  }
+  bytes = with(encode(Goodbye{}), 4, 1);
+  bytes.push_back(0);
+  expect_bad(bytes, "more than belongs to it");
+  bytes = encode(Relay{});
+  const std::uint32_t many = 1'000'000;
+  std::memcpy(bytes.data() + kHeadBytes, &many, 4);
+  expect_bad(bytes, "a list longer than the message");
+  bytes = good;
+  std::fill(bytes.begin() + kHeadBytes + 38, bytes.begin() + kHeadBytes + 38 + kPlaceBytes,
+            std::uint8_t{'x'});
+  expect_bad(bytes, "a text without an end");
+  bytes = good;
+  std::fill(bytes.end() - 64, bytes.end(), std::uint8_t{'x'});
+  expect_bad(bytes, "a device without an end");
+}
+
+TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
+  const std::vector<Interface> all = {
+      {"lo", 0x7f000001, true}, {"docker0", 0xac110001}, {"eth0", 0x0a000005}, {"ib0", 0x0a010005}};
+  const auto names = [&](std::string_view included) {
+    std::vector<std::string> found;
+    for (const auto& interface : usable(all, included)) found.push_back(interface.name);
+    return found;
+  };
+  EXPECT_EQ(names(""), (std::vector<std::string>{"eth0", "ib0", "docker0"}));
+  EXPECT_EQ(names("ib0"), std::vector<std::string>{"ib0"});
+  EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
+  EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
+  EXPECT_EQ(names("nonsense/99").size(), 3U);
+  EXPECT_EQ(names("ib0,eth0"), (std::vector<std::string>{"eth0", "ib0"}));
+}
+
+TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
+  EXPECT_TRUE(std::ranges::any_of(interfaces_here(), [](const Interface& interface) {
+    return interface.loopback && interface.address == 0x7f000001 && !interface.name.empty();
+  }));
+}
+
+TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
+  using test::SetVariable;
+  const SetVariable none("OMPI_MCA_btl_tcp_if_include", nullptr),
+      of_oob("OMPI_MCA_oob_tcp_if_include", nullptr);
+  EXPECT_EQ(included_interfaces(), "");
+  const SetVariable of_launcher("OMPI_MCA_oob_tcp_if_include", "ib0");
+  EXPECT_EQ(included_interfaces(), "ib0");
+  const SetVariable empty("OMPI_MCA_btl_tcp_if_include", "");
+  EXPECT_EQ(included_interfaces(), "ib0");
+  const SetVariable of_messages("OMPI_MCA_btl_tcp_if_include", "eth0");
+  EXPECT_EQ(included_interfaces(), "eth0");
+}
+
+}  // namespace
+}  // namespace lockstep::watchdog
