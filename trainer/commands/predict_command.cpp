@@ -87,10 +87,6 @@ class Answerer {
     waiting_.push_back(std::move(picture));
     if (waiting_.size() == Predictor::kBatch) answer();
   }
-  /// The line above those of all files.
-  void print_head() const {
-    if (options_.csv && !options_.summary) print("{}", csv_head(style_));
-  }
   void end() {
     answer();
     if (options_.summary)
@@ -208,7 +204,7 @@ int predict_all(const SavedModel& model, const PredictOptions& options,
                 const std::function<int(const std::string& path, Answerer& answerer)>& answer) {
   Answerer answerer(model, options);
   SetSamples samples(model);
-  answerer.print_head();
+  if (options.csv && !options.summary) print("{}", csv_head(model.loss));  // above the lines of all files
   int code = 0;
   for (const std::string& path : options.images)
     if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));

@@ -156,11 +156,9 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
     run["notes"].push_back("samples have several labels: the page counts classes and mistakes of one");
     return;
   }
-  WorkerPool pool(options.threads);
-  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
   const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
-  auto found = evaluate_classes(pool, threads, test, model.loss, model.grain, model.weights.span(), {}, late);
+  auto found = evaluate_classes(model, test, options.threads, {}, late);
   if (found.interrupted) {
     run["notes"].push_back(
         fmt::format("the classes take more than {} s to evaluate: 'lockstep report' has them",

@@ -62,7 +62,7 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
 /// A line of CSV: picture, class, probability or output, warnings; and the line above them.
 std::string csv_of(const Prediction& prediction, const ReportStyle& style);
-std::string csv_head(const ReportStyle& style);
+std::string csv_head(LossKind loss);
 
 /// Counts what was predicted for many pictures.
 class PredictionSummary {
