@@ -80,8 +80,7 @@ class Answerer {
   /// Rows of a table, at most Predictor::kBatch.
   void take_rows(std::vector<float> rows, const std::vector<std::string>& names) {
     auto scores = predictor_.predict_rows(std::move(rows));
-    for (std::size_t i = 0; i < names.size(); ++i)
-      say({.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}});
+    for (std::size_t i = 0; i < names.size(); ++i) say({.picture = names[i], .scores = std::move(scores[i])});
   }
   void take(Picture picture) {
     waiting_.push_back(std::move(picture));

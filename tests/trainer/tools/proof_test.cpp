@@ -91,7 +91,7 @@ TEST(StepRangeTest, RangesAreMergedSubtractedAndNamed) {
   EXPECT_EQ(merged({{1, 9}, {2, 3}, {11, 12}}), (std::vector<StepRange>{{1, 9}, {11, 12}}));
   EXPECT_EQ(describe(std::vector<StepRange>{}), "none");
   EXPECT_EQ(describe(std::vector<StepRange>{{1000, 1000}}), "step 1,000");
-  EXPECT_EQ(describe(StepRange{1, 2000}), "steps 1 to 2,000");
+  EXPECT_EQ(describe(std::vector<StepRange>{{1, 2000}}), "steps 1 to 2,000");
   EXPECT_EQ(count_steps({{2, 1}, {3, 3}, {5, 9}}), 6);
 }
 
@@ -188,26 +188,25 @@ TEST(StepRangeTest, SamplesHaveTheirSizeAndWhatIsAlwaysAmongThem) {
   EXPECT_EQ(sample_steps({1, 9}, 1, 3, {9, 6}), (std::vector<StepRange>{{6, 6}, {9, 9}}));
 }
 
+/// "1 to 40, c40; 41 to 60, ; ": first and last steps, and the checkpoint at the end.
+std::string planned(const std::vector<StartPoint>& starts, const std::vector<StepRange>& reachable,
+                    const std::vector<StepRange>& wanted) {
+  std::string text;
+  for (const Interval& interval : plan_intervals(starts, reachable, wanted))
+    text += fmt::format("{} to {}, {}; ", interval.steps().first, interval.last, interval.end);
+  return text;
+}
+
 TEST(IntervalTest, EachStepIsReplayedFromTheNearestStart) {
-  const std::vector<StartPoint> starts = {{0, ""}, {40, "c40"}, {80, "c80"}};
-  const auto intervals = plan_intervals(starts, {{1, 95}}, {{30, 60}});
-  ASSERT_EQ(intervals.size(), 2U);
-  EXPECT_EQ(intervals[0].steps(), (StepRange{1, 40}));
-  EXPECT_EQ(intervals[0].end, "c40");
-  EXPECT_EQ(intervals[1].steps(), (StepRange{41, 60}));
-  EXPECT_EQ(intervals[1].end, "");
+  EXPECT_EQ(planned({{0, ""}, {40, "c40"}, {80, "c80"}}, {{1, 95}}, {{30, 60}}),
+            "1 to 40, c40; 41 to 60, ; ");
 }
 
 TEST(IntervalTest, NothingIsReplayedAcrossStepsOfAnotherArithmetic) {
   const std::vector<StartPoint> starts = {{0, ""}, {40, "c40"}};
-  const auto intervals = plan_intervals(starts, {{1, 50}, {70, 90}}, {{1, 90}});
-  ASSERT_EQ(intervals.size(), 2U);
-  EXPECT_EQ(intervals[1].steps(), (StepRange{41, 50}));
-  const auto from_a_gap = plan_intervals({{0, ""}, {60, "c60"}}, {{1, 50}, {70, 90}}, {{1, 90}});
-  ASSERT_EQ(from_a_gap.size(), 1U);
-  EXPECT_EQ(from_a_gap[0].steps(), (StepRange{1, 50}));
-  EXPECT_EQ(from_a_gap[0].end, "");
-  EXPECT_TRUE(plan_intervals(starts, {{1, 50}}, {{51, 60}}).empty());
+  EXPECT_EQ(planned(starts, {{1, 50}, {70, 90}}, {{1, 90}}), "1 to 40, c40; 41 to 50, ; ");
+  EXPECT_EQ(planned({{0, ""}, {60, "c60"}}, {{1, 50}, {70, 90}}, {{1, 90}}), "1 to 50, ; ");
+  EXPECT_EQ(planned(starts, {{1, 50}}, {{51, 60}}), "");
 }
 
 TEST(IntervalTest, WorkIsSharedOutEvenly) {
@@ -286,17 +285,13 @@ TEST_F(DiagnosisTest, ADamagedCheckpointIsDescribedInGoodGrammar) {
             "in its checkpoint, 2 elements of the weights are not what the step left");
 }
 
-TEST_F(DiagnosisTest, EqualRowsAreNoDiscrepancy) {
-  EXPECT_FALSE(diagnose());
-}
-
 TEST_F(DiagnosisTest, FlippedWeightIsNamedWithElementBitAndBucket) {
+  EXPECT_EQ(said(), "nothing");
   recorded_.fingerprints[2] += word_multiplier(kWeightsBuffer, 4) << 9;  // a[1, 1]
   recorded_.fingerprints[0] += 12345;                                    // a change that follows from it
   const auto found = diagnose();
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->what, "weights");
-  EXPECT_EQ(found->parameter, "a");
+  EXPECT_EQ(found->step, 5);
   EXPECT_EQ(found->bucket, 2);
   EXPECT_EQ(found->flipped, (FlippedBit{{1, 1}, 9}));
   EXPECT_EQ(
@@ -328,7 +323,6 @@ TEST_F(DiagnosisTest, FlippedSumIsNamed) {
   recorded_.fingerprints[1] -= word_multiplier(kGradientBuffer, 8) << 50;  // b[2]
   const auto found = diagnose();
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->what, "gradient");
   EXPECT_EQ(found->bucket, 1);
   EXPECT_EQ(found->flipped, (FlippedBit{{2}, 50}));
   EXPECT_EQ(said(),
@@ -338,10 +332,9 @@ TEST_F(DiagnosisTest, FlippedSumIsNamed) {
 
 TEST_F(DiagnosisTest, OtherDataShowInAllGradients) {
   recorded_.fingerprints[0] += 12345;
-  recorded_.fingerprints[1] += 999;
+  recorded_.fingerprints[1] += 999;  // backward meets it first
   const auto found = diagnose();
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->parameter, "b") << "backward meets it first";
   EXPECT_TRUE(is_of_a_share(*found, recorded_));
   const std::string text = "the summed gradient differs from the one here (of b and 1 other); ";
   EXPECT_EQ(said(),
@@ -404,7 +397,12 @@ TEST_F(DiagnosisTest, RankWhoseCopyDiffersIsNamedByTheSumsOverRanks) {
   ranks_ = ranks_of_nodes(3);
   const std::uint64_t wrong = word_multiplier(kOptimizerBuffer, 3) << 20;
   recorded_.apart = wrong;
-  EXPECT_EQ(named_rank(), -1) << "without the sums";
+  EXPECT_EQ(
+      said(),
+      "optimizer a: on a rank other than 0, the optimiser's momentum had bit 20 of element [1, 0] flipped; "
+      "a flipped bit in the memory of that rank, before this step and after the one before it")
+      << "without the sums";
+  EXPECT_EQ(diagnose()->flipped, (FlippedBit{{1, 0}, 20}));
   ranks_->sums = RankSums{.step = 5, .copies = (1 + 2 + 3) * 600 + 3 * wrong, .sums = 0};
   EXPECT_EQ(
       said(),
@@ -445,16 +443,6 @@ TEST_F(DiagnosisTest, RankWithTheWrongShareIsNamed) {
   EXPECT_EQ(finding.rank->number, 1);
 }
 
-TEST_F(DiagnosisTest, AnotherRankIsTheOneWhereRankZeroIsRight) {
-  recorded_.apart = word_multiplier(kOptimizerBuffer, 3) << 20;
-  const auto found = diagnose();
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->what, "optimizer");
-  EXPECT_EQ(found->flipped, (FlippedBit{{1, 0}, 20}));
-  EXPECT_NE(found->text.find("on a rank other than 0"), std::string::npos);
-  EXPECT_EQ(found->step, 5);
-}
-
 /// Behind the parameters lie running statistics, which no gradient moves.
 class RunningStatisticsTest : public DiagnosisTest {
  protected:
@@ -486,11 +474,8 @@ TEST_F(RunningStatisticsTest, FlippedBitInAStepIsNamed) {
   EXPECT_EQ(found->flipped, (FlippedBit{{1}, 7}));
 }
 
-TEST_F(RunningStatisticsTest, EqualStateAtTheEndIsNoDiscrepancy) {
-  EXPECT_FALSE(diagnose_end());
-}
-
 TEST_F(RunningStatisticsTest, EachTensorOfTheCheckpointAtTheEndIsCompared) {
+  EXPECT_FALSE(diagnose_end());
   const std::pair<std::size_t, const char*> places[] = {{5, "a"}, {9, "b"}, {12, "bn.running_mean"}};
   for (const auto& [word, name] : places) {
     weights_[word] += 1;

@@ -133,6 +133,8 @@ TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
   EXPECT_EQ(json["skew_share"], 0.07);
   EXPECT_EQ(json["layers"][0]["forward"], shares.layers[0].forward);
   EXPECT_EQ(json["layers"][0]["backward"], shares.layers[0].backward);
+  EXPECT_NEAR(json["layers"][0]["peak_share"], 0.5, 1e-9);
+  EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
   EXPECT_EQ(json["advice"], advice);
   EXPECT_EQ(explanation_text(shares, {}).find("the waiting"), std::string::npos) << "one rank waits for none";
 }
@@ -173,7 +175,8 @@ TEST(StepExplanationTest, LossesOfATwentiethAreWorthSaying) {
   test::expect_words(advice({.ranks = 2, .buckets = 2, .exposed = 0.04, .skew = 0.05}).front(),
                      {"ranks of equal speed", "(5 %)"});
   EXPECT_EQ(advice({.ranks = 2, .buckets = 2, .exposed = 0.04, .skew = 0.05}).size(), 1U);
-  test::expect_words(advice({.ranks = 2, .skew = 0.049}).front(), {"nothing stands out"});
+  EXPECT_EQ(advice({.ranks = 2, .skew = 0.049, .share_of_peak = 0.74}).front(),
+            "nothing stands out: this step is arithmetic, at 74 % of the peak");
   EXPECT_EQ(
       advice({.ranks = 2, .oversubscribed = true}),
       std::vector<std::string>{"fewer ranks on this host: there are more than cores, and those that share "
@@ -190,24 +193,6 @@ TEST(StepExplanationTest, OnlyOneBucketCanBeCutIntoSmallerOnes) {
   };
   EXPECT_TRUE(advises_smaller(1));
   EXPECT_FALSE(advises_smaller(2));
-}
-
-TEST(StepExplanationTest, WhereNothingStandsOutItSaysSo) {
-  StepShares shares;
-  shares.seconds = 1;
-  EXPECT_EQ(advice_for(shares, {.share_of_peak = 0.74}).front(),
-            "nothing stands out: this step is arithmetic, at 74 % of the peak");
-}
-
-/// 650 ns of conv1 in the made-up step.
-TEST(StepExplanationTest, LayersSayTheirShareOfThePeak) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  const StepSurroundings around{.layer_seconds_at_peak = {{"conv1", 325e-9}, {"conv2", 1}}};
-  test::expect_words(explanation_text(shares, around),
-                     {"backward 0 us, at 50 %\n", "  forward         30.0 %       0.3 us\n"});
-  EXPECT_NEAR(explanation_json(shares, around)["layers"][0]["peak_share"], 0.5, 1e-9);
-  EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
 }
 
 TEST(StepExplanationTest, TheTextFitsATerminal) {
