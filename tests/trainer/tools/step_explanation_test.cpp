@@ -31,22 +31,6 @@ Timeline& made_up_step(Timeline& timeline, std::int64_t unit = 1) {
   return timeline;
 }
 
-TEST(StepExplanationTest, ASliceLosesWhatItContains) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  EXPECT_EQ(shares.steps, 1);
-  EXPECT_DOUBLE_EQ(shares.seconds, 1000e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kForward), 300e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kBackward), 350e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kSums), 50e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kWaiting), 100e-9) << "waits between steps are no part of one";
-  EXPECT_NEAR(shares.rest(), 40e-9, 1e-15);
-  EXPECT_DOUBLE_EQ(shares.under_way, 250e-9);
-  EXPECT_DOUBLE_EQ(shares.hidden, 150e-9);
-  ASSERT_EQ(shares.layers.size(), 1U);
-  EXPECT_EQ(shares.layers[0].name, "conv1");
-}
-
 /// Two steps of 1,000 ns on two threads. A gap lies between them, and all-reduces overlap.
 TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   Timeline timeline;
@@ -89,6 +73,7 @@ TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   EXPECT_EQ(shares_of(Timeline(), 1).steps, 0);
 }
 
+/// A slice loses what it contains, and waits between steps are no part of one.
 TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
   Timeline timeline;
   const StepShares shares = shares_of(made_up_step(timeline, 1000), 1);
@@ -121,6 +106,8 @@ TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
       "epoch "
       "in metrics.jsonl names them (7 %)"};
   EXPECT_EQ(advice_for(shares, around), advice);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   test::expect_words(text, {"What would help most:\n  - a larger", "\n  - input is", "\n  - ranks of"});
   const auto json = explanation_json(shares, around);
   EXPECT_EQ(json["steps"], 1);
@@ -193,14 +180,6 @@ TEST(StepExplanationTest, OnlyOneBucketCanBeCutIntoSmallerOnes) {
   };
   EXPECT_TRUE(advises_smaller(1));
   EXPECT_FALSE(advises_smaller(2));
-}
-
-TEST(StepExplanationTest, TheTextFitsATerminal) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  std::istringstream text(explanation_text(
-      shares, {.ranks = 4, .threads = 4, .grains = 5, .oversubscribed = true, .exposed = 0.5, .skew = 0.4}));
-  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 }  // namespace
