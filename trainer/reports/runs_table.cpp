@@ -40,11 +40,7 @@ std::vector<std::string> names_in(Env& env, const std::string& folder, bool aske
 
 /// Links are none, which may lead in circles; nor is what cannot be looked at.
 bool is_folder(Env& env, const std::string& path) {
-  try {
-    return env.entry(path).kind == EntryKind::kDirectory;
-  } catch (const Error&) {
-    return false;
-  }
+  return or_if_unreadable([&] { return env.entry(path).kind == EntryKind::kDirectory; }, false);
 }
 
 /// @returns whether there is any
