@@ -30,17 +30,6 @@ class RunsTableTest : public ::testing::Test {
   RunFolders folders_;
 };
 
-/// The columns of a table with one space between them.
-std::string single_spaced(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == ' ' && result.ends_with(' ')) continue;
-    if (c == '\n' && result.ends_with(' ')) result.pop_back();
-    result += c;
-  }
-  return result;
-}
-
 TEST_F(RunsTableTest, RunsAreFoundThreeLevelsDeepInTheOrderOfTheirNumbers) {
   for (const char* name : {"mnist-10", "mnist-2", "mnist", "sweep/lr/a", "sweep/lr/b/too-deep", ".hidden"})
     folders_.run(name, {start_line()});
