@@ -36,7 +36,7 @@ Ranks healthy_ranks() {
 }
 
 struct Pitfall {
-  const char* id;  ///< of its check; of a healthy launch, which none finds, a name
+  const char* id;  ///< its check's, or the name of a healthy launch, which none finds
   std::function<void(Ranks&)> make;
   const char* what;  ///< that the finding must name
   const char* fix;   ///< part of the finding's fix
