@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
@@ -29,20 +30,12 @@ constexpr std::size_t kMostFilters = 64;
 
 // Pictures in a page.
 
-std::string base64(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t present = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) three = three << 8 | (k < present ? bytes[i + k] : 0U);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= present ? kDigits[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 std::string data_uri(const Picture& picture) {
-  return "data:image/png;base64," + base64(write_png(picture));
+  const std::vector<std::uint8_t> png = write_png(picture);
+  std::string base64((png.size() + 2) / 3 * 4 + 1, '\0');  // a zero follows it
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()), png.data(), static_cast<int>(png.size()));
+  base64.pop_back();
+  return "data:image/png;base64," + base64;
 }
 
 /// Sample i of a set of pictures. Of sets with other than one or three channels the first one is shown.

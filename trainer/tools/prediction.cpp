@@ -46,10 +46,8 @@ using Json = nlohmann::ordered_json;
 
 std::string bar(double share, bool unicode) {
   constexpr int kWidth = 40;
-  std::string text;
-  for (int i = 0; i < static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kWidth)); ++i)
-    text += unicode ? "█" : "#";
-  return text;
+  const auto width = std::lround(std::clamp(share, 0.0, 1.0) * kWidth);
+  return unicode ? fmt::format("{:█>{}}", "", width) : fmt::format("{:#>{}}", "", width);
 }
 
 /// Key of one class's score, in JSON and CSV.
