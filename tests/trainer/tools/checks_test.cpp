@@ -35,6 +35,11 @@ Ranks healthy_ranks() {
   return {healthy_rank(0, 0), healthy_rank(1, 0), healthy_rank(2, 1), healthy_rank(3, 1)};
 }
 
+/// Changes the view of each rank.
+std::function<void(Ranks&)> each(void (*change)(RankView&)) {
+  return [=](Ranks& ranks) { std::ranges::for_each(ranks, change); };
+}
+
 struct Pitfall {
   const char* id;  ///< its check's, or the name of a healthy launch, which none finds
   std::function<void(Ranks&)> make;
@@ -60,26 +65,18 @@ const Pitfall kPitfalls[] = {
      "room for 4 tasks, and one process runs, on nodea", "srun --mpi=pmix"},
     {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
      "--bind-to none"},
-    {"cores",
-     [](Ranks& r) {
-       for (RankView& v : r) v.cores = {0, 1};
-     },
+    {"cores", each([](RankView& v) {
+       v.cores = {0, 1};
+     }),
      "2 ranks on nodea with 4 threads are bound to 2 cores, and the launcher has 4", "--bind-to none"},
-    {"host-cores",
-     [](Ranks& r) {
-       for (RankView& v : r)
-         if (v.host == "nodeb") v.cores = {1}, v.threads = 1, v.launcher_cores = 1;
-     },
+    {"host-cores", each([](RankView& v) {
+       if (v.host == "nodeb") v.cores = {1}, v.threads = 1, v.launcher_cores = 1;
+     }),
      "2 ranks on nodeb with 2 threads have 1 core together", "fewer ranks"},
     {"cpus-per-task",
-     [](Ranks& r) {
-       for (RankView& v : r) v.launcher = "srun", v.launcher_cores = 2, v.cpus_per_task = 8;
-     },
+     each([](RankView& v) { v.launcher = "srun", v.launcher_cores = 2, v.cpus_per_task = 8; }),
      "it is to have 8", "srun --cpus-per-task=8"},
-    {"cpus-per-task",
-     [](Ranks& r) {
-       for (RankView& v : r) v.launcher = "srun", v.cores = {0}, v.launcher_cores = 1;
-     },
+    {"cpus-per-task", each([](RankView& v) { v.launcher = "srun", v.cores = {0}, v.launcher_cores = 1; }),
      "it is to have 2", "srun --cpus-per-task=2"},
     {"shared-gpu", [](Ranks& r) { r[1].device.uuid = r[0].device.uuid; }, "ranks 0 and 1 share GPU-0",
      "one rank a GPU"},
@@ -100,15 +97,11 @@ const Pitfall kPitfalls[] = {
        r[0].launcher_cores = 0;
      },
      "", ""},
-    {"a GPU of its own for each task, all of them device 0",
-     [](Ranks& r) {
-       for (RankView& v : r) v.launcher = "srun";
-     },
+    {"a GPU of its own for each task, all of them device 0", each([](RankView& v) { v.launcher = "srun"; }),
      "", ""},
-    {"CPUs",
-     [](Ranks& r) {
-       for (RankView& v : r) v.device = {"cpu", "cpu (AVX-512)", "", ""};
-     },
+    {"CPUs", each([](RankView& v) {
+       v.device = {"cpu", "cpu (AVX-512)", "", ""};
+     }),
      "", ""},
 };
 

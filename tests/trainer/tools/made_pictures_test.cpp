@@ -79,10 +79,11 @@ Bytes taken_sideways(const Picture& picture) {
   return encode_jpeg(turned, {.orientation = 8});
 }
 
-Bytes two_digits(int a, int b, double gap) {
-  Picture picture = drawn(a, {.width = 300, .x = 100, .size = 100});
-  draw_digit(picture, b, 100 + 65 + gap, 100, 100, 0, 8);
-  return encode_png(picture);
+/// @param first  of the digit on the left
+Picture two_digits(int a, int b, double distance, const Drawing& first) {
+  Picture picture = drawn(a, first);
+  draw_digit(picture, b, first.x + distance, first.y, first.size, first.ink, first.radius);
+  return picture;
 }
 
 std::vector<MadePicture> digits() {
@@ -124,21 +125,16 @@ std::vector<MadePicture> digits() {
 
 std::vector<MadePicture> doubtful() {
   const Picture blank = sheet(100, 100, 255);
+  const Drawing wide{.width = 300, .size = 100},
+      small{.width = 900, .height = 900, .x = 500, .y = 400, .size = 60, .radius = 4};
   return {{"blank.png", {}, encode_png(blank)},
           {"blank_black.jpg", {}, encode_jpeg(sheet(64, 64, 0))},
           {"blank_transparent.png", {}, encode_png_ink_only(blank, 0)},
           {"blank_shaded.jpg", {}, encode_jpeg(under_a_lamp(sheet(200, 200, 230)))},
           {"only_noise.png", {}, encode_png(with_noise(sheet(120, 120, 128), 100))},
-          {"two_apart.png", {}, two_digits(4, 2, 40)},
-          {"two_close.png", {}, two_digits(1, 7, 25)},
-          {"two_small.jpg",
-           {},
-           [] {
-             Picture picture =
-                 drawn(6, {.width = 900, .height = 900, .x = 500, .y = 400, .size = 60, .radius = 4});
-             draw_digit(picture, 8, 560, 400, 60, 0, 4);
-             return encode_jpeg(picture);
-           }()},
+          {"two_apart.png", {}, encode_png(two_digits(4, 2, 105, wide))},
+          {"two_close.png", {}, encode_png(two_digits(1, 7, 90, wide))},
+          {"two_small.jpg", {}, encode_jpeg(two_digits(6, 8, 60, small))},
           {"cut_off.png", {}, encode_png(drawn(8, {.x = 5}))}};
 }
 
