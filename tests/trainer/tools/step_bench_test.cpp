@@ -36,7 +36,7 @@ void expect_near(double value, double expected, const char* what) {
   EXPECT_NEAR(value, expected, 1e-9 * std::abs(expected)) << what;
 }
 
-/// The traced turn is none of those that are measured. The one layer's products, at the peak, are all that a step needs.
+/// The traced turn is not measured. The one layer's products, at the peak, are all that a step needs.
 TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
   const auto report = parse_json(printed_by(
       kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 3, .json = true, .explain = true, .trace = {}}));
