@@ -53,23 +53,17 @@ CheckpointState load(const std::string& path) {
   return open(path).state;
 }
 
-void print_on_one_line(const nlohmann::ordered_json& json) {
-  print("{}\n", json_text_in_ascii(json));
-}
-
 int hash(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
   const std::string digest = weights_sha256(found.state.weights);
   const PublishedComparison published = compare_with_published(found.state.facts, digest);
-  if (json) {
-    print_on_one_line({{"format", kInspectFormat},
+  if (json)
+    return print_json({{"format", kInspectFormat},
                        {"checkpoint", found.path},
                        {"step", found.state.facts.step},
                        {"weights_sha256", digest},
                        {"published_hash", published.same}});
-  } else {
-    print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
-  }
+  print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
   return 0;
 }
 
@@ -81,8 +75,7 @@ int inspect(const std::string& path, bool json) {
   if (json) {
     auto document = inspect_json(found.path, found.state);
     document["checkpoints"] = checkpoints_json(checkpoints);
-    print_on_one_line(document);
-    return 0;
+    return print_json(document);
   }
   const std::string list = checkpoints_text(path, checkpoints);
   print("{}", fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) +
@@ -131,10 +124,10 @@ int verify(const std::string& given, bool json) {
   if (ranks && !json) print("{}", ranks->text);
   good = good && (!ranks || ranks->good);
   if (json)
-    print_on_one_line({{"format", kInspectFormat},
-                       {"good", good},
-                       {"checkpoints", list},
-                       {"ranks", ranks ? nlohmann::ordered_json(ranks->good) : nullptr}});
+    print_json({{"format", kInspectFormat},
+                {"good", good},
+                {"checkpoints", list},
+                {"ranks", ranks ? nlohmann::ordered_json(ranks->good) : nullptr}});
   return good ? 0 : static_cast<int>(ExitCode::kDataDamaged);
 }
 

@@ -6,6 +6,7 @@
 #include "comm/launcher.hpp"
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -19,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -244,15 +246,18 @@ int run_command_line(int argc, char** argv) {
   return run(action, app.got_subcommand("train"));
 }
 
+int print_json(const nlohmann::ordered_json& json) {
+  print("{}\n", json_text_in_ascii(json));
+  return 0;
+}
+
 // --device takes the names that parallel.device of a job file does.
 
 void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
   command
       .add_option("--device", parallel.device,
                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
-      ->check([](const std::string& text) {
-        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
-      })
+      ->check(parsed_by(parse_device_name, fmt::format("is not {}", kDeviceNames)))
       ->capture_default_str();
   command.add_option("--threads", parallel.threads, "Threads of each rank")
       ->check(CLI::Range(1, 1024))

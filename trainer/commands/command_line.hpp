@@ -9,6 +9,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
@@ -64,6 +65,9 @@ inline constexpr const char* kSavedModelHelp =
     "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
     "RUN@ema, RUN@swa";
 
+/// Prints it on one line. @returns the exit code, 0
+int print_json(const nlohmann::ordered_json& json);
+
 // Options shared by commands that compute on a trained run: --device and --threads.
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
@@ -78,6 +82,13 @@ RankFacts option_facts(const CLI::App& command);
 
 /// --fit, of commands that give pictures the size of a set's images. Writes into `fit`, which must outlive the parsing.
 CLI::Option* add_fit_option(CLI::App& command, std::optional<PictureFit>& fit, const char* otherwise);
+
+/// A check of an option's text: what `parse` finds nothing in is refused as "'TEXT' is not a size".
+auto parsed_by(auto parse, const std::string& why_not) {
+  return [=](const std::string& text) {
+    return parse(text) ? std::string() : fmt::format("'{}' {}", text, why_not);
+  };
+}
 
 // Tables: convert makes sets of them, and predict reads their rows.
 

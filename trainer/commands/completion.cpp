@@ -54,11 +54,6 @@ std::string folder_of(const std::string& typed) {
   return typed.substr(0, typed.rfind('/') + 1);
 }
 
-bool is_run(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
-}
-
 /// Runs whose names begin with the typed text: in its folder, and if there is none also in runs/.
 std::vector<std::string> runs_from(const std::string& typed) {
   std::vector<std::string> folders = {folder_of(typed)};
@@ -66,7 +61,7 @@ std::vector<std::string> runs_from(const std::string& typed) {
   std::vector<std::string> runs;
   for (const std::string& folder : folders)
     for (const std::string& path : entries_of(folder))
-      if (is_run(path)) runs.push_back(path);
+      if (has_parts_of_run(Env::posix(), path)) runs.push_back(path);
   return runs;
 }
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep convert FOLDER DIR; of tables see table_commands.cpp
 #include "common/error.hpp"
-#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -125,10 +124,7 @@ int convert(ConversionOptions options, bool json) {
   say_what_was_left_out(done);
   const SortedPictures& pictures = done.pictures;
   const Duplicates duplicates = say_duplicates_in("shards", options.to, !pictures.validation.empty());
-  if (json) {
-    print("{}\n", json_text_in_ascii(conversion_json(options, done, duplicates)));
-    return 0;
-  }
+  if (json) return print_json(conversion_json(options, done, duplicates));
   say_what_was_changed(options, done);
   print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(pictures.class_names.size(), "class"),
         first_names(pictures.class_names), counted(pictures.train.size(), "image"),
@@ -196,21 +192,17 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
     choice.test = tests;
     choice.is_test_given = true;
   };
-  const auto is_share = [](const std::string& text) {
-    return read_share_of_class(text)
-               ? ""
-               : fmt::format("'{}' is neither a share such as 10% nor a number such as 50", text);
+  const auto is_share =
+      parsed_by(read_share_of_class, "is neither a share such as 10% nor a number such as 50");
+  const auto is_part = [](const std::string& text) {
+    const auto number = parse_double(text);
+    return number && *number > 0 && *number < 1;
   };
   auto* share = command
                     .add_option_function<double>(
                         "--test-share", [=](double part) { choose_tests({.share = part}); },
                         "Share of each class for testing")
-                    ->check([](const std::string& text) {
-                      const auto number = parse_double(text);
-                      return number && *number > 0 && *number < 1
-                                 ? ""
-                                 : fmt::format("'{}' is not between 0 and 1", text);
-                    })
+                    ->check(parsed_by(is_part, "is not between 0 and 1"))
                     ->default_str("0.2");
   auto* count = command
                     .add_option_function<std::int64_t>(
@@ -234,9 +226,7 @@ void add_split_options(CLI::App& command, SplitChoice& choice) {
           "default: none")
       ->check(is_share);
   command.add_option("--seed,--split-seed", choice.seed, "Seed of the choice of test and validation samples")
-      ->check([](const std::string& text) {
-        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
-      })
+      ->check(parsed_by(parse_uint64, "is not a whole number from 0"))
       ->capture_default_str();
 }
 
@@ -260,11 +250,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       command
           ->add_option("--size", *size,
                        "Scale all images to WIDTHxHEIGHT, or to a square; default: they are of one size")
-          ->check([](const std::string& text) {
-            return parse_picture_size(text)
-                       ? ""
-                       : fmt::format("'{}' is not a size such as 20 or 32x24, up to 4096", text);
-          });
+          ->check(parsed_by(parse_picture_size, "is not a size such as 20 or 32x24, up to 4096"));
   auto fit = std::make_shared<std::optional<PictureFit>>();
   add_fit_option(*command, *fit, "squeeze")->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");

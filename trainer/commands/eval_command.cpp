@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep eval CHECKPOINT
 #include "comm/agreement.hpp"
-#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
@@ -135,49 +134,30 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   return evaluator.evaluate(comm, weights.data());
 }
 
-/// On the processor also where a GPU evaluates: the answers are the same.
-ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSection& parallel,
-                                        const SavedModel& model, const Dataset& data) {
-  WorkerPool pool(parallel.threads);
-  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
-  return over_all(comm, evaluate_classes(pool, threads, data, model.loss, model.grain, model.weights.span(),
-                                         {.rank = comm.rank(), .ranks = comm.size()}));
-}
-
 /// Report of rank 0 at the end.
-struct EvaluationReport {
-  const SavedModel& model;
-  const EvaluationData& loaded;
-  const Dataset& data;
-  Evaluation result;
-  std::optional<ClassEvaluation> classes;
-};
-
-std::string evaluation_text(const EvaluationReport& report) {
-  const Evaluation& result = report.result;
-  std::string text = fmt::format(
-      "{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\n", report.model.checkpoint,
-      report.data.name, describe_loss(result), 100 * result.accuracy(), with_thousands(result.correct),
-      with_thousands(result.samples), report.loaded.sets->origin, report.loaded.relation);
-  if (report.classes) text += classes_text(*report.classes, report.loaded.sets->class_names);
-  return text + fmt::format("weights sha256 {}\n", weights_sha256(report.model.weights.span()));
-}
-
-std::string evaluation_json(const EvaluationReport& report) {
-  const Evaluation& result = report.result;
-  nlohmann::ordered_json json = {{"format", 1},
-                                 {"checkpoint", report.model.checkpoint},
-                                 {"data", report.data.name},
-                                 {"origin", report.loaded.sets->origin},
-                                 {"relation", report.loaded.relation},
-                                 {"samples", result.samples},
-                                 {"correct", result.correct},
-                                 {"not_finite", result.not_finite},
-                                 {"accuracy", result.accuracy()},
-                                 {"loss", result.loss},  // null if not finite
-                                 {"weights_sha256", weights_sha256(report.model.weights.span())}};
-  if (report.classes) json.update(classes_json(*report.classes, report.loaded.sets->class_names));
-  return json_text_in_ascii(json) + "\n";
+void print_evaluation(bool json, const SavedModel& model, const EvaluationData& loaded, const Dataset& data,
+                      const Evaluation& result, const std::optional<ClassEvaluation>& classes) {
+  const std::string sha256 = weights_sha256(model.weights.span());
+  if (json) {
+    nlohmann::ordered_json object = {{"format", 1},
+                                     {"checkpoint", model.checkpoint},
+                                     {"data", data.name},
+                                     {"origin", loaded.sets->origin},
+                                     {"relation", loaded.relation},
+                                     {"samples", result.samples},
+                                     {"correct", result.correct},
+                                     {"not_finite", result.not_finite},
+                                     {"accuracy", result.accuracy()},
+                                     {"loss", result.loss},  // null if not finite
+                                     {"weights_sha256", sha256}};
+    if (classes) object.update(classes_json(*classes, loaded.sets->class_names));
+    print_json(object);
+    return;
+  }
+  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\n{}weights sha256 {}\n",
+        model.checkpoint, data.name, describe_loss(result), 100 * result.accuracy(),
+        with_thousands(result.correct), with_thousands(result.samples), loaded.sets->origin, loaded.relation,
+        classes ? classes_text(*classes, loaded.sets->class_names) : "", sha256);
 }
 
 /// While a run goes on, two ranks may find two newest checkpoints.
@@ -210,14 +190,15 @@ int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Com
   const Evaluation result = device.gpu != nullptr ? evaluate_on_device(comm, *device.gpu, *model, data)
                                                   : evaluate_on_cpu(comm, options.parallel, *model, data);
   std::optional<ClassEvaluation> classes;
-  if (options.classes) classes = evaluate_classes_of_all(comm, options.parallel, *model, data);
+  if (options.classes)  // on the processor also where a GPU evaluates: the answers are the same
+    classes = over_all(comm, evaluate_classes(*model, data, options.parallel.threads,
+                                              {.rank = comm.rank(), .ranks = comm.size()}));
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
   if (classes)
     if (const std::string warning = locate_mistakes(*classes, *loaded.sets, data); !warning.empty())
       print_error("warning: " + warning);
-  const EvaluationReport report{*model, loaded, data, result, std::move(classes)};
-  print("{}", options.json ? evaluation_json(report) : evaluation_text(report));
+  print_evaluation(options.json, *model, loaded, data, result, classes);
   return 0;
 }
 

@@ -80,16 +80,11 @@ class Answerer {
   /// Rows of a table, at most Predictor::kBatch.
   void take_rows(std::vector<float> rows, const std::vector<std::string>& names) {
     auto scores = predictor_.predict_rows(std::move(rows));
-    for (std::size_t i = 0; i < names.size(); ++i)
-      say({.picture = names[i], .scores = std::move(scores[i]), .done = {}, .warnings = {}});
+    for (std::size_t i = 0; i < names.size(); ++i) say({.picture = names[i], .scores = std::move(scores[i])});
   }
   void take(Picture picture) {
     waiting_.push_back(std::move(picture));
     if (waiting_.size() == Predictor::kBatch) answer();
-  }
-  /// The line above those of all files.
-  void print_head() const {
-    if (options_.csv && !options_.summary) print("{}", csv_head(style_));
   }
   void end() {
     answer();
@@ -208,7 +203,7 @@ int predict_all(const SavedModel& model, const PredictOptions& options,
                 const std::function<int(const std::string& path, Answerer& answerer)>& answer) {
   Answerer answerer(model, options);
   SetSamples samples(model);
-  answerer.print_head();
+  if (options.csv && !options.summary) print("{}", csv_head(model.loss));  // above the lines of all files
   int code = 0;
   for (const std::string& path : options.images)
     if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));

@@ -50,9 +50,8 @@ int list_runs(const RunsOptions& options) {
     return !std::ranges::all_of(conditions, [&](const RunCondition& c) { return meets(run, c); });
   });
   sort_runs(runs, options.sort, options.reverse);
-  if (options.json)
-    print("{}\n", json_text_in_ascii(runs_json(runs, options.directory)));
-  else if (!runs.empty())
+  if (options.json) return print_json(runs_json(runs, options.directory));
+  if (!runs.empty())
     print("{}", runs_text(runs, output_columns()));
   else
     print("{}: {}\n", options.directory,
@@ -95,10 +94,7 @@ namespace {
 
 int compare(const std::vector<std::string>& paths, bool json) {
   const RunComparison comparison = compare_runs(Env::posix(), paths);
-  if (json) {
-    print("{}\n", json_text_in_ascii(comparison_json(comparison)));
-    return 0;
-  }
+  if (json) return print_json(comparison_json(comparison));
   constexpr int kUsualColumns = 79;
   const OutputTerminal output = output_terminal();
   const int columns = output_columns();

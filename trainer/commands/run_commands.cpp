@@ -3,7 +3,6 @@
 /// The commands about a run: train, validate, prove.
 #include "comm/launcher.hpp"
 #include "common/buffers.hpp"
-#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/output_file.hpp"
@@ -203,8 +202,7 @@ int validate(const ValidateOptions& options) {
   if (json) {
     auto facts = job_json(job, network, sizes, memory);
     if (duplicates) facts["duplicates"] = duplicates_json(*duplicates);
-    print("{}\n", json_text_in_ascii(facts));
-    return 0;
+    return print_json(facts);
   }
   std::string remarks;
   for (const std::string& line : data.remarks) remarks += "note: " + line + "\n";

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep convert TABLE DIR, and what commands say of samples and classes.
 #include "common/error.hpp"
-#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -229,10 +228,7 @@ namespace {
 int say_conversion(const TableConversionOptions& options, const TableConversion& done, const PartSizes& sizes,
                    const std::string& set, bool json) {
   const Duplicates duplicates = say_duplicates_in(set, options.to, sizes.validation > 0);
-  if (json) {
-    print("{}\n", json_text_in_ascii(json_of(options, done, sizes, duplicates)));
-    return 0;
-  }
+  if (json) return print_json(json_of(options, done, sizes, duplicates));
   if (!done.label_column.empty()) print("labels: {}\n", done.label_column);
   print("{}: {} ({}), {} to train on, {}, {}\n", options.to, counted(done.class_names.size(), "class"),
         first_names(done.class_names), counted(sizes.train, "sample"),

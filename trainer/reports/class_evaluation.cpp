@@ -3,6 +3,7 @@
 /// Counts add up in any order, and mistakes have one order, so that no rank's share shows.
 #include "trainer/reports/class_evaluation.hpp"
 
+#include "comm/agreement.hpp"
 #include "common/buffers.hpp"
 #include "common/env.hpp"
 #include "common/json_text.hpp"
@@ -15,11 +16,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
 #include <numeric>
+#include <span>
 
 namespace lockstep {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Mistake, sample, label, answer, scores)
+
 namespace {
 
 constexpr std::size_t kMistakesShown = 10;
@@ -30,8 +36,8 @@ ClassEvaluation nothing_seen(int classes, LossKind loss) {
   return {.classes = classes, .loss = loss, .counts = std::vector<std::int64_t>(width * (width + 1), 0)};
 }
 
-void keep_surest(auto& mistakes) {
-  std::ranges::sort(mistakes, [](const auto& a, const auto& b) {
+void keep_surest(std::vector<Mistake>& mistakes) {
+  std::ranges::sort(mistakes, [](const Mistake& a, const Mistake& b) {
     return a.sureness() != b.sureness() ? a.sureness() > b.sureness() : a.sample < b.sample;
   });
   if (mistakes.size() > kMistakesKept) mistakes.resize(kMistakesKept);
@@ -123,59 +129,38 @@ std::optional<int> ClassEvaluation::most_taken_for(int label) const {
   return most;
 }
 
-ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
-                                 LossKind loss, int grain, std::span<const float> weights, RankShare share,
+ClassEvaluation evaluate_classes(const SavedModel& model, const Dataset& data, int threads, RankShare share,
                                  const LeaveEvaluation& leave) {
-  std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes, loss));
+  WorkerPool pool(threads);
+  std::vector<ThreadContext> contexts = make_threads(model.network, pool.threads(), model.grain);
+  std::vector<ClassEvaluation> parts(contexts.size(), nothing_seen(data.classes, model.loss));
   const bool left =
-      pass_forward(pool, threads, data, grain, weights, share, leave, nullptr,
+      pass_forward(pool, contexts, data, model.grain, model.weights.span(), share, leave, nullptr,
                    [&](int thread, const EvaluatedGrain& one) { count_grain(one, at(parts, thread)); });
-  ClassEvaluation total = nothing_seen(data.classes, loss);
+  ClassEvaluation total = nothing_seen(data.classes, model.loss);
   for (const ClassEvaluation& part : parts) add(total, part);
   total.interrupted = left;
   return total;
 }
 
-// Numbers of one size travel: kMistakesKept mistakes, padded with empty ones.
+// Mistakes travel only if they are among the surest of all ranks.
 
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   ClassEvaluation total = nothing_seen(mine.classes, mine.loss);
   total.counts = mine.counts;
   comm.all_reduce(std::span<std::int64_t>(total.counts));
-
-  struct Travelling {
-    std::int64_t sample = -1;
-    std::int32_t label = 0, answer = 0;
-    float score = 0;
-    std::int32_t unused = 0;
-    float sureness() const { return score; }
-  };
-  std::vector<Travelling> sent;
-  for (const Mistake& mistake : mine.mistakes)
-    sent.push_back({mistake.sample, mistake.label, mistake.answer, mistake.sureness()});
-  sent.resize(kMistakesKept);
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(sent)));
-  std::vector<Travelling> all(bytes.size() / sizeof(Travelling));
-  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(all)).begin());
-  std::erase_if(all, [](const Travelling& one) { return one.sample < 0; });
-  keep_surest(all);
-
-  // The one rank that has a sample gives its scores, the others zeros.
-  const auto classes = static_cast<std::size_t>(mine.classes);
-  std::vector<std::int64_t> words(all.size() * classes, 0);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto own = std::ranges::find(mine.mistakes, all[i].sample, &Mistake::sample);
-    if (own == mine.mistakes.end()) continue;
-    for (std::size_t c = 0; c < classes; ++c)
-      words[i * classes + c] = std::bit_cast<std::int32_t>(own->scores[c]);
-  }
-  comm.all_reduce(std::span<std::int64_t>(words));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    Mistake& mistake = total.mistakes.emplace_back(
-        Mistake{.sample = all[i].sample, .label = all[i].label, .answer = all[i].answer, .scores = {}});
-    for (std::size_t c = 0; c < classes; ++c)
-      mistake.scores.push_back(std::bit_cast<float>(static_cast<std::int32_t>(words[i * classes + c])));
-  }
+  std::vector<float> sureness(kMistakesKept, -std::numeric_limits<float>::infinity()), of_all;
+  std::ranges::transform(mine.mistakes, sureness.begin(), &Mistake::sureness);
+  for (const auto& of_rank : gather(comm, std::span<const float>(sureness)))
+    of_all.insert(of_all.end(), of_rank.begin(), of_rank.end());
+  const auto least = of_all.begin() + kMistakesKept - 1;
+  std::ranges::nth_element(of_all, least, std::greater());
+  std::vector<Mistake> surest;
+  std::ranges::copy_if(mine.mistakes, std::back_inserter(surest),
+                       [&](const Mistake& mistake) { return mistake.sureness() >= *least; });
+  for (const std::string& text : gather_text(comm, json_text(nlohmann::json(surest))))
+    std::ranges::move(parse_json(text).get<std::vector<Mistake>>(), std::back_inserter(total.mistakes));
+  keep_surest(total.mistakes);
   return total;
 }
 

@@ -5,15 +5,14 @@
 
 #include "comm/communicator.hpp"
 #include "data/dataset.hpp"
+#include "trainer/run/saved_model.hpp"
 #include "trainer/training/evaluator.hpp"
-#include "trainer/training/worker_pool.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -53,10 +52,9 @@ struct ClassEvaluation {
   std::optional<int> most_taken_for(int label) const;
 };
 
-/// An answer is the class with the largest output, the first among equals, as everywhere. Sets and weights as for
-/// evaluate().
-ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
-                                 LossKind loss, int grain, std::span<const float> weights,
+/// An answer is the class with the largest output, the first among equals, as everywhere. On the processor; grains are
+/// cut as by evaluate(), so that each sample's numbers have the same bits for any share.
+ClassEvaluation evaluate_classes(const SavedModel& model, const Dataset& data, int threads,
                                  RankShare share = {}, const LeaveEvaluation& leave = never_leave);
 
 /// Sums the shares of all ranks, the same on each. Collective.

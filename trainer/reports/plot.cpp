@@ -138,9 +138,8 @@ std::string plot(std::vector<PlotCurve> curves, const PlotStyle& style) {
     const char* const rule = style.unicode ? (label.empty() ? "│" : "┤") : (label.empty() ? "|" : "+");
     text += fmt::format("{:>{}} {}{}\n", label, width, rule, canvas.row(row));
   }
-  std::string floor;
-  for (int i = 0; i < columns; ++i) floor += style.unicode ? "─" : "-";
-  text += fmt::format("{:{}}{}{}\n", "", width + 1, style.unicode ? "└" : "+", floor);
+  text += style.unicode ? fmt::format("{:{}}└{:─>{}}\n", "", width + 1, "", columns)
+                        : fmt::format("{:{}}+{:->{}}\n", "", width + 1, "", columns);
   return text + scale_below(x, width + 2, columns);
 }
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
@@ -30,20 +31,12 @@ constexpr std::size_t kMostFilters = 64;
 
 // Pictures in a page.
 
-std::string base64(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t present = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) three = three << 8 | (k < present ? bytes[i + k] : 0U);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= present ? kDigits[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 std::string data_uri(const Picture& picture) {
-  return "data:image/png;base64," + base64(write_png(picture));
+  const std::vector<std::uint8_t> png = write_png(picture);
+  std::string base64((png.size() + 2) / 3 * 4 + 1, '\0');  // a zero follows it
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()), png.data(), static_cast<int>(png.size()));
+  base64.pop_back();
+  return "data:image/png;base64," + base64;
 }
 
 /// Sample i of a set of pictures. Of sets with other than one or three channels the first one is shown.
@@ -157,11 +150,9 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
     run["notes"].push_back("samples have several labels: the page counts classes and mistakes of one");
     return;
   }
-  WorkerPool pool(options.threads);
-  std::vector<ThreadContext> threads = make_threads(model.network, pool.threads(), model.grain);
   const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
-  auto found = evaluate_classes(pool, threads, test, model.loss, model.grain, model.weights.span(), {}, late);
+  auto found = evaluate_classes(model, test, options.threads, {}, late);
   if (found.interrupted) {
     run["notes"].push_back(
         fmt::format("the classes take more than {} s to evaluate: 'lockstep report' has them",

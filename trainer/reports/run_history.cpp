@@ -3,7 +3,6 @@
 /// From the files of a run folder to what became of the run.
 #include "trainer/reports/run_history.hpp"
 
-#include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
@@ -123,14 +122,6 @@ std::optional<std::int64_t> modified(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? std::optional<std::int64_t>(info.st_mtime) : std::nullopt;
 }
 
-std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
-  try {
-    return lock_owner(env, run_dir);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 struct Outcome {
   RunStatus status = RunStatus::kDamaged;
   std::string remark;
@@ -154,7 +145,7 @@ Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one
 
 Outcome outcome_of(Env& env, const RunHistory& run, const std::string& last_event,
                    const std::string& damage) {
-  const auto owner = owner_of(env, run.path);
+  const auto owner = or_if_unreadable([&] { return lock_owner(env, run.path); }, std::nullopt);
   if (owner && is_running(*owner)) return {RunStatus::kRunning, fmt::format("process {}", owner->pid)};
   const bool elsewhere =
       owner && owner->host != LockOwner::self("").host && owner->boot_id != LockOwner::self("").boot_id;
@@ -182,20 +173,15 @@ std::int64_t RunHistory::epochs_asked() const {
 }
 
 nlohmann::ordered_json RunHistory::config() const {
-  try {
-    return yaml_as_json(load_strict_yaml(job_text, path + "/job.yaml"));
-  } catch (const Error&) {
-    return nullptr;  // the run is damaged, and its remark says how
-  }
+  return or_if_unreadable(  // null: the run is damaged, and its remark says how
+      [&] { return yaml_as_json(load_strict_yaml(job_text, path + "/job.yaml")); }, nullptr);
 }
 
 bool has_parts_of_run(Env& env, const std::string& path) {
   const auto has = [&](const char* name) { return env.exists(path + "/" + name); };
-  try {
-    return has("metrics.jsonl") || has(kTrailFile) || has(kCheckpointsDirectory) || has("lock");
-  } catch (const Error&) {
-    return false;  // a link to itself, a folder of others
-  }
+  return or_if_unreadable(
+      [&] { return has("metrics.jsonl") || has(kTrailFile) || has(kCheckpointsDirectory) || has("lock"); },
+      false);
 }
 
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event) {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <functional>
 #include <span>
@@ -27,33 +28,6 @@ constexpr int kWidestName = 48, kNarrowestName = 16;
 
 // Finding.
 
-/// Digits count as the number that they are; texts that differ only in leading zeros by their bytes.
-bool natural_less(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto digits_at = [&](std::string_view text, std::size_t at) {
-    const std::size_t begin = std::min(text.find_first_not_of('0', at), text.size());
-    std::size_t end = begin;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    return text.substr(begin, end - begin);
-  };
-  std::size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const std::string_view x = digits_at(a, i), y = digits_at(b, j);
-      if (x.size() != y.size()) return x.size() < y.size();
-      if (x != y) return x < y;
-      i = static_cast<std::size_t>(x.data() + x.size() - a.data());
-      j = static_cast<std::size_t>(y.data() + y.size() - b.data());
-    } else if (a[i] != b[j]) {
-      return a[i] < b[j];
-    } else {
-      ++i, ++j;
-    }
-  }
-  const bool a_ends = i == a.size(), b_ends = j == b.size();
-  return a_ends == b_ends ? a < b : a_ends;
-}
-
 /// Names in a folder; none if it cannot be read, unless it is the one that was asked for.
 std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
   try {
@@ -66,11 +40,7 @@ std::vector<std::string> names_in(Env& env, const std::string& folder, bool aske
 
 /// Links are none, which may lead in circles; nor is what cannot be looked at.
 bool is_folder(Env& env, const std::string& path) {
-  try {
-    return env.entry(path).kind == EntryKind::kDirectory;
-  } catch (const Error&) {
-    return false;
-  }
+  return or_if_unreadable([&] { return env.entry(path).kind == EntryKind::kDirectory; }, false);
 }
 
 /// @returns whether there is any
@@ -222,7 +192,9 @@ std::vector<RunHistory> find_runs(Env& env, const std::string& directory) {
                     directory));
   if (has_parts_of_run(env, folder)) return {read_run_history(env, folder)};
   add_runs_below(env, folder, kLevels, &runs);
-  std::ranges::sort(runs, natural_less, &RunHistory::path);
+  std::ranges::sort(runs, [](const RunHistory& a, const RunHistory& b) {
+    return strverscmp(a.path.c_str(), b.path.c_str()) < 0;
+  });
   return runs;
 }
 

@@ -25,17 +25,9 @@
 namespace lockstep::bench {
 namespace {
 
-/// One way to run the job's steps, and what its turns took.
-struct Candidate {
-  Candidate(std::string name, const Job& job, Communicator& comm, JobSetup made)
-      : label(std::move(name)), setup(std::move(made)), strategy(make_data_parallel(setup, comm)) {
-    check_ranks(*strategy, setup, comm);
-    setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
-    strategy->distribute();
-    const DistributedSampler& sampler = strategy->sampler();
-    const std::int64_t steps = sampler.steps_per_epoch();
-    full_steps = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
-  }
+/// A way, and what its turns took.
+struct Candidate : BenchedWay {
+  using BenchedWay::BenchedWay;
 
   /// Runs the next full-batch steps; their time includes the waiting for the last of them.
   void turn(std::int64_t steps) {
@@ -53,10 +45,6 @@ struct Candidate {
     queueing.push_back((strategy->times().queueing - queued) / static_cast<double>(steps));
   }
 
-  std::string label;
-  JobSetup setup;
-  std::unique_ptr<ParallelStrategy> strategy;
-  std::int64_t full_steps = 0, step = 0;
   std::vector<double> seconds, queueing;  ///< a step, in each turn
 };
 
@@ -76,13 +64,6 @@ void print_way(const nlohmann::ordered_json& way) {
   print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", way["way"].get<std::string>(),
         number("seconds") * 1e6, number("host_seconds") * 1e6,
         with_thousands(static_cast<std::int64_t>(number("samples_per_second"))), number("flops") * 1e-9);
-}
-
-/// The job with one key changed.
-template <class Section, typename Value>
-Job with(Job job, Value Section::*key, Value value) {
-  job.parallel.*key = value;
-  return job;
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,

@@ -46,15 +46,13 @@ using Json = nlohmann::ordered_json;
 
 std::string bar(double share, bool unicode) {
   constexpr int kWidth = 40;
-  std::string text;
-  for (int i = 0; i < static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kWidth)); ++i)
-    text += unicode ? "█" : "#";
-  return text;
+  const auto width = std::lround(std::clamp(share, 0.0, 1.0) * kWidth);
+  return unicode ? fmt::format("{:█>{}}", "", width) : fmt::format("{:#>{}}", "", width);
 }
 
 /// Key of one class's score, in JSON and CSV.
-const char* key_of_score(const ReportStyle& style) {
-  return are_probabilities(style.loss) ? "probability" : "output";
+const char* key_of_score(LossKind loss) {
+  return are_probabilities(loss) ? "probability" : "output";
 }
 
 const std::string& name_of(int index, const ReportStyle& style) {
@@ -123,21 +121,21 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style) {
 std::string json_of(const Prediction& prediction, const ReportStyle& style) {
   Json top = Json::array();
   for (const int c : likeliest(prediction, style.top))
-    top.push_back({{"class", name_of(c, style)}, {key_of_score(style), at(prediction.scores, c)}});
+    top.push_back({{"class", name_of(c, style)}, {key_of_score(style.loss), at(prediction.scores, c)}});
   const int best = prediction.ranking().front();
   Json json = {{"format", kPredictionFormat}, {"picture", prediction.picture}};
   if (!prediction.original.empty()) json["original"] = prediction.original;
   json.update({{"scores", name_of_scores(style.loss)},
                {"class", name_of(best, style)},
-               {key_of_score(style), at(prediction.scores, best)},
+               {key_of_score(style.loss), at(prediction.scores, best)},
                {"top", top},
                {"done", prediction.done},
                {"warnings", prediction.warnings}});
   return one_line(json);
 }
 
-std::string csv_head(const ReportStyle& style) {
-  return fmt::format("picture,class,{},not_sure\n", key_of_score(style));
+std::string csv_head(LossKind loss) {
+  return fmt::format("picture,class,{},not_sure\n", key_of_score(loss));
 }
 
 std::string csv_of(const Prediction& prediction, const ReportStyle& style) {

@@ -17,11 +17,11 @@
 namespace lockstep {
 
 struct Prediction {
-  std::string picture;                ///< its name
-  std::string original = {};          ///< source picture of an image of a converted set; empty: not known
-  std::vector<float> scores;          ///< one for each class (score_classes())
-  std::vector<std::string> done;      ///< to the picture
-  std::vector<std::string> warnings;  ///< empty: the answer can be relied on as far as the network can
+  std::string picture;                 ///< its name
+  std::string original = {};           ///< source picture of an image of a converted set; empty: not known
+  std::vector<float> scores;           ///< one for each class (score_classes())
+  std::vector<std::string> done = {};  ///< to the picture
+  std::vector<std::string> warnings = {};  ///< empty: the answer can be relied on as far as the network can
 
   /// Class indices, likeliest first.
   std::vector<int> ranking() const;
@@ -62,7 +62,7 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
 /// A line of CSV: picture, class, probability or output, warnings; and the line above them.
 std::string csv_of(const Prediction& prediction, const ReportStyle& style);
-std::string csv_head(const ReportStyle& style);
+std::string csv_head(LossKind loss);
 
 /// Counts what was predicted for many pictures.
 class PredictionSummary {

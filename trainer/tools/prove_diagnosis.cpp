@@ -19,10 +19,13 @@ namespace {
 
 /// One fingerprint of a row, and what it is of.
 struct Slot {
-  enum class Of { kGradient, kWeights, kOptimizer };
-  Of of = Of::kGradient;
-  std::size_t number = 0;  ///< in the row
-  std::size_t tensor = 0, buffer = 0;
+  const char* what;      ///< as Discrepancy has it
+  const char* name;      ///< in a sentence; of an optimiser's buffer its own name follows
+  std::uint32_t buffer;  ///< kernels/numerics/fingerprint.hpp
+  std::size_t number;    ///< in the row
+  std::size_t tensor;
+
+  bool is_gradient() const { return buffer == kGradientBuffer; }
 };
 
 FingerprintLayout layout_of(const TrailHead& head) {
@@ -31,15 +34,17 @@ FingerprintLayout layout_of(const TrailHead& head) {
 
 /// Slots in the order of reporting: weights and optimiser state in forward order, gradients in that of
 /// backward.
-std::vector<Slot> slots_of(const FingerprintLayout& layout) {
+std::vector<Slot> slots_of(const TrailHead& head) {
+  const FingerprintLayout layout = layout_of(head);
   std::vector<Slot> slots;
   for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
-    slots.push_back({Slot::Of::kWeights, layout.weights(t), t, 0});
-  for (std::size_t b = 0; b < layout.buffers; ++b)
+    slots.push_back({"weights", "the weights", kWeightsBuffer, layout.weights(t), t});
+  std::uint32_t buffer = kOptimizerBuffer;
+  for (std::size_t b = 0; b < layout.buffers; ++b, ++buffer)
     for (std::size_t t = 0; t < layout.trained; ++t)
-      slots.push_back({Slot::Of::kOptimizer, layout.optimizer(b, t), t, b});
+      slots.push_back({"optimizer", "the optimiser's ", buffer, layout.optimizer(b, t), t});
   for (std::size_t t = layout.trained; t-- > 0;)
-    slots.push_back({Slot::Of::kGradient, layout.gradient(t), t, 0});
+    slots.push_back({"gradient", "the summed gradient", kGradientBuffer, layout.gradient(t), t});
   return slots;
 }
 
@@ -94,7 +99,7 @@ std::optional<WrongRank> wrong_copy(const RecordedRanks& ranks, const TrailRecor
   const auto copies = static_cast<std::size_t>(
       std::ranges::count_if(ranks.stretch.ranks, [](const RankPlace& place) { return place.holds(0); }));
   if (copies == 1) {  // in a pipeline, gradients may be wrong by what another rank sent
-    const bool is_known = size == 1 || (!different.empty() && different.front().of != Slot::Of::kGradient);
+    const bool is_known = size == 1 || (!different.empty() && !different.front().is_gradient());
     return is_known ? rank_of(ranks, holder_of(ranks, different)) : std::nullopt;
   }
   if (recorded.apart == 0) return std::nullopt;
@@ -109,8 +114,8 @@ class StepDiagnosis {
   StepDiagnosis(const DiagnosisFacts& facts, const TrailRecord& recorded, const ReplayedStep& here,
                 const std::optional<RecordedRanks>& ranks)
       : facts_(facts), recorded_(recorded), here_(here), tensors_(facts.parameters.tensors()) {
-    for (const Slot& slot : slots_of(layout_of(facts.trail)))
-      if (difference(slot) != 0) (slot.of == Slot::Of::kGradient ? gradients_ : state_).push_back(slot);
+    for (const Slot& slot : slots_of(facts.trail))
+      if (difference(slot) != 0) (slot.is_gradient() ? gradients_ : state_).push_back(slot);
     if (ranks && !ranks->stretch.ranks.empty()) find_wrong_copy(*ranks);
   }
 
@@ -130,7 +135,7 @@ class StepDiagnosis {
     const std::vector<Slot>& different = state_.empty() ? gradients_ : state_;
     std::uint64_t apart = 0;
     for (const Slot& slot : different) apart += difference(slot);
-    wrong_copy_ = wrong_copy(ranks, recorded_, slots_of(layout_of(facts_.trail)), different, apart);
+    wrong_copy_ = wrong_copy(ranks, recorded_, slots_of(facts_.trail), different, apart);
   }
   /// "rank 2 on node3 (cpu (AVX-512))", or else the known part of it.
   std::string named(const char* otherwise) const {
@@ -144,9 +149,7 @@ class StepDiagnosis {
   Discrepancy finding(const Slot& slot) const {
     const Parameter& tensor = tensors_[slot.tensor];
     return {.step = here_.step,
-            .what = slot.of == Slot::Of::kGradient  ? "gradient"
-                    : slot.of == Slot::Of::kWeights ? "weights"
-                                                    : "optimizer",
+            .what = slot.what,
             .parameter = tensor.name,
             .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
             .first_replayed = here_.first_replayed};
@@ -154,22 +157,17 @@ class StepDiagnosis {
 
   std::optional<FlippedBit> flipped_in(const Slot& slot, std::uint64_t difference) const {
     const Parameter& tensor = tensors_[slot.tensor];
-    const std::uint32_t buffer = slot.of == Slot::Of::kGradient ? kGradientBuffer
-                                 : slot.of == Slot::Of::kWeights
-                                     ? kWeightsBuffer
-                                     : kOptimizerBuffer + static_cast<std::uint32_t>(slot.buffer);
-    const auto found = find_flipped_bit(difference, {.buffer = buffer,
+    const auto found = find_flipped_bit(difference, {.buffer = slot.buffer,
                                                      .first = tensor.offset,
                                                      .size = tensor.size,
-                                                     .bits = slot.of == Slot::Of::kGradient ? 64 : 32});
+                                                     .bits = slot.is_gradient() ? 64 : 32});
     if (!found) return std::nullopt;
     return FlippedBit{index_of(found->word, tensor.shape), found->bit};
   }
 
   std::string name_of(const Slot& slot) const {
-    if (slot.of == Slot::Of::kGradient) return "the summed gradient";
-    return slot.of == Slot::Of::kWeights ? "the weights"
-                                         : "the optimiser's " + facts_.trail.buffers[slot.buffer];
+    if (slot.buffer < kOptimizerBuffer) return slot.name;
+    return slot.name + facts_.trail.buffers[slot.buffer - kOptimizerBuffer];
   }
 
   /// "conv1.weight and 7 others"
@@ -233,7 +231,7 @@ class StepDiagnosis {
 
   /// Rank 0's own are right.
   Discrepancy other_rank() const {
-    for (const Slot& slot : slots_of(layout_of(facts_.trail))) {
+    for (const Slot& slot : slots_of(facts_.trail)) {
       const auto flipped = flipped_in(slot, recorded_.apart);
       if (!flipped) continue;
       Discrepancy found = finding(slot);

@@ -83,7 +83,7 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
     if (!finding.cause.empty()) text += fmt::format("  likely cause: {}\n", finding.cause);
   }
   for (const NotProved& entry : verdict.not_proved)
-    text += fmt::format("not proved: {}: {}\n", describe(entry.steps), entry.why);
+    text += fmt::format("not proved: {}: {}\n", describe({entry.steps}), entry.why);
   text += fmt::format("proved: {}\n", describe(verdict.proved));
   text += fmt::format("{}: {}, {} of {} proved; {} replayed on {}, {}, in {:.1f} s\n", circumstances.run,
                       word_of(verdict), with_thousands(proved_of_asked(verdict)),

@@ -32,12 +32,6 @@ std::int64_t parse_step(std::string_view text) {
   return step && *step > 0 ? *step : -1;
 }
 
-std::string numbers_of(const StepRange& range) {
-  return range.count() == 1
-             ? with_thousands(range.first)
-             : fmt::format("{} to {}", with_thousands(range.first), with_thousands(range.last));
-}
-
 }  // namespace
 
 StepRange parse_steps(const std::string& text) {
@@ -54,16 +48,13 @@ StepRange parse_steps(const std::string& text) {
       quoted_text(text)));
 }
 
-std::string describe(const StepRange& range) {
-  return plural(range.count(), "step") + " " + numbers_of(range);
-}
-
 std::string describe(const std::vector<StepRange>& ranges) {
   if (ranges.empty()) return "none";
   std::string text = plural(count_steps(ranges), "step") + " ";
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const char* between = i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ";
-    text += between + numbers_of(ranges[i]);
+    text += i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ";
+    text += with_thousands(ranges[i].first);
+    if (ranges[i].count() > 1) text += " to " + with_thousands(ranges[i].last);
   }
   return text;
 }

@@ -27,9 +27,7 @@ struct StepRange {
 /// "7", "7..12", "7..", "..12"; an open end is 0. @throws UsageError  anything else
 StepRange parse_steps(const std::string& text);
 
-/// "step 7", "steps 7 to 12"
-std::string describe(const StepRange& range);
-/// "steps 1 to 6, 9 and 12 to 40"; "none"
+/// "step 7", "steps 1 to 6, 9 and 12 to 40"; "none"
 std::string describe(const std::vector<StepRange>& ranges);
 
 /// Sorted and without gaps or overlaps that need not be.

@@ -132,7 +132,7 @@ class Surveyor {
             steps.first, "trail",
             fmt::format(
                 "the trail is damaged: what trail.bin says of {} (from byte {} on) is not what was written",
-                describe(steps), damage[i].at),
+                describe({steps}), damage[i].at),
             "a flipped bit in the file, or it was changed");
       i = end;
     }

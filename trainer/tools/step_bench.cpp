@@ -39,6 +39,16 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+BenchedWay::BenchedWay(std::string name, const Job& job, Communicator& comm, JobSetup made)
+    : label(std::move(name)), setup(std::move(made)), strategy(make_data_parallel(setup, comm)) {
+  check_ranks(*strategy, setup, comm);
+  setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
+  strategy->distribute();
+  const DistributedSampler& sampler = strategy->sampler();
+  const std::int64_t steps = sampler.steps_per_epoch();
+  full_steps = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
+}
+
 namespace {
 
 constexpr double kPeakTurnSeconds = 0.02;
@@ -56,22 +66,13 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
   return sum;
 }
 
-/// One way to run the job's steps, and what its turns took.
-struct Candidate {
-  Candidate(const Job& job, Communicator& comm, JobSetup made)
-      : label(spelt(job.parallel.determinism)),
-        setup(std::move(made)),
-        strategy(make_data_parallel(setup, comm)) {
-    check_ranks(*strategy, setup, comm);
-    setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
-  }
+/// A way, and what its turns took.
+struct Candidate : BenchedWay {
+  using BenchedWay::BenchedWay;
 
   /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
   void turn(Communicator& comm, int steps) {
     const StepTimes before = strategy->times();
-    const auto& sampler = strategy->sampler();
-    const auto full_steps = sampler.steps_per_epoch() -
-                            (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
     const auto start = Clock::now();
     std::vector<double> waits;
     for (int i = 0; i < steps; ++i, ++step) {
@@ -104,19 +105,10 @@ struct Candidate {
     for (auto& bucket : until_left) bucket.pop_back();
   }
 
-  std::string label;
-  JobSetup setup;
-  std::unique_ptr<ParallelStrategy> strategy;
-  std::int64_t step = 0;
   /// This rank's numbers, one a turn: seconds a step, or shares of it, as the JSON calls them.
   std::map<std::string, std::vector<double>> series;
   std::vector<std::vector<double>> until_left;  ///< seconds a step, of each bucket
 };
-
-Job with_determinism(Job job, Determinism determinism) {
-  job.parallel.determinism = determinism;
-  return job;
-}
 
 /// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
 double flops_per_thread(const Network& network, const Job& job, const Communicator& comm, double seconds) {
@@ -320,10 +312,9 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
     comm.activity().trace_with(std::make_unique<Timeline>());
     comm.activity().timeline()->thread_track();
   }
-  const Job world_job = with_determinism(job, Determinism::kWorld),
-            off_job = with_determinism(job, Determinism::kOff);
-  Candidate world(world_job, comm, std::move(world_setup));
-  Candidate off(off_job, comm, set_up(off_job, comm, data));
+  const Job off_job = with(job, &ParallelSection::determinism, Determinism::kOff);
+  Candidate world("world", job, comm, std::move(world_setup));
+  Candidate off("off", off_job, comm, set_up(off_job, comm, data));
   const Network& network = world.setup.network;
   std::vector<double> peaks;
   world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
@@ -351,14 +342,15 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options) {
-  JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
+  const Job world = with(job, &ParallelSection::determinism, Determinism::kWorld);
+  JobSetup setup = set_up(world, comm, data);
   if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty()))
     throw AgreedError(ExitCode::kUsage,
                       "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
                       "(docs/timeline.md)",
                       0);
-  if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
-  bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
+  if (setup.device.gpu == nullptr) return bench_cpu_step(comm, world, data, options, std::move(setup));
+  bench_device_step(comm, world, data, options, std::move(setup));
 }
 
 }  // namespace lockstep::bench

@@ -7,6 +7,7 @@
 #include "common/timeline.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
+#include "trainer/training/strategy.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,23 @@ struct StepBenchOptions {
 /// @throws AgreedError  those are asked for on a GPU; the file cannot be written
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options);
+
+/// One way to run the job's steps, from weights of its seed on.
+struct BenchedWay {
+  BenchedWay(std::string name, const Job& job, Communicator& comm, JobSetup made);
+
+  std::string label;
+  JobSetup setup;
+  std::unique_ptr<ParallelStrategy> strategy;
+  std::int64_t full_steps = 0;  ///< those of an epoch that have a full batch
+  std::int64_t step = 0;        ///< steps taken
+};
+
+/// The job with one key of its section changed.
+Job with(Job job, auto key, auto value) {
+  job.parallel.*key = value;
+  return job;
+}
 
 // `lockstep bench step` on GPUs: whole training steps, as the host launches them.
 

@@ -23,14 +23,10 @@ constexpr std::size_t kMostLayers = 5, kMostAdvice = 3;
 /// Share of a step below which a loss gets no sentence.
 constexpr double kWorthSaying = 0.05;
 
-struct NamedWork {
-  Work work;
-  const char* name;
-};
-constexpr NamedWork kNamed[] = {{Work::kForward, "forward"},    {Work::kBackward, "backward"},
-                                {Work::kSums, "gradient sums"}, {Work::kLoss, "loss"},
-                                {Work::kInput, "input"},        {Work::kUpdate, "update"},
-                                {Work::kWaiting, "waiting"}};
+constexpr std::pair<Work, const char*> kNamed[] = {
+    {Work::kForward, "forward"}, {Work::kBackward, "backward"}, {Work::kSums, "gradient sums"},
+    {Work::kLoss, "loss"},       {Work::kInput, "input"},       {Work::kUpdate, "update"},
+    {Work::kWaiting, "waiting"}};
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
 
@@ -117,7 +113,7 @@ StepShares shares_of(const Timeline& timeline, int threads) {
 
 double StepShares::rest() const {
   double named = 0;
-  for (const NamedWork& entry : kNamed) named += of(entry.work);
+  for (const auto& [work, name] : kNamed) named += of(work);
   return std::max(0.0, seconds - named);
 }
 
@@ -209,8 +205,8 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
   const auto add = [&](const char* name, double seconds) {
     text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", name, share(seconds), seconds * 1e6);
   };
-  for (const NamedWork& entry : kNamed)
-    if (shares.of(entry.work) > 0) add(entry.name, shares.of(entry.work));
+  for (const auto& [work, name] : kNamed)
+    if (shares.of(work) > 0) add(name, shares.of(work));
   add("the rest", shares.rest());
   if (around.ranks > 1) {
     text += fmt::format("Of the waiting {:.1f} % of a step is communication, {:.1f} % is for slower ranks.\n",
@@ -238,7 +234,7 @@ std::string explanation_text(const StepShares& shares, const StepSurroundings& a
 
 nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around) {
   nlohmann::ordered_json works, layers = nlohmann::ordered_json::array();
-  for (const NamedWork& entry : kNamed) works[entry.name] = shares.of(entry.work);
+  for (const auto& [work, name] : kNamed) works[name] = shares.of(work);
   works["the rest"] = shares.rest();
   for (const LayerTime& layer : shares.layers) {
     layers.push_back({{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});

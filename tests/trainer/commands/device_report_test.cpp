@@ -6,9 +6,8 @@
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/commands/machine_report.hpp"
-
-#include <unistd.h>
 
 namespace lockstep {
 namespace {
@@ -94,10 +93,10 @@ TEST(DeviceReportTest, JsonHoldsEveryFact) {
 }
 
 TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
-  const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("cpuinfo-{}", getpid());
-  std::filesystem::create_directories(root / "proc");
-  std::ofstream(root / "proc/cpuinfo") << "processor\t: 0\nmodel name\t: Made Up 9000\nflags: fma\n";
-  const nlohmann::json processors = processors_json(root);
+  const testing::TemporaryDirectory root;
+  std::filesystem::create_directories(root.path("proc"));
+  std::ofstream(root.path("proc/cpuinfo")) << "processor\t: 0\nmodel name\t: Made Up 9000\nflags: fma\n";
+  const nlohmann::json processors = processors_json(root.path());
   EXPECT_EQ(processors["model"], "Made Up 9000");
   EXPECT_EQ(processors["simd"], cpu::simd_name());
   EXPECT_EQ(processors["int16"], cpu::int16::engine_name());
@@ -110,8 +109,8 @@ TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
             "no GPU: ranks compute on processors\n\n"
             "cores  name          instructions  int16 by  memory free\n"
             "2      Made Up 9000  AVX-512       vnni      3.0 GiB\n");
-  std::filesystem::remove_all(root);
-  EXPECT_NE(processors_json(root)["model"], "") << "the architecture stands in";
+  std::filesystem::remove(root.path("proc/cpuinfo"));
+  EXPECT_NE(processors_json(root.path())["model"], "") << "the architecture stands in";
 }
 
 TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {

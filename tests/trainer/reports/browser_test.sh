@@ -50,26 +50,30 @@ The_page_is_drawn_at_any_width_without_a_word_on_the_console() {
   expect_equal "$console" ""
 }
 
-Dragging_zooms_into_all_curves_and_a_click_makes_an_axis_logarithmic() {
+A_pointer_shows_the_values_of_all_charts_dragging_zooms_into_them_and_a_click_makes_an_axis_logarithmic() {
   train run
   with_script run/report.html '
     setTimeout(() => {
-      const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect();
+      const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect(), said = document.body.dataset;
       const at = (kind, share) => plot.dispatchEvent(new PointerEvent(kind, { bubbles: true, pointerId: 1,
         clientX: frame.left + share * frame.width, clientY: frame.top + 50 }));
+      at("pointermove", 0.6);
+      const tips = [...document.querySelectorAll(".tip:not([hidden])")];
+      said.tips = tips.length === view.charts.length && tips[0].textContent.startsWith("step ") && tips[1].textContent.includes(" %");
+      said.crosses = document.querySelectorAll(".cross").length === view.charts.length;
+      at("pointerleave", 0.6);
+      said.left = document.querySelectorAll(".tip:not([hidden]), .cross").length;
       plot.setPointerCapture = () => {};
       at("pointerdown", 0.5); at("pointermove", 0.7); at("pointerup", 0.9); at("pointermove", 0.6);
       document.querySelector(".chart button[aria-pressed]").click();
       const [low, high] = view.range;
-      document.body.dataset.zoomed = low > 5 && high < 15 && low < high;
-      document.body.dataset.charts = view.charts.every((chart) => chart.at.x0 === low);
-      document.body.dataset.tip = document.querySelector(".tip").textContent;
+      said.zoomed = low > 5 && high < 15 && low < high;
+      said.charts = view.charts.every((chart) => chart.at.x0 === low);
+      said.tip = document.querySelector(".tip").textContent;
     }, 500);'
   browse driven.html 1280
   expect_equal "$console" ""
-  expect_contains "$page" 'data-zoomed="true"'
-  expect_contains "$page" 'data-charts="true"'
-  expect_contains "$page" 'data-tip="step '
+  expect_contains "$page" 'data-tips="true" data-crosses="true" data-left="0" data-zoomed="true" data-charts="true" data-tip="step '
   expect_contains "$page" 'aria-pressed="true"'
 }
 
@@ -126,23 +130,6 @@ Curves_are_drawn_by_step_epoch_and_time_smoothed_and_as_single_points() {
   train short train.max_steps=1
   browse short/report.html 1280
   expect_contains "$page" 'h0" style="--k:var(--c1)"></path><circle class="" cx='
-}
-
-A_pointer_over_one_chart_shows_the_values_of_all() {
-  train run
-  with_script run/report.html '
-    setTimeout(() => {
-      const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect();
-      plot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: frame.left + 0.6 * frame.width, clientY: frame.top + 50 }));
-      const tips = [...document.querySelectorAll(".tip:not([hidden])")];
-      document.body.dataset.tips = tips.length === view.charts.length && tips[0].textContent.startsWith("step ") && tips[1].textContent.includes(" %");
-      document.body.dataset.crosses = document.querySelectorAll(".cross").length === view.charts.length;
-      plot.dispatchEvent(new PointerEvent("pointerleave"));
-      document.body.dataset.left = document.querySelectorAll(".tip:not([hidden]), .cross").length;
-    }, 500);'
-  browse driven.html 1280
-  expect_equal "$console" ""
-  expect_contains "$page" 'data-tips="true" data-crosses="true" data-left="0"'
 }
 
 The_head_says_when_where_and_how_and_several_runs_where_they_differ() {

@@ -63,17 +63,5 @@ TEST(PlotTest, ColoursSurroundTheMark) {
   EXPECT_EQ(in_curve_colour("B", 1, {}), "B");
 }
 
-TEST(AlignedColumnsTest, NumbersEndBelowOneAnother) {
-  EXPECT_EQ(align_columns({{"run", "loss", "x"}, {"longer", "0.5", ""}}, {1}),
-            "run     loss  x\nlonger   0.5\n");
-  EXPECT_EQ(align_columns({}), "");
-}
-
-TEST(ClipMiddleTest, BothEndsStay) {
-  EXPECT_EQ(clip_middle("short", 5), "short");
-  EXPECT_EQ(clip_middle("runs/a-very-long-name-7", 12), "runs...ame-7");
-  EXPECT_LE(display_width(clip_middle("お数字お数字", 9)), 9);
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -39,6 +39,13 @@ class RunFolders {
   TemporaryDirectory root_;
 };
 
+/// The columns of a table with one space between them.
+inline std::string single_spaced(std::string text) {
+  const auto both_spaces = [](char a, char b) { return a == ' ' && b == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), both_spaces), text.end());
+  return text;
+}
+
 inline std::string start_line(int world = 2) {
   return fmt::format(
       R"({{"event":"start","version":"0.1.0","world":{},"hosts":1,"device":"cpu","model":"net","parameters":21840,"data":"mnist"}})",

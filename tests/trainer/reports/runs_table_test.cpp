@@ -30,17 +30,6 @@ class RunsTableTest : public ::testing::Test {
   RunFolders folders_;
 };
 
-/// The columns of a table with one space between them.
-std::string single_spaced(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == ' ' && result.ends_with(' ')) continue;
-    if (c == '\n' && result.ends_with(' ')) result.pop_back();
-    result += c;
-  }
-  return result;
-}
-
 TEST_F(RunsTableTest, RunsAreFoundThreeLevelsDeepInTheOrderOfTheirNumbers) {
   for (const char* name : {"mnist-10", "mnist-2", "mnist", "sweep/lr/a", "sweep/lr/b/too-deep", ".hidden"})
     folders_.run(name, {start_line()});
@@ -78,38 +67,30 @@ TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
   EXPECT_TRUE(meets(runs[1], parse_run_condition("state=finished")));
   EXPECT_TRUE(meets(runs[1], parse_run_condition("model=net")));
   EXPECT_FALSE(meets(runs[1], parse_run_condition("train.seed=1")));
-  for (const char* text : {"model", "=net", "train.optimizer.rl=1", ""})
-    EXPECT_THROW(parse_run_condition(text), UsageError) << text;
+  for (const char* text : {"=net", ""}) EXPECT_THROW(parse_run_condition(text), UsageError) << text;
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("model"); }),
             "--where 'model': give key=value, such as train.optimizer.lr=0.05 or state=finished");
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("stat=x"); }),
             "--where: a job has no key 'stat' (did you mean 'state'?); 'lockstep help keys' lists them");
+  for (const char* text : {"train.lr=1", "learning_rate=1", "train.optimizer.rl=1"})
+    test::expect_error<UsageError>([&] { parse_run_condition(text); }, {"did you mean 'train.optimizer.lr'"});
 }
 
-TEST_F(RunsTableTest, BestComesFirstAndWhatHasNoNumberLast) {
+TEST_F(RunsTableTest, WhatHasNoNumberComesLast) {
   folders_.run("a", {epoch_line(1, 1, 0.5, 0.25)});
   folders_.run("b", {});
-  folders_.run("c", {epoch_line(1, 1, 0.7, 0.75), epoch_line(2, 2, 0.9, 0.1)});
+  folders_.run("c", {epoch_line(1, 1, 0.7, 0.75)});
   auto runs = find();
-  const auto order = [&](const char* key, bool reverse = false) {
-    sort_runs(runs, key, reverse);
-    return names(runs);
-  };
-  EXPECT_EQ(order("accuracy"), (Names{"c", "a", "b"}));
-  EXPECT_EQ(order("accuracy", true), (Names{"a", "c", "b"}));
-  EXPECT_EQ(order("last"), (Names{"a", "c", "b"}));
-  EXPECT_EQ(order("loss"), (Names{"a", "c", "b"}));
-  EXPECT_EQ(order("epochs"), (Names{"c", "a", "b"}));
-  for (const std::string& key : run_sort_keys()) EXPECT_EQ(order(key.c_str()).size(), 3U) << key;
+  sort_runs(runs, "accuracy", false);
+  EXPECT_EQ(names(runs), (Names{"c", "a", "b"}));
+  sort_runs(runs, "accuracy", true);
+  EXPECT_EQ(names(runs), (Names{"a", "c", "b"}));
 }
 
-TEST_F(RunsTableTest, TableTellsAllInAPipeAndFitsATerminal) {
-  folders_.run("mnist", {start_line(3), epoch_line(1, 100, 0.5, 0.6894), epoch_line(2, 200, 0.75, 0.4534),
-                         end_line(200, 0.75, 0.4534)});
+TEST_F(RunsTableTest, TheTableFitsATerminal) {
+  folders_.run("mnist", {start_line(3), epoch_line(1, 100, 0.5, 0.6894), end_line(200, 0.75, 0.4534)});
   folders_.run("mnist-2", {"x"});
-  const std::string all = runs_text(find(), kAnyWidth);
-  test::expect_words(all, {"finished", "2/3", "45.34", "68.94 @1", "0.7500", "12.5 s", "aaaaaaaa", "yes",
-                           "damaged", "1 line of metrics.jsonl damaged"});
+  test::expect_words(runs_text(find(), kAnyWidth), {" damaged ", "1 line of metrics.jsonl damaged\n"});
   for (const int width : {20, 40, 60, 79, 120}) {
     std::istringstream lines(runs_text(find(), width));
     for (std::string line; std::getline(lines, line);)
@@ -169,11 +150,9 @@ c: failed: ended with an error, which it has printed
 TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
   EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(std::nullopt), "---");
   EXPECT_EQ(accuracy_text(0.98765), "98.77");
-  EXPECT_EQ(seconds_text(-1), "-");
-  EXPECT_EQ(seconds_text(2e12), "-");
-  EXPECT_EQ(seconds_text(0), "0.000 s");
-  EXPECT_EQ(seconds_text(59.5), "59.5 s");
-  EXPECT_EQ(seconds_text(60), "1:00");
+  for (const auto& [seconds, text] :
+       {std::pair(-1.0, "-"), {2e12, "-"}, {0, "0.000 s"}, {59.5, "59.5 s"}, {60, "1:00"}})
+    EXPECT_EQ(seconds_text(seconds), text);
 }
 
 TEST_F(RunsTableTest, TheBestIsToldWithItsPlace) {
@@ -213,20 +192,14 @@ TEST_F(RunsTableTest, HostileNamesStayText) {
 }
 
 TEST_F(RunsTableTest, JsonHasNumbersAndTheJob) {
-  folders_.run("a", {start_line(), epoch_line(1, 100, 0.5, 0.6894)});
-  const auto json = runs_json(find(), "runs");
-  EXPECT_EQ(json.at("format"), 1);
-  const auto& run = json.at("runs").at(0);
-  EXPECT_EQ(run.at("test_accuracy"), 0.6894);
-  EXPECT_EQ(run.at("best_accuracy").at("epoch"), 1);
-  EXPECT_EQ(run.at("job").at("train.optimizer.lr"), "0.01");
-  EXPECT_TRUE(run.at("published_hash").is_null());
   folders_.run("a", {start_line(), epoch_line(1, 2, 0.5, 0.75), end_line(4, 0.25, 0.5)});
   for (const char* step : {"3", "4"})
     folders_.write(std::string("a/checkpoints/step-0000000") + step + "/x", "");
   auto whole = runs_json(find(), "runs");
+  EXPECT_EQ(whole.at("format"), 1);
   EXPECT_EQ(whole.at("directory"), "runs");
   auto& one = whole.at("runs").at(0);
+  EXPECT_EQ(one.at("job").at("train.optimizer.lr"), "0.01");
   for (const char* key : {"job", "config", "when", "run"}) one.erase(key);
   EXPECT_EQ(one, nlohmann::ordered_json::parse(R"({"state": "finished", "remark": "", "model": "net",
       "data": "mnist", "device": "cpu", "version": "0.1.0", "ranks": 2, "hosts": 1, "parameters": 21840,
@@ -256,12 +229,6 @@ TEST_F(RunsTableTest, JsonHasTheJobAsNestedValues) {
   EXPECT_TRUE(meets(find()[0], parse_run_condition("data.augment=[{flip: {horizontal: 0.5, vertical: 0}}]")));
   folders_.write("a/job.yaml", "model: [\n");
   EXPECT_TRUE(runs_json(find(), "runs").at("runs").at(0).at("config").is_null());
-}
-
-TEST_F(RunsTableTest, ConditionOnAnUnknownKeyNamesTheOneThatIsMeant) {
-  for (const char* text : {"train.lr=1", "learning_rate=1", "train.optimizer.rl=1"}) {
-    test::expect_error<UsageError>([&] { parse_run_condition(text); }, {"did you mean 'train.optimizer.lr'"});
-  }
 }
 
 }  // namespace

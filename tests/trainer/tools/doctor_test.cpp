@@ -5,7 +5,9 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "trainer/ranks/checks.hpp"
 
 #include <sched.h>
@@ -40,9 +42,7 @@ Diagnosis diagnosis_of(int ranks, const Job& job) {
 }
 
 const CheckResult& result_of(const Diagnosis& diagnosis, const std::string& id) {
-  for (const CheckResult& result : diagnosis.results)
-    if (result.id == id) return result;
-  throw std::runtime_error("no check " + id);
+  return *std::ranges::find(diagnosis.results, id, &CheckResult::id);
 }
 
 TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
@@ -52,9 +52,8 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   EXPECT_FALSE(diagnosis.all_reduce.empty());
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);
-  EXPECT_NE(text.find("ok launcher and MPI count the same ranks"), std::string::npos) << text;
-  EXPECT_NE(text.find("not checked, because missing here: srun, GPUs, several hosts\n"), std::string::npos)
-      << text;
+  test::expect_words(text, {"ok launcher and MPI count the same ranks\n",
+                            "\nnot checked, because missing here: srun, GPUs, several hosts\n"});
   EXPECT_EQ(text.find("GPU driver"), std::string::npos) << "nothing is well of what is not there";
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }
@@ -151,6 +150,10 @@ const Page kPages[] = {
     {"host-name", "ssh: Could not resolve hostname nosuch: Name or service not known\n"},
     {"no-orted", "bash: line 1: orted: command not found\n"},
     {"host-unreachable", "ssh: connect to host node2 port 22: No route to host\n"},
+    {"no-daemons", "ORTE was unable to reliably start one or more daemons.\n"},
+    {"shm",
+     "It appears as if there is not enough space for /dev/shm/vader_segment (the shared-memory "
+     "backing\nfile).\n"},
     {"ports", "A process or daemon was unable to complete a connection\nto another process:\n"},
     {"process-vm-readv", "[node1:00042] Read -1, expected 87360, errno = 1\n"},
     {"root", "mpirun has detected an attempt to run as root.\n"},
@@ -210,9 +213,6 @@ namespace fs = std::filesystem;
 class SurroundingsTest : public ::testing::Test {
  protected:
   SurroundingsTest() {
-    root_ = fs::path(::testing::TempDir()) / ("surroundings-" + std::to_string(::getpid()));
-    fs::remove_all(root_);
-    fs::create_directories(root_);
     world_ = Surroundings::real();
     world_.root = root_;
     world_.environment = [this](const char* name) {
@@ -220,7 +220,6 @@ class SurroundingsTest : public ::testing::Test {
       return found == environment_.end() ? nullptr : found->second.c_str();
     };
   }
-  ~SurroundingsTest() override { fs::remove_all(root_); }
 
   void put(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -228,16 +227,13 @@ class SurroundingsTest : public ::testing::Test {
   }
 
   void expect_refused_hosts(const std::string& text, const std::string& words) {
+    SCOPED_TRACE(text);
     put("hosts", text + "\n");
-    try {
-      read_hostfile(root_ / "hosts");
-      ADD_FAILURE() << text;
-    } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
+    test::expect_error<ConfigError>([&] { read_hostfile(root_ / "hosts"); }, {words});
   }
 
-  fs::path root_;
+  const testing::TemporaryDirectory directory_;
+  const fs::path root_ = directory_.path();
   std::map<std::string, std::string> environment_;
   Surroundings world_;
 };

@@ -31,22 +31,6 @@ Timeline& made_up_step(Timeline& timeline, std::int64_t unit = 1) {
   return timeline;
 }
 
-TEST(StepExplanationTest, ASliceLosesWhatItContains) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  EXPECT_EQ(shares.steps, 1);
-  EXPECT_DOUBLE_EQ(shares.seconds, 1000e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kForward), 300e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kBackward), 350e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kSums), 50e-9);
-  EXPECT_DOUBLE_EQ(shares.of(Work::kWaiting), 100e-9) << "waits between steps are no part of one";
-  EXPECT_NEAR(shares.rest(), 40e-9, 1e-15);
-  EXPECT_DOUBLE_EQ(shares.under_way, 250e-9);
-  EXPECT_DOUBLE_EQ(shares.hidden, 150e-9);
-  ASSERT_EQ(shares.layers.size(), 1U);
-  EXPECT_EQ(shares.layers[0].name, "conv1");
-}
-
 /// Two steps of 1,000 ns on two threads. A gap lies between them, and all-reduces overlap.
 TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   Timeline timeline;
@@ -89,6 +73,7 @@ TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   EXPECT_EQ(shares_of(Timeline(), 1).steps, 0);
 }
 
+/// A slice loses what it contains, and waits between steps are no part of one.
 TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
   Timeline timeline;
   const StepShares shares = shares_of(made_up_step(timeline, 1000), 1);
@@ -121,6 +106,8 @@ TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
       "epoch "
       "in metrics.jsonl names them (7 %)"};
   EXPECT_EQ(advice_for(shares, around), advice);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   test::expect_words(text, {"What would help most:\n  - a larger", "\n  - input is", "\n  - ranks of"});
   const auto json = explanation_json(shares, around);
   EXPECT_EQ(json["steps"], 1);
@@ -133,6 +120,8 @@ TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
   EXPECT_EQ(json["skew_share"], 0.07);
   EXPECT_EQ(json["layers"][0]["forward"], shares.layers[0].forward);
   EXPECT_EQ(json["layers"][0]["backward"], shares.layers[0].backward);
+  EXPECT_NEAR(json["layers"][0]["peak_share"], 0.5, 1e-9);
+  EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
   EXPECT_EQ(json["advice"], advice);
   EXPECT_EQ(explanation_text(shares, {}).find("the waiting"), std::string::npos) << "one rank waits for none";
 }
@@ -173,7 +162,8 @@ TEST(StepExplanationTest, LossesOfATwentiethAreWorthSaying) {
   test::expect_words(advice({.ranks = 2, .buckets = 2, .exposed = 0.04, .skew = 0.05}).front(),
                      {"ranks of equal speed", "(5 %)"});
   EXPECT_EQ(advice({.ranks = 2, .buckets = 2, .exposed = 0.04, .skew = 0.05}).size(), 1U);
-  test::expect_words(advice({.ranks = 2, .skew = 0.049}).front(), {"nothing stands out"});
+  EXPECT_EQ(advice({.ranks = 2, .skew = 0.049, .share_of_peak = 0.74}).front(),
+            "nothing stands out: this step is arithmetic, at 74 % of the peak");
   EXPECT_EQ(
       advice({.ranks = 2, .oversubscribed = true}),
       std::vector<std::string>{"fewer ranks on this host: there are more than cores, and those that share "
@@ -190,32 +180,6 @@ TEST(StepExplanationTest, OnlyOneBucketCanBeCutIntoSmallerOnes) {
   };
   EXPECT_TRUE(advises_smaller(1));
   EXPECT_FALSE(advises_smaller(2));
-}
-
-TEST(StepExplanationTest, WhereNothingStandsOutItSaysSo) {
-  StepShares shares;
-  shares.seconds = 1;
-  EXPECT_EQ(advice_for(shares, {.share_of_peak = 0.74}).front(),
-            "nothing stands out: this step is arithmetic, at 74 % of the peak");
-}
-
-/// 650 ns of conv1 in the made-up step.
-TEST(StepExplanationTest, LayersSayTheirShareOfThePeak) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  const StepSurroundings around{.layer_seconds_at_peak = {{"conv1", 325e-9}, {"conv2", 1}}};
-  test::expect_words(explanation_text(shares, around),
-                     {"backward 0 us, at 50 %\n", "  forward         30.0 %       0.3 us\n"});
-  EXPECT_NEAR(explanation_json(shares, around)["layers"][0]["peak_share"], 0.5, 1e-9);
-  EXPECT_FALSE(explanation_json(shares, {})["layers"][0].contains("peak_share"));
-}
-
-TEST(StepExplanationTest, TheTextFitsATerminal) {
-  Timeline timeline;
-  const StepShares shares = shares_of(made_up_step(timeline), 1);
-  std::istringstream text(explanation_text(
-      shares, {.ranks = 4, .threads = 4, .grains = 5, .oversubscribed = true, .exposed = 0.5, .skew = 0.4}));
-  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 }  // namespace

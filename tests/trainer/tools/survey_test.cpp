@@ -17,7 +17,7 @@ std::string lines_of_survey(const Survey& survey) {
   for (const Discrepancy& found : survey.verdict.findings)
     text += fmt::format("{} at {}: {}; {}\n", found.what, found.step, found.text, found.cause);
   for (const NotProved& open : survey.verdict.not_proved)
-    text += fmt::format("open: {}: {}\n", describe(open.steps), open.why);
+    text += fmt::format("open: {}: {}\n", describe({open.steps}), open.why);
   for (const Interval& interval : survey.intervals)
     text += fmt::format("replay: {} to {}{}\n", interval.start.step, interval.last,
                         interval.end.empty() ? "" : ", saved");
