@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string_view>

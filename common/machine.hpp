@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -103,10 +102,7 @@ inline std::string host_name() {
 
 /// The kernel's id of this boot, the same in all containers of a machine; empty where there is none.
 inline std::string host_boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
+  return value_after("/proc/sys/kernel/random/boot_id", "");
 }
 
 // Starting threads. All threads of the program start here, so that a refusal of the system is one sentence.

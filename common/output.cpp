@@ -22,16 +22,6 @@
 
 namespace lockstep {
 
-namespace {
-
-std::atomic<void (*)()> before_error = nullptr;
-
-}  // namespace
-
-void call_before_errors(void (*action)()) {
-  before_error = action;
-}
-
 void write_printable(std::FILE* stream, std::string_view text) {
   const std::string shown = printable(text);
   if (std::fwrite(shown.data(), 1, shown.size(), stream) != shown.size())
@@ -40,7 +30,7 @@ void write_printable(std::FILE* stream, std::string_view text) {
 
 void print_error(std::string_view message) noexcept {
   try {
-    if (const auto action = before_error.load()) action();
+    wipe_bar();
     const std::string line = "lockstep: " + printable_line(message) + "\n";
     std::fwrite(line.data(), 1, line.size(), stderr);
   } catch (const std::exception&) {
@@ -208,7 +198,6 @@ void wipe_bar() {
 
 ProgressBar::ProgressBar(Style style, const OutputTerminal& output)
     : style_(output.redraws ? Style::kBar : style), output_(output) {
-  if (style_ == Style::kBar) call_before_errors(wipe_bar);
   restart();
 }
 

@@ -29,10 +29,8 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 }
 
 /// Prints "lockstep: MESSAGE" on standard error: one line, with any message. It is one write, so that
-/// ranks do not mix their lines.
+/// ranks do not mix their lines. A bar on the screen is wiped first.
 void print_error(std::string_view message) noexcept;
-/// Sets the first action of print_error, on its thread: for what is on the screen and must go.
-void call_before_errors(void (*action)());
 
 // Standard input, output and error as the program finds and leaves them.
 

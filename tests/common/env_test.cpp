@@ -37,6 +37,8 @@ TEST(PosixEnvTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(env.size(directory.path() + "/b"), 5U);
   EXPECT_EQ(as_text(env.read(directory.path() + "/b")), "hello");
   EXPECT_EQ(as_text(env.read_first(directory.path() + "/b", 4)), "hell");
+  replace_file(env, directory.path() + "/b", bytes_of("newer"));
+  EXPECT_EQ(as_text(env.read(directory.path() + "/b")), "newer");
   for (const char* name : {"/c", "/a"}) write_synced(env, directory.path() + name, {});
   EXPECT_EQ(env.list(directory.path()), (std::vector<std::string>{"a", "b", "c"}));
 }
@@ -59,7 +61,14 @@ TEST(PosixEnvTest, EachKindOfThingIsToldFromTheOthers) {
     EXPECT_FALSE(env.exists(none));
     EXPECT_THROW(env.read(none), MissingDataError);
     EXPECT_THROW(env.size(none), MissingDataError);
+    EXPECT_THROW(env.list(none), MissingDataError);
   }
+  EXPECT_NO_THROW(env.remove_file(directory.path("none")));
+  EXPECT_TRUE(env.remove_directory(directory.path("none"), {}));
+  for (const std::string& other : {directory.path(), std::string("/dev/zero")})
+    EXPECT_THROW(env.read(other), DataError);
+  EXPECT_THROW(env.create(file), IoError) << "it is there";
+  expect_error<IoError>([&] { env.create("/proc/lockstep"); }, {"/proc/lockstep: cannot create"});
   EXPECT_FALSE(env.exists(link)) << "it leads nowhere";
   EXPECT_THROW(env.size(fifo), DataError);
   EXPECT_THROW(env.list(file), MissingDataError);
@@ -209,41 +218,6 @@ TEST(AppendFileTest, IsCutBackAndWritesLaterWhatAFullDiskRefused) {
   EXPECT_EQ(text(), "123x");
   expect_error<IoError>([&] { AppendFile(directory.path("none") + "/a"); },
                         {"/none/a: cannot be opened for writing: No such file or directory"});
-}
-
-TEST(PosixEnvTest, FileThatExistsIsNotCreatedAgain) {
-  const TemporaryDirectory directory;
-  write_synced(Env::posix(), directory.path() + "/a", bytes_of("1"));
-  EXPECT_THROW(Env::posix().create(directory.path() + "/a"), IoError);
-}
-
-TEST(PosixEnvTest, ReplaceFileLeavesOnlyTheNewOne) {
-  const TemporaryDirectory directory;
-  replace_file(Env::posix(), directory.path() + "/a", bytes_of("old"));
-  replace_file(Env::posix(), directory.path() + "/a", bytes_of("newer"));
-  EXPECT_EQ(Env::posix().read(directory.path() + "/a").size(), 5U);
-  EXPECT_EQ(Env::posix().list(directory.path()).size(), 1U);
-}
-
-TEST(PosixEnvTest, MissingFileAndDirectoryAreMissingData) {
-  EXPECT_THROW(Env::posix().read("/nowhere/a"), MissingDataError);
-  EXPECT_THROW(Env::posix().list("/nowhere"), MissingDataError);
-}
-
-TEST(PosixEnvTest, WhatIsNoRegularFileIsNotRead) {
-  const TemporaryDirectory directory;
-  EXPECT_THROW(Env::posix().read(directory.path()), DataError);
-  EXPECT_THROW(Env::posix().read("/dev/zero"), DataError);
-}
-
-TEST(PosixEnvTest, FileThatCannotBeCreatedIsNamed) {
-  const auto message = message_of<IoError>([] { Env::posix().create("/proc/lockstep"); });
-  EXPECT_TRUE(message.starts_with("/proc/lockstep: cannot create")) << message;
-}
-
-TEST(PosixEnvTest, RemovingWhatIsNotThereIsFine) {
-  EXPECT_NO_THROW(Env::posix().remove_file("/nowhere/a"));
-  EXPECT_TRUE(Env::posix().remove_directory("/nowhere/b", {}));
 }
 
 TEST(PosixEnvTest, ClaimExcludesUntilItEnds) {

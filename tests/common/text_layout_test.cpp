@@ -9,15 +9,12 @@
 namespace lockstep {
 namespace {
 
-TEST(TextLayoutTest, DurationsReadLikeAClock) {
+TEST(TextLayoutTest, DurationsReadLikeAClockAndSecondsAreNotRoundedToNothing) {
   EXPECT_EQ(format_duration(0.4), "0:00");
   EXPECT_EQ(format_duration(65), "1:05");
   EXPECT_EQ(format_duration(7384), "2:03:04");
   EXPECT_EQ(format_duration(3599.4), "59:59");
   EXPECT_EQ(format_duration(3599.6), "1:00:00");
-}
-
-TEST(TextLayoutTest, SecondsAreNotRoundedToNothing) {
   EXPECT_EQ(format_seconds(0.0144), "0.014 s");
   EXPECT_EQ(format_seconds(0.0999), "0.10 s");
   EXPECT_EQ(format_seconds(0.15), "0.15 s");
@@ -26,14 +23,11 @@ TEST(TextLayoutTest, SecondsAreNotRoundedToNothing) {
   EXPECT_EQ(format_seconds(7384), "7384.0 s");
 }
 
-TEST(TextLayoutTest, LossesFromAMillionOnHaveAnExponent) {
+TEST(TextLayoutTest, LargeLossesHaveAnExponentAndLargeCountsAreGroupedByThousands) {
   EXPECT_EQ(format_loss(0.03125), "0.0312");
   EXPECT_EQ(format_loss(999999), "999999.0000");
   EXPECT_EQ(format_loss(1e6), "1.0000e+06");
   EXPECT_EQ(format_loss(-1.5e6), "-1.5000e+06");
-}
-
-TEST(TextLayoutTest, LargeNumbersAreGroupedByThousands) {
   EXPECT_EQ(with_thousands(0), "0");
   EXPECT_EQ(with_thousands(999), "999");
   EXPECT_EQ(with_thousands(60000), "60,000");
@@ -223,22 +217,6 @@ TEST(ProgressLineTest, UsesTheRoomThereIs) {
             "epoch  3/10  loss 0.1234  ETA 1:05");
   EXPECT_EQ(fit(progress_fields(facts), kAnyWidth),
             "epoch  3/10  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
-}
-
-TEST(ProgressLineTest, AnEpochFitsEveryWidth) {
-  RunState state;
-  state.epoch = 2;
-  state.epoch_samples = 1;
-  state.epoch_loss_units.limbs[0] = static_cast<std::int64_t>(0.1234 * kLossScale);
-  const Evaluations evaluations{
-      .test = Evaluation{.samples = 10000, .correct = 9812, .not_finite = 0, .loss = 0.0567},
-      .validation = {}};
-  const auto fields = epoch_fields({.state = state, .evaluations = evaluations}, 10, "", 12.34, 4862.2);
-  for (int columns = 39; columns <= 199; ++columns) EXPECT_LE(display_width(fit(fields, columns)), columns);
-  EXPECT_EQ(join(fields),
-            "epoch  3/10  train loss 0.1234  test loss 0.0567  accuracy 98.12 %  12.3 s (4,862 samples/s)");
-  EXPECT_EQ(fit(fields, 79), "epoch  3/10  train loss 0.1234  test loss 0.0567  accuracy 98.12 %  12.3 s");
-  EXPECT_EQ(fit(fields, 39), "epoch  3/10  accuracy 98.12 %  12.3 s");
 }
 
 TEST(ListOfTest, NeighboursAreARange) {

@@ -18,117 +18,75 @@ std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { load_strict_yaml(yaml, "job.yaml"); });
 }
 
-TEST(StrictYamlTest, PlainDocumentIsRead) {
-  const YAML::Node node = load_strict_yaml("a: 1\nb: {c: [x, 'y']}\n", "job.yaml");
-  EXPECT_EQ(node["a"].Scalar(), "1");
-  EXPECT_EQ(node["b"]["c"][1].Scalar(), "y");
+YAML::Node node_of(const std::string& yaml) {
+  return load_strict_yaml(yaml, "job.yaml");
+}
+
+TEST(StrictYamlTest, PlainDocumentsAreRead) {
+  EXPECT_EQ(node_of("a: 1\nb: {c: [x, 'y']}\n")["b"]["c"][1].Scalar(), "y");
+  EXPECT_EQ(node_of("a: {x: 1}\nb: {x: 2}\nx: 3\n")["b"]["x"].Scalar(), "2") << "a key of several maps";
+  EXPECT_TRUE(node_of("").IsNull());
+  EXPECT_TRUE(node_of("# only a comment\n").IsNull());
+  EXPECT_EQ(node_of("\xEF\xBB\xBF"
+                    "a: 1\r\nb: 2\r\n")["b"]
+                .Scalar(),
+            "2");
+  EXPECT_EQ(node_of("---\na: 1\n...\n")["a"].Scalar(), "1");
+  EXPECT_EQ(node_of("a:\t1\n")["a"].Scalar(), "1") << "behind a key a tab does no harm";
 }
 
 TEST(StrictYamlTest, TagTellsPlainFromQuoted) {
-  const YAML::Node node = load_strict_yaml("{plain: 1, single: '1', double: \"1\"}", "job.yaml");
+  const YAML::Node node = node_of("{plain: 1, single: '1', double: \"1\"}");
   EXPECT_EQ(node["plain"].Tag(), "?");
   EXPECT_EQ(node["single"].Tag(), "!");
   EXPECT_EQ(node["double"].Tag(), "!");
 }
 
-TEST(StrictYamlTest, EmptyTextIsNull) {
-  EXPECT_TRUE(load_strict_yaml("", "job.yaml").IsNull());
-  EXPECT_TRUE(load_strict_yaml("# only a comment\n", "job.yaml").IsNull());
-}
-
-TEST(StrictYamlTest, ByteOrderMarkAndCrlfAreAccepted) {
-  const YAML::Node node = load_strict_yaml(
-      "\xEF\xBB\xBF"
-      "a: 1\r\nb: 2\r\n",
-      "job.yaml");
-  EXPECT_EQ(node["a"].Scalar(), "1");
-  EXPECT_EQ(node["b"].Scalar(), "2");
-}
-
-TEST(StrictYamlTest, OneDocumentMarkerIsAccepted) {
-  EXPECT_EQ(load_strict_yaml("---\na: 1\n...\n", "job.yaml")["a"].Scalar(), "1");
-}
-
-TEST(StrictYamlTest, SyntaxErrorNamesLineAndColumn) {
-  EXPECT_EQ(error_of("a: 1\nb: [1, 2\n"), "job.yaml:3:1: not valid YAML: end of sequence flow not found");
-  EXPECT_EQ(error_of("a: b: c\n"), "job.yaml:1:5: not valid YAML: illegal map value");
-}
-
-TEST(StrictYamlTest, TabInTheIndentationIsNamed) {
-  for (const char* yaml : {"a:\n\tb: 1\n", "a:\n\tb: 1\n\tc: 2\n", "a:\n  b: 1\n\tc: 2\n"}) {
-    const std::string error = error_of(yaml);
-    EXPECT_TRUE(error.ends_with("a tab in the indentation; YAML takes spaces only")) << error;
-  }
-  EXPECT_EQ(error_of("a:\n  b: 1\n \tc: 2\n"),
-            "job.yaml:3:2: a tab in the indentation; YAML takes spaces only");
-  EXPECT_EQ(load_strict_yaml("a:\t1\n", "job.yaml")["a"].Scalar(), "1") << "behind a key it does no harm";
-}
-
-TEST(StrictYamlTest, AnchorIsRefused) {
-  EXPECT_EQ(error_of("a: 1\nb: &x 2\n"), "job.yaml:2:4: anchors (&name) are not accepted; remove '&x'");
-  EXPECT_EQ(error_of("a: &x\n"), "job.yaml:1:4: anchors (&name) are not accepted; remove '&x'");
-  EXPECT_EQ(error_of("&x a: 1\n"), "job.yaml:1:1: anchors (&name) are not accepted; remove '&x'");
-}
-
-TEST(StrictYamlTest, AliasIsRefused) {
-  EXPECT_EQ(error_of("a: *x\n"), "job.yaml:1:4: not valid YAML: the referenced anchor is not defined");
+TEST(StrictYamlTest, WhatIsRefusedIsNamedWithItsPlace) {
+  const std::string invalid = ": not valid YAML: ",
+                    tab = ": a tab in the indentation; YAML takes spaces only",
+                    anchor = ": anchors (&name) are not accepted; remove '&x'",
+                    tag = ": tags (!name) are not accepted; write the plain value",
+                    second = ": a second document starts here; keep one document in a file",
+                    rest = ": this does not fit the text before it; check quotes, brackets and indentation",
+                    twice = " is given twice (first on line 1); remove one",
+                    no_text = ": a key must be text, not a list or a map";
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"a: 1\nb: [1, 2\n", "3:1" + invalid + "end of sequence flow not found"},
+      {"a: b: c\n", "1:5" + invalid + "illegal map value"},
+      {"a: *x\n", "1:4" + invalid + "the referenced anchor is not defined"},
+      {"a:\n  b: 1\n \tc: 2\n", "3:2" + tab},
+      {"a: 1\nb: &x 2\n", "2:4" + anchor},
+      {"a: &x\n", "1:4" + anchor},
+      {"&x a: 1\n", "1:1" + anchor},
+      {"a: !!int 3\n", "1:4" + tag},
+      {"a: !own {b: 1}\n", "1:4" + tag},
+      {"a: ! 3\n", "1:4" + tag},
+      {"\xEF\xBB\xBF"
+       "a: ! 3\n",
+       "1:4" + tag},
+      {"a: ! [3]\n", "1:4" + tag},
+      {"!x a: 3\n", "1:1" + tag},
+      {"a: 1\n---\nb: 2\n", "2:1" + second},
+      {"a: 1\n---\n", "2:1" + second},
+      {"---\n---\n", "2:1" + second},
+      {"[a, b] c\n", "1:8" + rest},
+      {"a: 1\n...\nb: 2\n", "3:1" + rest},
+      {"a: 1\nb: 2\na: 3\n", "3:1: key 'a'" + twice},
+      {"a: {b: 1,\n 'b': 2}\n", "2:2: key 'b'" + twice},
+      {"\"a\\nb\": 1\n\"a\\nb\": 2\n", "2:1: key 'a\\x0ab'" + twice},
+      {"? [a, b]\n: 1\n", "1:3" + no_text},
+      {"{{a: 1}: 2}\n", "1:2" + no_text},
+      {"~: 1\n", "1:1: a key is missing or null; write 'key: value'"}};
+  for (const auto& [yaml, said] : rows) EXPECT_EQ(error_of(yaml), "job.yaml:" + said);
+  for (const char* yaml : {"a:\n\tb: 1\n", "a:\n\tb: 1\n\tc: 2\n", "a:\n  b: 1\n\tc: 2\n"})
+    EXPECT_TRUE(error_of(yaml).ends_with(tab)) << error_of(yaml);
 }
 
 TEST(StrictYamlTest, AliasBombIsRefusedAtItsFirstAnchor) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
-  for (int i = 1; i < 20; ++i) {
-    const std::string alias = "*a" + std::to_string(i - 1);
-    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + alias + ", " + alias + ", " +
-            alias + "]\n";
-  }
+  for (int i = 1; i < 20; ++i) bomb += fmt::format("a{0}: &a{0} [*a{1}, *a{1}, *a{1}]\n", i, i - 1);
   EXPECT_EQ(error_of(bomb), "job.yaml:1:5: anchors (&name) are not accepted; remove '&a0'");
-}
-
-TEST(StrictYamlTest, TagIsRefused) {
-  const std::string cause = "tags (!name) are not accepted; write the plain value";
-  EXPECT_EQ(error_of("a: !!int 3\n"), "job.yaml:1:4: " + cause);
-  EXPECT_EQ(error_of("a: !own {b: 1}\n"), "job.yaml:1:4: " + cause);
-  EXPECT_EQ(error_of("a: ! 3\n"), "job.yaml:1:4: " + cause);
-  EXPECT_EQ(error_of("\xEF\xBB\xBF"
-                     "a: ! 3\n"),
-            "job.yaml:1:4: " + cause);
-  EXPECT_EQ(error_of("a: ! [3]\n"), "job.yaml:1:4: " + cause);
-  EXPECT_EQ(error_of("!x a: 3\n"), "job.yaml:1:1: " + cause);
-}
-
-TEST(StrictYamlTest, SecondDocumentIsRefused) {
-  const std::string cause = "a second document starts here; keep one document in a file";
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "job.yaml:2:1: " + cause);
-  EXPECT_EQ(error_of("a: 1\n---\n"), "job.yaml:2:1: " + cause);
-  EXPECT_EQ(error_of("---\n---\n"), "job.yaml:2:1: " + cause);
-}
-
-TEST(StrictYamlTest, TextAfterTheDocumentIsRefused) {
-  const std::string cause = "this does not fit the text before it; check quotes, brackets and indentation";
-  EXPECT_EQ(error_of("[a, b] c\n"), "job.yaml:1:8: " + cause);
-  EXPECT_EQ(error_of("a: 1\n...\nb: 2\n"), "job.yaml:3:1: " + cause);
-}
-
-TEST(StrictYamlTest, DuplicateKeyIsRefusedAtAnyDepth) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"),
-            "job.yaml:3:1: key 'a' is given twice (first on line 1); remove one");
-  EXPECT_EQ(error_of("a: {b: 1,\n 'b': 2}\n"),
-            "job.yaml:2:2: key 'b' is given twice (first on line 1); remove one");
-}
-
-TEST(StrictYamlTest, SameKeyInTwoMapsIsFine) {
-  EXPECT_EQ(load_strict_yaml("a: {x: 1}\nb: {x: 2}\nx: 3\n", "job.yaml")["b"]["x"].Scalar(), "2");
-}
-
-TEST(StrictYamlTest, KeyThatIsNotTextIsRefused) {
-  EXPECT_EQ(error_of("? [a, b]\n: 1\n"), "job.yaml:1:3: a key must be text, not a list or a map");
-  EXPECT_EQ(error_of("{{a: 1}: 2}\n"), "job.yaml:1:2: a key must be text, not a list or a map");
-  EXPECT_EQ(error_of("~: 1\n"), "job.yaml:1:1: a key is missing or null; write 'key: value'");
-}
-
-TEST(StrictYamlTest, MessageQuotesKeysOnOneLine) {
-  EXPECT_EQ(error_of("\"a\\nb\": 1\n\"a\\nb\": 2\n"),
-            "job.yaml:2:1: key 'a\\x0ab' is given twice (first on line 1); remove one");
 }
 
 // Hostile sizes, depths and bytes: refused with a position, on a small stack, before they cost anything.
@@ -142,12 +100,12 @@ std::string repeated(const std::string& piece, std::size_t count) {
 TEST(StrictYamlLimitsTest, OneMebibyteIsReadAndOneByteMoreIsNot) {
   const std::string key = "a: 1\n#";
   const std::string full = key + std::string(kMaxYamlBytes - key.size(), 'x');
-  EXPECT_EQ(load_strict_yaml(full, "job.yaml")["a"].Scalar(), "1");
+  EXPECT_EQ(node_of(full)["a"].Scalar(), "1");
   EXPECT_EQ(error_of(full + "x"), "job.yaml:1:1: more than 1048576 bytes; is this the right file?");
 }
 
 TEST(StrictYamlLimitsTest, ThirtyTwoLevelsAreReadAndOneMoreIsNot) {
-  EXPECT_TRUE(load_strict_yaml(repeated("[", 32) + repeated("]", 32), "job.yaml").IsSequence());
+  EXPECT_TRUE(node_of(repeated("[", 32) + repeated("]", 32)).IsSequence());
   EXPECT_EQ(error_of(repeated("[", 33) + repeated("]", 33)), "job.yaml:1:33: more than 32 levels of nesting");
 }
 
@@ -170,13 +128,10 @@ TEST(StrictYamlLimitsTest, BlockMapsCountAsLevels) {
 TEST(StrictYamlLimitsTest, BytesThatAreNotTextAreRefusedWithTheirPlace) {
   const std::string fix = "; a YAML file is plain UTF-8 text";
   EXPECT_EQ(error_of(std::string("a: 1\nb: \0", 9)), "job.yaml:2:4: a NUL byte" + fix);
-  EXPECT_EQ(error_of("a: \xff\n"), "job.yaml:1:4: bytes that are not UTF-8" + fix);
-  EXPECT_EQ(error_of("a: \xc0\xaf\n"), "job.yaml:1:4: bytes that are not UTF-8" + fix);      // overlong
-  EXPECT_EQ(error_of("a: \xe0\x80\xaf\n"), "job.yaml:1:4: bytes that are not UTF-8" + fix);  // overlong
-  EXPECT_EQ(error_of("a: \xed\xa0\x80\n"), "job.yaml:1:4: bytes that are not UTF-8" + fix);  // surrogate
-  EXPECT_EQ(error_of("a: \xf4\x90\x80\x80\n"),
-            "job.yaml:1:4: bytes that are not UTF-8" + fix);                           // above U+10FFFF
-  EXPECT_EQ(error_of("a: \xe2\x82"), "job.yaml:1:4: bytes that are not UTF-8" + fix);  // cut off
+  for (const std::string bytes :
+       {"\xff", "\xc0\xaf", "\xe0\x80\xaf",               // the last two overlong
+        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"})  // surrogate, above U+10FFFF, cut off
+    EXPECT_EQ(error_of("a: " + bytes), "job.yaml:1:4: bytes that are not UTF-8" + fix);
   EXPECT_EQ(error_of("a: \x1b[31m\n"), "job.yaml:1:4: a control character" + fix);
   EXPECT_EQ(error_of("a: \xc2\x9b\n"), "job.yaml:1:4: a control character" + fix);
   EXPECT_EQ(error_of("a: 1\rb: 2\n"), "job.yaml:1:5: a carriage return without a line feed" + fix);
@@ -191,7 +146,7 @@ TEST(StrictYamlLimitsTest, EndOfTransmissionDoesNotHideTheRest) {
 
 TEST(StrictYamlLimitsTest, LettersOfTheWorldAreText) {
   const std::string word = "d\xc3\xa9j\xc3\xa0 \xe6\x97\xa5 \xf0\x9f\x99\x82";
-  EXPECT_EQ(load_strict_yaml("a: " + word, "job.yaml")["a"].Scalar(), word);
+  EXPECT_EQ(node_of("a: " + word)["a"].Scalar(), word);
 }
 
 TEST(StrictYamlLimitsTest, EndlessFileIsReadOnlyUpToTheLimit) {

@@ -53,14 +53,9 @@ std::string choice_path(const JobKey& key);
 /// @param with_defaults  "sgd, adam: 0.001, adamw: 0.001": with those that are not the key's own
 std::string owners_text(const JobKey& key, bool with_defaults = false);
 
-/// A choice that has a key, and its own default.
-struct KeyOwner {
-  std::string_view name;
-  std::string_view fallback;  ///< "": that of the key
-  bool required = false;
-};
-/// Choices that have the key; none for a key of no choice, or one that all of them share.
-std::vector<KeyOwner> owners_of(const JobKey& key);
+/// The key as the choices that have it describe it, under their names. None for a key of no choice, or one that all of
+/// them share.
+std::vector<MemberKey> owners_of(const JobKey& key);
 
 /// The names that a section's choice takes: of "train.optimizer", "train.optimizer.lr_scaling", "train.schedule" and
 /// "parallel".

@@ -108,14 +108,13 @@ std::string choice_path(const JobKey& key) {
   return family == nullptr ? "" : fmt::format("{}.{}", family->section, family->choice);
 }
 
-std::vector<KeyOwner> owners_of(const JobKey& key) {
+std::vector<MemberKey> owners_of(const JobKey& key) {
   const Family* family = family_of(key);
-  std::vector<KeyOwner> owners;
+  std::vector<MemberKey> owners;
   if (family == nullptr || family->shares(key)) return owners;
-  for (const Member& member : family->members) {
+  for (const Member& member : family->members)
     if (const MemberKey* own = member.find(key))
       owners.push_back({member.name, own->fallback, own->required});
-  }
   return owners;
 }
 

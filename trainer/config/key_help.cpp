@@ -38,7 +38,7 @@ std::string meaning_in_full(const JobKey& key) {
 std::string default_in_full(const JobKey& key) {
   const auto owners = owners_of(key);
   const bool is_required =
-      key.path == "model" || (!owners.empty() && std::ranges::all_of(owners, &KeyOwner::required));
+      key.path == "model" || (!owners.empty() && std::ranges::all_of(owners, &MemberKey::required));
   if (is_required) return "none, it must be given";
   std::vector<std::string> others;
   for (const auto& [name, fallback, required] : owners) {

@@ -53,18 +53,14 @@ std::optional<std::string> only_if(bool accepted, const std::string& value) {
 }  // namespace
 
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
-  const auto number = whole(0, high);
-  const auto read = [=](const YAML::Node& node) {
-    return is_auto(node) ? std::optional(automatic) : number.read(node);
-  };
-  return {.expected = "auto or " + number.expected, .read = read, .write = [=](std::int64_t value) {
-            return value == automatic ? std::string("auto") : std::to_string(value);
-          }};
+  auto kind = or_auto(whole(0, high), automatic);
+  kind.expected = "auto or " + kind.expected;
+  return kind;
 }
 
 Kind<double> real(RealRange range) {
   const auto read = [=](const YAML::Node& node) -> std::optional<double> {
-    const auto number = is_plain(node) ? parse_double(node.Scalar()) : std::nullopt;
+    const auto number = parse_double(plain_text(node));
     if (!number || *number < range.low || *number > range.high) return std::nullopt;
     if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high))
       return std::nullopt;
@@ -82,11 +78,9 @@ Kind<double> real(RealRange range) {
 }
 
 Kind<bool> yes_or_no() {
-  return {
-      .expected = "true or false",
-      .read =
-          [](const YAML::Node& node) { return is_plain(node) ? parse_bool(node.Scalar()) : std::nullopt; },
-      .write = [](bool value) { return value ? "true" : "false"; }};
+  return {.expected = "true or false",
+          .read = [](const YAML::Node& node) { return parse_bool(plain_text(node)); },
+          .write = [](bool value) { return value ? "true" : "false"; }};
 }
 
 Kind<PictureColour> colour() {
@@ -135,18 +129,17 @@ Kind<std::string> word(std::string expected) {
 Kind<std::size_t> byte_count() {
   constexpr std::size_t kLeast = 4, kMost = std::size_t{1} << 30;
   const auto read = [=](const YAML::Node& node) -> std::optional<std::size_t> {
-    if (is_auto(node)) return 0;
-    const auto bytes = is_plain(node) ? parse_byte_count(node.Scalar()) : std::nullopt;
+    const auto bytes = parse_byte_count(plain_text(node));
     return bytes && *bytes >= kLeast && *bytes <= kMost ? bytes : std::nullopt;
   };
   const auto write = [](std::size_t value) {
-    if (value == 0) return std::string("auto");
     if (value % (std::size_t{1} << 20) == 0) return fmt::format("{}MiB", value >> 20);
     if (value % (std::size_t{1} << 10) == 0) return fmt::format("{}KiB", value >> 10);
     return fmt::format("{}", value);
   };
-  return {
-      .expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB", .read = read, .write = write};
+  return or_auto(Kind<std::size_t>{.expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB",
+                                   .read = read,
+                                   .write = write});
 }
 
 Kind<ClassWeights> class_weights() {
@@ -181,7 +174,7 @@ Kind<ClassWeights> class_weights() {
 
 Kind<HoldOut> samples_or_share(std::int64_t most) {
   const auto read = [=](const YAML::Node& node) {
-    const auto value = parse_hold_out(is_plain(node) ? node.Scalar() : "");
+    const auto value = parse_hold_out(plain_text(node));
     return value && value->samples <= most ? value : std::nullopt;
   };
   return {.expected = fmt::format(
@@ -191,14 +184,10 @@ Kind<HoldOut> samples_or_share(std::int64_t most) {
 }
 
 Kind<PictureSize> picture_size() {
-  const auto read = [](const YAML::Node& node) {
-    return is_auto(node) ? PictureSize() : parse_picture_size(is_plain(node) ? node.Scalar() : "");
-  };
-  return {.expected = "auto, a number of pixels such as 64, or WIDTHxHEIGHT, of at most 4096 each",
-          .read = read,
-          .write = [](const PictureSize& size) {
-            return size.width == 0 ? "auto" : fmt::format("{}x{}", size.width, size.height);
-          }};
+  return or_auto(Kind<PictureSize>{
+      .expected = "auto, a number of pixels such as 64, or WIDTHxHEIGHT, of at most 4096 each",
+      .read = [](const YAML::Node& node) { return parse_picture_size(plain_text(node)); },
+      .write = [](const PictureSize& size) { return fmt::format("{}x{}", size.width, size.height); }});
 }
 
 Kind<std::string> device() {
@@ -219,24 +208,22 @@ Kind<std::string> fault() {
 
 Kind<StagesSection> stages() {
   const auto count = whole(1, 4096);
-  const auto name = text("", [](const std::string& layer) { return std::optional(layer); });
-  const auto lists = list_of(list_of(name, ""), "");
+  const auto lists = list_of(list_of(word(""), ""), "");
   const auto read = [=](const YAML::Node& node) -> std::optional<StagesSection> {
-    if (is_auto(node)) return StagesSection();
     if (const auto number = count.read(node)) return StagesSection{.count = *number, .layers = {}};
     auto layers = lists.read(node);
     if (!layers) return std::nullopt;
     return StagesSection{.count = 0, .layers = *std::move(layers)};
   };
   const auto write = [=](const StagesSection& section) {
-    if (!section.layers.empty()) return lists.write(section.layers);
-    return section.count == 0 ? "auto" : count.write(section.count);
+    return section.count == 0 ? lists.write(section.layers) : count.write(section.count);
   };
-  return {.expected = fmt::format(
-              "auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
-              count.expected),
-          .read = read,
-          .write = write};
+  return or_auto(Kind<StagesSection>{
+      .expected =
+          fmt::format("auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
+                      count.expected),
+      .read = read,
+      .write = write});
 }
 
 Kind<std::string> pattern() {

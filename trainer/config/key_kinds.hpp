@@ -20,9 +20,9 @@
 
 namespace lockstep::job_keys {
 
-/// A scalar that is not in quotes.
-inline bool is_plain(const YAML::Node& node) {
-  return node.IsScalar() && node.Tag() != "!";
+/// Text of a scalar that is not in quotes. "": it is something else.
+inline std::string plain_text(const YAML::Node& node) {
+  return node.IsScalar() && node.Tag() != "!" ? node.Scalar() : "";
 }
 
 inline bool is_auto(const YAML::Node& node) {
@@ -63,9 +63,9 @@ Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Inte
   const auto read = [=](const YAML::Node& node) -> std::optional<Integer> {
     std::optional<std::conditional_t<std::is_signed_v<Integer>, std::int64_t, std::uint64_t>> number;
     if constexpr (std::is_signed_v<Integer>)
-      number = parse_int64(is_plain(node) ? node.Scalar() : "");
+      number = parse_int64(plain_text(node));
     else
-      number = parse_uint64(is_plain(node) ? node.Scalar() : "");
+      number = parse_uint64(plain_text(node));
     if (!number || *number < low || *number > high) return std::nullopt;
     return static_cast<Integer>(*number);
   };
@@ -127,12 +127,16 @@ Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, st
   };
   return {.expected = expected, .read = read, .write = write, .hint = one.hint};
 }
-/// Value of the kind, or auto, which is the empty list.
+/// A value of the kind, or auto.
+/// @param automatic  the value of auto
 template <typename T>
-Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list) {
-  auto kind = list;
-  kind.read = [=](const YAML::Node& node) { return is_auto(node) ? std::vector<T>() : list.read(node); };
-  kind.write = [=](const std::vector<T>& values) { return values.empty() ? "auto" : list.write(values); };
+Kind<T> or_auto(Kind<T> kind, T automatic = {}) {
+  kind.read = [automatic, read = std::move(kind.read)](const YAML::Node& node) {
+    return is_auto(node) ? automatic : read(node);
+  };
+  kind.write = [automatic, write = std::move(kind.write)](const T& value) {
+    return value == automatic ? "auto" : write(value);
+  };
   return kind;
 }
 

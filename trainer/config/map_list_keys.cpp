@@ -53,7 +53,7 @@ const AugmentKindRow& kind_called(const std::string& name) {
 }
 
 double read_number(const YAML::Node& node, const AugmentKindRow& row, const AugmentOption& option) {
-  const auto number = node.IsScalar() && node.Tag() != "!" ? parse_double(node.Scalar()) : std::nullopt;
+  const auto number = parse_double(plain_text(node));
   const bool fits = number && *number >= option.low && *number <= option.high;
   if (!fits || (option.is_whole && *number != std::floor(*number)))
     throw MapFault{

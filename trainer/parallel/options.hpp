@@ -15,6 +15,7 @@ namespace lockstep {
 struct StagesSection {
   std::int64_t count = 0;                        ///< 0: as many as there are ranks
   std::vector<std::vector<std::string>> layers;  ///< or the names of the layers of each stage
+  bool operator==(const StagesSection&) const = default;
 };
 
 /// The passes of a pipeline's stages.

@@ -115,6 +115,7 @@ TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
         "parallel: {strategy: pipeline}",
         "parallel: {threads: 2}",
         "parallel: {backend: thread, ranks: 2}",
+        "parallel: {device: cuda, backend: nccl, ranks: 2}",
         "parallel: {ranks: 2}",
         "parallel: {strategy: hogwild, determinism: off, device: cpu, backend: mpi}",
         "parallel: {determinism: off, replay_every_steps: 0}",

@@ -22,26 +22,16 @@ std::string error_of(const std::string& override_text) {
   return message_of<ConfigError>([&] { with({override_text}); });
 }
 
-TEST(JobOverrideTest, OverrideWinsOverTheFileAndTheLastOverrideWins) {
-  EXPECT_EQ(with({"train.epochs=3"}).train.epochs, 3);
+TEST(JobOverrideTest, OverridesWinOverTheFileAndOtherKeysKeepTheirValues) {
   EXPECT_EQ(with({"train.epochs=3", "train.epochs=4"}).train.epochs, 4);
-}
-
-TEST(JobOverrideTest, OtherKeysKeepTheirValues) {
-  const Job job = with({"train.optimizer.lr=0.1"});
-  EXPECT_EQ(job.train.optimizer.lr, 0.1);
-  EXPECT_EQ(job.train.optimizer.momentum, 0.25);
-  EXPECT_EQ(job.train.epochs, 2);
-}
-
-TEST(JobOverrideTest, FlowMapSetsSeveralKeysOfASection) {
-  const Job job = with({"train.optimizer={kind: sgd, lr: 0.1}"});
-  EXPECT_EQ(job.train.optimizer.lr, 0.1);
-  EXPECT_EQ(job.train.optimizer.momentum, 0.25);
-}
-
-TEST(JobOverrideTest, ValueMayHoldEqualsSignsAndBeEmpty) {
-  EXPECT_EQ(with({"run.dir=a=b"}).run.dir, "a=b");
+  for (const char* rate : {"train.optimizer.lr=0.1", "train.optimizer={kind: sgd, lr: 0.1}"}) {
+    const Job job = with({rate});
+    EXPECT_EQ(job.train.optimizer.lr, 0.1) << rate;
+    EXPECT_EQ(job.train.optimizer.momentum, 0.25) << rate;
+    EXPECT_EQ(job.train.epochs, 2) << rate;
+  }
+  EXPECT_EQ(parse_job("", "job.yaml", {"model=lenet"}).model, "lenet");
+  EXPECT_EQ(with({"run.dir=a=b"}).run.dir, "a=b") << "a value may hold equals signs";
   EXPECT_EQ(with({"train.initial_weights="}).train.initial_weights, "");
 }
 
@@ -59,10 +49,6 @@ TEST(JobOverrideTest, WhatWouldBeDroppedOrChangedIsRefused) {
                            "data.mean=[0.5] # one", "train={epochs: 3} # three", "train={epochs: 3}\n",
                            "parallel.placement=[0, 1] #", "train.seed=1 "})
     EXPECT_NE(error_of(text), "") << text;
-}
-
-TEST(JobOverrideTest, ModelMayComeFromAnOverride) {
-  EXPECT_EQ(parse_job("", "job.yaml", {"model=lenet"}).model, "lenet");
 }
 
 TEST(JobOverrideTest, AnotherOptimizerLeavesTheFilesKeysOfTheFirstBehind) {

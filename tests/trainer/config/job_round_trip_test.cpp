@@ -309,15 +309,6 @@ TEST(ResumeTest, OfAScheduleAsLongAsTheRunTheKeyThatWasSetIsNamed) {
   test::expect_words(other_kind, {"what differs: train.schedule.kind (was constant, now cosine). Set"});
 }
 
-TEST(ResumeTest, AKeyYoungerThanTheCheckpointHadItsDefault) {
-  auto stored = determining_keys(parse_job("model: net", "job.yaml"));
-  stored.erase("train.optimizer.nesterov");
-  EXPECT_NO_THROW(require_same_job(stored, parse_job("model: net", "job.yaml"), "c"));
-  EXPECT_THROW(
-      require_same_job(stored, parse_job("model: net", "job.yaml", {"train.optimizer.nesterov=yes"}), "c"),
-      ConfigError);
-}
-
 }  // namespace
 
 }  // namespace lockstep

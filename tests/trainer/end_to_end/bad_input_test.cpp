@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Wrong input ends with the promised exit code and one line that names the file, the place and the fix.
+#include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -23,11 +24,15 @@ void expect_refusal(const Outcome& outcome, const Case& c) {
   EXPECT_EQ(count_of("\nlockstep: ", "\n" + outcome.err), 1) << outcome.everything();
 }
 
+class BadInputTest : public ::testing::Test {
+ protected:
+  const TemporaryDirectory directory_;
+  const std::string job_ = write_small_job(directory_);
+};
+
 const std::vector<Case>& refused_jobs() {
   static const std::vector<Case> cases = {
       {"misspelt key", "train.epoch=3", 2, {"train.epoch", "did you mean", "epochs"}},
-      {"mistyped value", "train.epochs=many", 2, {"train.epochs", "many"}},
-      {"empty batch", "data.global_batch=0", 2, {"data.global_batch"}},
       {"unknown model", "model=nte", 2, {"nte"}},
       {"ranks without work",
        "data.global_batch=64 parallel.backend=thread parallel.ranks=3",
@@ -39,12 +44,7 @@ const std::vector<Case>& refused_jobs() {
        66,
        {"/nonexistent", "launch/get-data mnist"}},
       {"no GPU", "parallel.device=cuda", 69, {"parallel.device"}},
-      {"no such GPU", "parallel.device=cuda:97", 69, {"parallel.device"}},
       {"NCCL without a GPU", "parallel.device=auto parallel.backend=nccl", 69, {"nccl"}},
-      {"vendor kernels on the emulator",
-       "parallel.device=emulated parallel.kernels=vendor",
-       69,
-       {"parallel.kernels"}},
       {"nothing to go on from",
        "run.resume=/usr",
        66,
@@ -54,7 +54,7 @@ const std::vector<Case>& refused_jobs() {
   return cases;
 }
 
-TEST(BadInputTest, OneLineNamesTheFixAndNothingIsWritten) {
+TEST_F(BadInputTest, OneLineNamesTheFixAndNothingIsWritten) {
   for (const Case& c : refused_jobs()) {
     const TemporaryDirectory directory;
     const auto job = write_small_job(directory);
@@ -64,7 +64,7 @@ TEST(BadInputTest, OneLineNamesTheFixAndNothingIsWritten) {
 }
 
 /// Also one refusal of each exit code.
-TEST(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
+TEST_F(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
   const TemporaryDirectory batch;
   expect_refusal(lockstep_on_ranks(3, "train " + write_small_job(batch) + " data.global_batch=64"),
                  {"ranks without work", "", 2, {"2"}});
@@ -77,13 +77,13 @@ TEST(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
   }
 }
 
-TEST(BadInputTest, WithoutACommandTheUseIsPrinted) {
+TEST_F(BadInputTest, WithoutACommandTheUseIsPrinted) {
   const Outcome bare = lockstep("");
   EXPECT_EQ(bare.exit_code, 2);
   EXPECT_TRUE(bare.out.find("Usage: lockstep") != bare.out.npos && bare.err.empty()) << bare.everything();
 }
 
-TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
+TEST_F(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"tarin", "did you mean 'train'"},
       {"train", "see 'lockstep train --help'"},
@@ -91,6 +91,10 @@ TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
       {"predict", "see 'lockstep predict --help'"},
       {"flight runs/any", "flight was removed: use log/verdict.txt in the run directory"},
       {"bench", "say which: allreduce, step; see 'lockstep bench --help'"},
+      {"bench kernels", "bench kernels was removed: use kernels_bench"},
+      {"bench kernels --device cuda --filter conv2", "bench kernels was removed: use kernels_bench"},
+      {"bench allreduce --backend peers", "was removed: use --backend nccl"},
+      {"bench allreduce --backend=peers", "was removed: use --backend nccl"},
       {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
       {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
       {"doctor --hostfile hosts", "doctor --hostfile was removed: use mpirun --hostfile H lockstep doctor"},
@@ -99,30 +103,25 @@ TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
        "train.epochs=3?"},
       {"prove run --sample 0", "0 not in range 1 to"}};
   for (const auto& [arguments, text] : cases) expect_refusal(lockstep(arguments), {arguments, "", 2, {text}});
-  const TemporaryDirectory directory;
-  const std::string missing = directory.path("job.yaml");
+  const std::string missing = directory_.path("none.yaml");
   expect_refusal(lockstep("train " + missing), {missing, "", 66, {missing}});
 }
 
-TEST(BadInputTest, SrunWithoutPmixIsToldInOneLine) {
-  const TemporaryDirectory directory;
-  const Outcome outcome = run_shell(
-      "SLURM_NODELIST=here SLURM_STEPID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 $LOCKSTEP_PROGRAM train " +
-      write_small_job(directory));
-  expect_refusal(outcome, {"srun", "", 69, {"srun --mpi=pmix", "mpirun"}});
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+TEST_F(BadInputTest, OneOfTheProcessesOfALauncherThatMpiDoesNotKnowIsRefused) {
+  const std::string train = " $LOCKSTEP_PROGRAM train " + job_;
+  expect_refusal(
+      run_shell("SLURM_NODELIST=here SLURM_STEPID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0" + train),
+      {"srun", "", 69, {"srun --mpi=pmix", "mpirun"}});
+  expect_refusal(run_shell("RANK=0 WORLD_SIZE=4 LOCAL_RANK=0" + train),
+                 {"torchrun", "", 69, {"torchrun", "WORLD_SIZE=4", "mpirun -np 4 lockstep"}});
+  EXPECT_FALSE(std::filesystem::exists(directory_.path("run")));
 }
 
-TEST(BadInputTest, WhatOnlyTheFilesOfASetShowPointsToTheKeyInTheJobFile) {
-  const TemporaryDirectory directory;
-  for (const std::string half : {"train", "t10k"}) {
-    write_text(directory.path(half + "-images-idx3-ubyte"),
-               std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16) + "abcd");
-    write_text(directory.path(half + "-labels-idx1-ubyte"), std::string("\0\0\x08\x01\0\0\0\x02\0\1", 10));
-  }
-  const auto job = directory.path("own.yaml");
-  write_text(job,
-             "model: linear\ndata:\n  set: idx\n  root: " + directory.path() + "\n  mean: [0.1, 0.2, 0.3]\n");
+TEST_F(BadInputTest, WhatOnlyTheFilesOfASetShowPointsToTheKeyInTheJobFile) {
+  test::write_image_set(directory_.path());
+  const auto job = directory_.path("own.yaml");
+  write_text(
+      job, "model: linear\ndata:\n  set: idx\n  root: " + directory_.path() + "\n  mean: [0.1, 0.2, 0.3]\n");
   expect_refusal(
       lockstep_on_ranks(2, "train " + job),
       {"mean",
@@ -131,16 +130,14 @@ TEST(BadInputTest, WhatOnlyTheFilesOfASetShowPointsToTheKeyInTheJobFile) {
        {"own.yaml:5:9: data.mean: 3 numbers for images with 1 channel; give one, or one for each"}});
 }
 
-TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
-  const TemporaryDirectory directory;
-  const auto job = write_small_job(directory);
+TEST_F(BadInputTest, TwoJobsCannotShareARunDirectory) {
   const auto first =
-      mpirun_command(2, "train " + job + " train.epochs=1000000") + " > /dev/null & first=$!\n";
-  const auto until_it_runs = "for i in $(seq 600); do [ -s " + directory.path("run/metrics.jsonl") +
+      mpirun_command(2, "train " + job_ + " train.epochs=1000000") + " > /dev/null & first=$!\n";
+  const auto until_it_runs = "for i in $(seq 600); do [ -s " + directory_.path("run/metrics.jsonl") +
                              " ] && break; sleep 0.05; done\n";
-  const auto second = mpirun_command(1, "train " + job + " parallel.timeout_seconds=2") +
+  const auto second = mpirun_command(1, "train " + job_ + " parallel.timeout_seconds=2") +
                       "; code=$?; kill -TERM $first; wait $first; exit $code";
-  expect_says(run_shell(first + until_it_runs + second), 74, {directory.path("run")});
+  expect_says(run_shell(first + until_it_runs + second), 74, {directory_.path("run")});
 }
 
 /// No file may grow beyond 30 KB: a checkpoint's does.
@@ -151,7 +148,7 @@ Outcome train_where_nothing_can_be_saved(const TemporaryDirectory& directory,
   return run_shell("ulimit -f 60; exec $LOCKSTEP_PROGRAM train " + arguments);
 }
 
-TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
+TEST_F(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
   const TemporaryDirectory stopping;
   expect_says(train_where_nothing_can_be_saved(stopping, "stop"), 74, {"model.safetensors"});
   const TemporaryDirectory continuing;
@@ -161,72 +158,54 @@ TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
 }
 
 /// No file may grow beyond 2 KB: neither the log nor metrics.jsonl.
-TEST(BadInputTest, ALogThatCannotBeWrittenIsSaidOnceInOurWords) {
-  const TemporaryDirectory directory;
+TEST_F(BadInputTest, ALogThatCannotBeWrittenIsSaidOnceInOurWords) {
   const auto run =
-      run_shell("{ (trap '' XFSZ; ulimit -f 4; exec $LOCKSTEP_PROGRAM train " + write_small_job(directory) +
+      run_shell("{ (trap '' XFSZ; ulimit -f 4; exec $LOCKSTEP_PROGRAM train " + job_ +
                 " parallel.backend=thread run.on_save_error=continue run.checkpoint_every_steps=0 "
                 "train.epochs=30); echo exit code $?; } 2>&1 | cat");
   const std::string& said = run.out;
-  EXPECT_NE(said.find("exit code 74"), std::string::npos) << said;
   EXPECT_EQ(said.find("LOG ERROR"), std::string::npos) << said;
-  const auto log = said.find("log/rank-0.log: cannot be written: File too large");
-  EXPECT_NE(log, std::string::npos) << said;
-  EXPECT_NE(said.find("the run goes on without it", log), std::string::npos) << said;
-  EXPECT_EQ(said.find("log/rank-0.log: cannot", log + 1), std::string::npos) << said;
-  EXPECT_NE(said.find("metrics.jsonl: cannot be written"), std::string::npos) << said;
+  EXPECT_EQ(count_of("log/rank-0.log: cannot", said), 1) << said;
+  expect_words(said, {"exit code 74", "log/rank-0.log: cannot be written: File too large",
+                      "the run goes on without it", "metrics.jsonl: cannot be written"});
 }
 
-TEST(BadInputTest, WithAllStandardStreamsClosedFilesStayClean) {
-  const TemporaryDirectory directory;
-  expect_says(run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-"), 0);
-  EXPECT_EQ(read_metrics(directory.path("run")).back()["event"], "end");
+TEST_F(BadInputTest, WithAllStandardStreamsClosedFilesStayClean) {
+  expect_says(run_shell("$LOCKSTEP_PROGRAM train " + job_ + " <&- >&- 2>&-"), 0);
+  EXPECT_EQ(read_metrics(directory_.path("run")).back()["event"], "end");
 }
 
-TEST(BadInputTest, OutputThatCannotBeWrittenIsAnError) {
+TEST_F(BadInputTest, OutputThatCannotBeWrittenIsAnError) {
   expect_says(run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full"), 74, {"standard output"});
 }
 
-TEST(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
-  const TemporaryDirectory directory;
-  const auto job = "train " + write_small_job(directory) + " parallel.backend=thread parallel.ranks=2";
+TEST_F(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
+  const auto job = "train " + job_ + " parallel.backend=thread parallel.ranks=2";
   expect_refusal(lockstep_on_ranks(2, job),
                  {"threads under mpirun", "", 2, {"2 processes", "without mpirun"}});
-  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+  EXPECT_FALSE(std::filesystem::exists(directory_.path("run")));
 }
 
-TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
+TEST_F(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
   const auto outcome = ended_well(lockstep_on_ranks(2, "devices --emulated"));
   EXPECT_EQ(outcome.out, lockstep("devices --emulated").out);
 }
 
-TEST(BadInputTest, AloneItNeedsNoMpi) {
-  const TemporaryDirectory directory;
-  expect_says(run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + write_small_job(directory)), 0);
-  EXPECT_EQ(read_metrics(directory.path("run")).front()["backend"], "none");
+TEST_F(BadInputTest, AloneItNeedsNoMpi) {
+  expect_says(run_shell("OMPI_MCA_pml=nosuch $LOCKSTEP_PROGRAM train " + job_), 0);
+  EXPECT_EQ(read_metrics(directory_.path("run")).front()["backend"], "none");
 }
 
-TEST(BadInputTest, MpiThatDoesNotStartIsTold) {
-  const TemporaryDirectory directory;
-  expect_says(run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " +
-                        write_small_job(directory)),
-              69, {"lockstep: rank ", ": MPI did not start"});
-  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
-}
-
-TEST(BadInputTest, OneOfTheProcessesOfTorchrunIsRefused) {
-  const TemporaryDirectory directory;
-  expect_refusal(
-      run_shell("RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 $LOCKSTEP_PROGRAM train " + write_small_job(directory)),
-      {"torchrun", "", 69, {"torchrun", "WORLD_SIZE=4", "mpirun -np 4 lockstep"}});
-  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+TEST_F(BadInputTest, MpiThatDoesNotStartIsTold) {
+  expect_says(
+      run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " + job_), 69,
+      {"lockstep: rank ", ": MPI did not start"});
+  EXPECT_FALSE(std::filesystem::exists(directory_.path("run")));
 }
 
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.
-TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
-  const TemporaryDirectory directory;
-  expect_says(run_shell(mpirun_command(1, "train " + write_small_job(directory) +
-                                              " parallel.timeout_seconds=1 : -np 1 sleep 100")),
+TEST_F(BadInputTest, ARankThatDoesNotComeIsNamed) {
+  expect_says(run_shell(mpirun_command(1, "train " + job_ + " parallel.timeout_seconds=1 : -np 1 sleep 100")),
               71, {"waited 10 s for the other ranks in MPI_Init: rank 1 (pid ", "is another program: "});
 }
 

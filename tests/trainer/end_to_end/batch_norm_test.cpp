@@ -7,7 +7,6 @@
 #include "tests/trainer/end_to_end/program.hpp"
 
 namespace lockstep::testing {
-
 namespace {
 
 /// Five steps an epoch, the last one with three samples: one grain, so that most ranks have none.
@@ -29,40 +28,20 @@ std::string write_normalised_job(const TemporaryDirectory& directory) {
   return path;
 }
 
-struct NormalisedRun {
-  std::string last_line, directory;
-  std::string file(const std::string& name) const {
-    return read_text(directory + "/checkpoints/step-00000010/" + name);
-  }
-};
-
-NormalisedRun train_normalised(const TemporaryDirectory& directory, const std::string& label,
-                               const std::string& overrides, int ranks = 1) {
-  const std::string run = directory.path("run-" + label);
-  const std::string arguments =
-      "train " + write_normalised_job(directory) + " run.dir=" + run + " " + overrides;
-  const Outcome outcome = ranks == 1 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
-  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
-  return {outcome.last_line(), run};
-}
-
 TEST(BatchNormProgramTest, CheckpointHoldsRunningStatisticsAndIsUsed) {
   const TemporaryDirectory directory;
-  const NormalisedRun run = train_normalised(directory, "run", "");
+  const TrainedRun run = train_job(write_normalised_job(directory), directory.path("run"), 0);
   const Outcome inspected = lockstep("inspect " + run.directory);
-  for (const char* tensor :
-       {"bn.running_mean ", "bn.running_var ", "short.running_var ", "exp_avg.bn.weight "})
-    EXPECT_NE(inspected.out.find(tensor), std::string::npos) << tensor << inspected.everything();
+  expect_says(
+      inspected, 0,
+      {"bn.running_mean ", "bn.running_var ", "short.running_var ", "exp_avg.bn.weight ", run.last_line});
   EXPECT_EQ(inspected.out.find("exp_avg.bn.running"), std::string::npos) << inspected.everything();
-  EXPECT_NE(inspected.out.find(run.last_line), std::string::npos) << inspected.everything();
-  EXPECT_NE(run.file("manifest.json").find("\"version\": 3"), std::string::npos);
-  const Outcome evaluated = lockstep("eval " + run.directory);
-  EXPECT_EQ(evaluated.last_line(), run.last_line) << evaluated.everything();
+  expect_words(read_text(run.directory + "/checkpoints/step-00000010/manifest.json"), {"\"version\": 3"});
+  EXPECT_EQ(succeed("eval " + run.directory).last_line(), run.last_line);
   succeed("verify " + run.directory);
   succeed("diff " + run.directory + " " + run.directory);
   succeed("export " + run.directory + " --npz " + directory.path("w.npz"));
-  EXPECT_NE(read_text(directory.path("w.npz")).find("bn.running_mean"), std::string::npos);
+  expect_words(read_text(directory.path("w.npz")), {"bn.running_mean"});
   succeed("predict " + run.directory + " " + test::source_path("docs/digit.png"));
 }
 
@@ -104,5 +83,4 @@ TEST(ModernLayersTest, ExportedWeightsComeBackToTheBit) {
 }
 
 }  // namespace
-
 }  // namespace lockstep::testing

@@ -40,8 +40,7 @@ class BestTest : public ::testing::Test {
   BestTest() { write_patterns(directory_.path("data/mnist")); }
 
   Outcome run(const std::string& arguments) {
-    return run_shell("LOCKSTEP_DATA=" + directory_.path("data") + " " + std::getenv("LOCKSTEP_PROGRAM") +
-                     " " + arguments);
+    return run_shell("LOCKSTEP_DATA=" + directory_.path("data") + " $LOCKSTEP_PROGRAM " + arguments);
   }
 
   /// Highest test accuracy that the run has measured at a moment when it could save.
@@ -97,7 +96,7 @@ TEST_F(BestTest, WithoutItOnlyTheEndIsSaved) {
   write_text(directory_.path("job.yaml"),
              "model: linear\ntrain: {epochs: 3}\nparallel: {device: cpu}\nrun: {checkpoint_every_steps: 0, "
              "keep: {best: false}}\n");
-  ASSERT_EQ(run("train " + directory_.path("job.yaml") + " run.dir=" + directory_.path("run")).exit_code, 0);
+  ended_well(run("train " + directory_.path("job.yaml") + " run.dir=" + directory_.path("run")));
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path("run/checkpoints")), {}), 1);
 }
 

@@ -36,8 +36,12 @@ class ClassNamesTest : public JobTest {
     write_half(path(name) + "/t10k", labels, lit_row_of);
     write_names(name, names);
   }
+  /// @param names  "": the set has none
   void write_names(const std::string& name, const std::string& names) const {
-    write_text(path(name) + "/classes.txt", names);
+    if (names.empty())
+      fs::remove(path(name) + "/classes.txt");
+    else
+      write_text(path(name) + "/classes.txt", names);
   }
   Outcome train(const std::string& run, const std::string& more = "") const {
     write_job("model: linear\ndata: {set: idx, global_batch: 8, root: " + path("own") +
@@ -48,39 +52,30 @@ class ClassNamesTest : public JobTest {
   void train_well(const std::string& run, const std::string& more = "") const {
     expect_says(train(run, more), 0, {"accuracy 100.00 %"});
   }
-  Outcome evaluate_on(const std::string& set) const {
-    return lockstep(fmt::format("eval {} --classes --data {}", path("run"), path(set)));
-  }
 };
 
-TEST_F(ClassNamesTest, SetInAnotherOrderIsJudgedByName) {
+TEST_F(ClassNamesTest, OtherSetsAreJudgedByName) {
+  struct Other {
+    std::vector<int> lit_row_of;
+    std::string names;
+    int exit_code;
+    std::vector<std::string> says;
+  };
+  const Other others[] = {
+      {{2, 1}, "eagle\ndog\n", 0, {"accuracy 100.00 % (24 of 24)", "by name, no samples of cat"}},
+      {{1, 3, 0}, "dog\nowl\ncat\n", 2, {"does not know owl, only cat, dog, eagle", path("other")}},
+      {{0, 1, 2}, "", 0, {"accuracy 100.00 %", "go by number, since one side has no names"}},
+      {{2, 0, 1},
+       "eagle\ncat\ndog\n",
+       0,
+       {"accuracy 100.00 % (24 of 24)", "the name of class 0 (cat then, eagle now)", "matched by name"}}};
   train_well("run");
-  write_set("turned", {2, 0, 1}, "eagle\ncat\ndog\n");
-  expect_says(
-      evaluate_on("turned"), 0,
-      {"accuracy 100.00 % (24 of 24)", "the name of class 0 (cat then, eagle now)", "matched by name"});
-  expect_says(run_shell(fmt::format("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval {} --data {}",
-                                    path("run"), path("turned"))),
-              0, {"accuracy 100.00 % (24 of 24)", "matched by name"});
-}
-
-TEST_F(ClassNamesTest, SetWithSomeOfTheClassesSaysWhichAreMissing) {
-  train_well("run");
-  write_set("some", {2, 1}, "eagle\ndog\n");
-  expect_says(evaluate_on("some"), 0, {"accuracy 100.00 % (24 of 24)", "by name, no samples of cat"});
-}
-
-TEST_F(ClassNamesTest, ClassThatTheRunDoesNotKnowIsRefused) {
-  train_well("run");
-  write_set("other", {1, 3, 0}, "dog\nowl\ncat\n");
-  expect_says(evaluate_on("other"), 2, {"does not know owl, only cat, dog, eagle", path("other")});
-}
-
-TEST_F(ClassNamesTest, ClassesWithoutNamesGoByNumberWhichIsSaid) {
-  train_well("run");
-  write_set("bare", {0, 1, 2}, "");
-  fs::remove(path("bare") + "/classes.txt");
-  expect_says(evaluate_on("bare"), 0, {"accuracy 100.00 %", "go by number, since one side has no names"});
+  const std::string judge = fmt::format("eval {} --data {}", path("run"), path("other"));
+  for (const Other& other : others) {
+    write_set("other", other.lit_row_of, other.names);
+    expect_says(lockstep(judge + " --classes"), other.exit_code, other.says);
+  }
+  expect_says(lockstep_on_ranks(3, judge), 0, {"accuracy 100.00 % (24 of 24)", "matched by name"});
 }
 
 TEST_F(ClassNamesTest, ChangedNamesAreAChangedSet) {
@@ -96,8 +91,7 @@ TEST_F(ClassNamesTest, ChangedNamesAreAChangedSet) {
 
 /// Once: from the next checkpoint on they are the run's.
 TEST_F(ClassNamesTest, RunWithoutNamesTakesThoseOfTheSetAndSaysSo) {
-  const std::string file = path("own") + "/classes.txt";
-  fs::remove(file);
+  write_names("own", "");
   train_well("run");
   write_names("own", "cat\ndog\neagle\n");
   expect_says(

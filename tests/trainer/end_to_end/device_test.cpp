@@ -29,7 +29,7 @@ TEST(DeviceTest, RunEndsWithWhatItHasOfTheDevicesMemory) {
   const TemporaryDirectory directory;
   const Outcome run =
       lockstep("train " + tiny_job(directory) + " train.max_steps=1 run.dir=" + directory.path("run"));
-  EXPECT_NE(run.out.find("device memory: "), std::string::npos) << run.everything();
+  expect_says(run, 0, {"device memory: "});
   EXPECT_EQ(run.out.find("device memory: 0 B"), std::string::npos) << run.out;
 }
 
@@ -37,31 +37,26 @@ TEST(DeviceTest, MicroBatchesBoundTheDevicesMemory) {
   const TemporaryDirectory directory;
   const std::string job = tiny_job(directory) + " parallel.grain=1";
   const auto need = [&](const std::string& overrides) {
-    const Outcome outcome = succeed("validate --json " + job + " " + overrides);
-    return nlohmann::json::parse(outcome.out)["device_bytes"].get<std::int64_t>();
+    return answer_of("validate " + job + " " + overrides)["device_bytes"].get<std::int64_t>();
   };
   EXPECT_LT(need("data.micro_batch=4"), need("data.micro_batch=16"));
   EXPECT_LT(need("data.micro_batch=16"), need(""));
-  const Outcome note = lockstep("validate " + job + " data.micro_batch=7 parallel.grain=4");
-  expect_words(note.out,
-               {"note: data.micro_batch 7: 4 samples are computed at a time, in whole grains of 4\n"});
+  expect_says(lockstep("validate " + job + " data.micro_batch=7 parallel.grain=4"), 0,
+              {"note: data.micro_batch 7: 4 samples are computed at a time, in whole grains of 4\n"});
   expect_says(lockstep("validate " + job + " data.micro_batch=16 model=resnet8"), 2,
               {"data.micro_batch: layer "});
   succeed("validate " + job + " data.micro_batch=16 model=resnet8 parallel.device=cpu");
 }
 
-TEST(DeviceTest, LossCurveIsTheCpus) {
+/// With it, losses are those of a CPU (ways_test.cpp, arithmetic_test.cpp).
+TEST(DeviceTest, WithoutDeterminismTheLossCurveIsTheSame) {
   const TemporaryDirectory directory;
-  const TrainedRun device = train(directory, "device", 1, "");
-  for (const std::string overrides : {"parallel.device=cpu", "parallel.determinism=off"}) {
-    const TrainedRun other = train(directory, overrides.substr(overrides.size() - 3), 2, overrides);
-    ASSERT_EQ(other.metrics.size(), device.metrics.size()) << overrides;
-    for (std::size_t i = 1; i < 4; ++i) {
-      EXPECT_NEAR(device.metrics[i]["loss"].get<double>(), other.metrics[i]["loss"].get<double>(), 1e-4)
-          << overrides << " " << other.metrics[i];
-    }
-    EXPECT_NEAR(device.metrics[4]["test_loss"].get<double>(), other.metrics[4]["test_loss"].get<double>(),
-                1e-4);
+  const auto with = train(directory, "with", 1, "").metrics,
+             without = train(directory, "without", 2, "parallel.determinism=off").metrics;
+  ASSERT_EQ(with.size(), without.size());
+  for (std::size_t i = 1; i < 5; ++i) {
+    const char* loss = i < 4 ? "loss" : "test_loss";
+    EXPECT_NEAR(with[i][loss].get<double>(), without[i][loss].get<double>(), 1e-4) << without[i];
   }
 }
 
@@ -77,17 +72,9 @@ TEST(DeviceTest, ADriverThatIsTooOldIsSaidAndTheCpuTrains) {
   expect_says(run_shell(driver + job + "auto"), 0, {"no GPU is used: " + reason});
   const auto evaluation =
       ended_well(run_shell(driver + "$LOCKSTEP_PROGRAM eval " + directory.path("run") + " --device auto"));
-  EXPECT_NE(evaluation.err.find(reason), std::string::npos) << evaluation.everything();
+  expect_words(evaluation.err, {reason});
   expect_says(run_shell(driver + job + "cuda"), 69, {reason});
 #endif
-}
-
-TEST(DeviceTest, BenchStepRuns) {
-  const TemporaryDirectory directory;
-  const Outcome outcome = succeed("bench step " + tiny_job(directory) + " --rounds 1 --steps 1");
-  for (const char* text : {"native, graph", "native, no graph", "us/step"}) {
-    EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.everything();
-  }
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(ForeignFilesTest, CopyMadeOfHardLinksStaysAsItWas) {
   const auto run = make_run("run"), copy = directory_.path("copy");
   ASSERT_EQ(run_shell("cp -al " + run + " " + copy + " && rm " + copy + "/lock").exit_code, 0);
   const auto metrics = read_text(copy + "/metrics.jsonl"), log = read_text(copy + "/log/rank-0.log");
-  EXPECT_EQ(go_on(run).exit_code, 0);
+  expect_says(go_on(run), 0);
   EXPECT_EQ(read_text(copy + "/metrics.jsonl"), metrics);
   EXPECT_EQ(read_text(copy + "/log/rank-0.log"), log);
   succeed("verify " + copy);
@@ -87,15 +87,6 @@ TEST_F(ForeignFilesTest, LeftoversOfASaveGoAndTemporaryNamesOfOthersStay) {
   expect_says(go_on(run), 0);
   EXPECT_FALSE(fs::exists(cut_short));
   EXPECT_EQ(read_text(run + "/checkpoints/.tmp-file"), "mine");
-}
-
-TEST_F(ForeignFilesTest, GoingBackKeepsWhatCameLater) {
-  const auto run = make_run("run");
-  const auto back = run + "/checkpoints/step-00000003";
-  ASSERT_TRUE(fs::exists(back));
-  succeed("train " + job_ + " run.dir=" + run + " run.resume=" + back);
-  succeed("verify " + run + "/previous-1/checkpoints/step-00000004");
-  EXPECT_TRUE(fs::exists(run + "/previous-1/metrics.jsonl"));
 }
 
 /// Every command that writes a file which its user names.
@@ -133,7 +124,7 @@ TEST_F(ForeignFilesTest, TheFileForTheRunsNameReplacesNothingOfOthers) {
   write_text(directory_.path("lines"), "two\nlines\n");
   for (const std::string& file : {std::string("/dev/null"), directory_.path("fifo"), directory_.path("link"),
                                   directory_.path("lines"), victim_})
-    EXPECT_EQ(told(file).exit_code, 2) << file;
+    expect_says(told(file), 2);
   EXPECT_EQ(read_text(victim_), "mine");
   write_text(directory_.path("made"), "");
   for (int start = 0; start < 2; ++start) {
@@ -190,38 +181,10 @@ TEST_F(ForeignFilesTest, RanksForWhichThereAreNoThreadsAreOneSentence) {
     const auto outcome =
         run_shell("ulimit -v " + std::string(kib) + "; $LOCKSTEP_PROGRAM train " + job_ +
                   " parallel.backend=thread parallel.ranks=300 run.dir=" + directory_.path("many"));
-    EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
+    expect_says(outcome, 69);
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(outcome.err.find("report this"), std::string::npos) << outcome.err;
   }
-}
-
-TEST_F(ForeignFilesTest, DirectoryOfOthersIsRefusedAndNothingIsWrittenThere) {
-  const auto docs = directory_.path("docs");
-  fs::create_directory(docs);
-  for (const char* name : {"a.md", "b.md", "c.md", "d.md", "metrics.jsonl"})
-    write_text(docs + "/" + name, "mine");
-  expect_says(go_on(docs), 2, {"holds other files and no run (a.md, b.md, c.md, ...)"});
-  EXPECT_EQ(std::distance(fs::directory_iterator(docs), {}), 5);
-  EXPECT_EQ(read_text(docs + "/metrics.jsonl"), "mine");
-}
-
-TEST_F(ForeignFilesTest, DirectoryThatWasMadeForARunIsTaken) {
-  const auto place = directory_.path("place");
-  fs::create_directory(place);
-  fs::copy(job_, place + "/job.yaml");
-  write_text(place + "/.gitignore", "*");
-  expect_says(run_shell("cd " + place + " && $LOCKSTEP_PROGRAM train job.yaml run.dir=."), 2,
-              {"run.dir: . holds a job.yaml that no run has written"});
-  EXPECT_EQ(read_text(place + "/job.yaml"), read_text(job_)) << "a run's own took its place";
-  fs::rename(place + "/job.yaml", place + "/mine.yaml");
-  const auto train = "cd " + place + " && $LOCKSTEP_PROGRAM train mine.yaml train.max_steps=1 run.dir=.";
-  EXPECT_EQ(run_shell(train).exit_code, 0);
-  write_text(place + "/notes", "mine");
-  expect_says(run_shell(train), 0);
-  fs::remove(place + "/lock");
-  EXPECT_EQ(run_shell(train).exit_code, 0) << "its checkpoints tell that it is a run's";
-  EXPECT_EQ(read_text(place + "/notes"), "mine");
 }
 
 /// Neither the old nor the new directory may be given a half of it.

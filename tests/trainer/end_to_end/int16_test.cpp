@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// train.precision: int16 in the program: known weights on every engine, and what is said, proved and refused.
+/// train.precision: int16 in the program: known weights on every engine, and what is said and proved.
 #include "common/json_text.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -59,7 +59,6 @@ class Int16Test : public ::testing::Test {
     const auto outcome = ended_well(run_shell(before + "$LOCKSTEP_PROGRAM " + arguments(run, more)));
     return {outcome.last_line(), comparable_metrics(directory_.path(run)), directory_.path(run)};
   }
-  Outcome command(const std::string& text) const { return run_shell("$LOCKSTEP_PROGRAM " + text); }
 
   TemporaryDirectory directory_;
 };
@@ -96,44 +95,28 @@ TEST_F(Int16Test, EpochsSayWhatRoundsToZero) {
     for (auto& event : events)
       if (event.contains("rounded_to_zero")) event.at("rounded_to_zero") = 0.75;
   });
-  expect_says(command("prove " + alone.directory), 1, {"rounded_to_zero is 0.75, and came to 0.0"});
+  expect_says(lockstep("prove " + alone.directory), 1, {"rounded_to_zero is 0.75, and came to 0.0"});
 }
 
 TEST_F(Int16Test, CheckpointKnowsItsPrecision) {
   train("run");
   const std::string run = directory_.path("run");
-  expect_says(command("inspect " + run), 0, {"train.precision: int16"});
-  expect_says(command("prove " + run), 0, {"proved"});
-  const std::string evaluated = command("eval " + run).out;
-  EXPECT_EQ(run_shell("mpirun --bind-to none -np 3 $LOCKSTEP_PROGRAM eval " + run).out, evaluated);
-  expect_says(command("eval --device emulated " + run), 2, {"emulated has no train.precision int16"});
-  const Outcome first = command("predict " + run + " 'test[0]' --json"),
-                again = run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM predict " + run +
-                                  " 'test[0]' --json");
+  expect_says(lockstep("inspect " + run), 0, {"train.precision: int16"});
+  expect_says(lockstep("prove " + run), 0, {"proved"});
+  EXPECT_EQ(lockstep_on_ranks(3, "eval " + run).out, lockstep("eval " + run).out);
+  expect_says(lockstep("eval --device emulated " + run), 2, {"emulated has no train.precision int16"});
+  const std::string predict = "predict " + run + " 'test[0]' --json";
+  const Outcome first = lockstep(predict),
+                again = run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM " + predict);
   expect_says(first, 0, {"\"class\""});
   EXPECT_EQ(first.out, again.out);
 }
 
-TEST_F(Int16Test, WhatHasNoIntegersIsRefused) {
-  for (const auto& [more, words] :
-       {std::pair{"parallel.device=emulated", "parallel.device: emulated has no"},
-        {"parallel.device=cuda", "parallel.device: cuda has no"},
-        {"parallel.device=auto parallel.kernels=vendor", "parallel.kernels: vendor"},
-        {"parallel.determinism=off", "parallel.determinism: off has no"}})
-    expect_says(command(arguments("refused", more)), 2, {words, "int16"});
-  expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=abacus $LOCKSTEP_PROGRAM " + arguments("refused", "")), 2,
-              {"LOCKSTEP_INTEGER_ENGINE=abacus is not an engine", "doubles"});
-  if (cpu::int16::engine_choices().front() != "amx")
-    expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=amx $LOCKSTEP_PROGRAM " + arguments("refused", "")), 69,
-                {"LOCKSTEP_INTEGER_ENGINE=amx: this processor does not have it, but", "doubles"});
-}
-
 TEST_F(Int16Test, StartAndCommandsNameTheEngine) {
   const std::string best = cpu::int16::engine_choices().front(), forced = "LOCKSTEP_INTEGER_ENGINE=doubles ";
-  expect_says(command(arguments("run", "")), 0, {", int16 by " + best});
-  expect_says(run_shell("LOCKSTEP_INTEGER_ENGINE=doubles $LOCKSTEP_PROGRAM " + arguments("other", "")), 0,
-              {", int16 by doubles"});
-  EXPECT_EQ(parse_json(command("devices --json").out).at("processors").at("int16"), best);
+  expect_says(lockstep(arguments("run", "")), 0, {", int16 by " + best});
+  expect_says(run_shell(forced + "$LOCKSTEP_PROGRAM " + arguments("other", "")), 0, {", int16 by doubles"});
+  EXPECT_EQ(parse_json(lockstep("devices --json").out).at("processors").at("int16"), best);
   expect_says(run_shell(forced + "$LOCKSTEP_PROGRAM devices"), 0, {"int16 by", "  doubles  "});
   const auto bench = [&](const std::string& more) {
     return run_shell(forced + "$LOCKSTEP_PROGRAM bench step " + directory_.path("job.yaml") +

@@ -25,10 +25,9 @@ std::string write_job(const TemporaryDirectory& directory) {
   return path;
 }
 
-TrainedRun train(const TemporaryDirectory& directory, const std::string& label, const std::string& overrides,
-                 int processes = 1) {
-  return train_job(write_job(directory) + " " + overrides, directory.path("run-" + label),
-                   processes == 1 ? 0 : processes);
+TrainedRun train(const TemporaryDirectory& directory, const std::string& label,
+                 const std::string& overrides) {
+  return train_job(write_job(directory) + " " + overrides, directory.path("run-" + label), 0);
 }
 
 /// metrics.jsonl has the norm before it is clipped. Where nothing moves the weights otherwise, that of the
@@ -85,16 +84,6 @@ TEST(OptimizersTest, OtherGroupsAreOtherWeights) {
       {"train.clip_norm (was 0, now 1), train.groups (was [{match: \"fc*\", lr_factor: 0.5}], now [])"});
   expect_says(lockstep("validate " + write_job(directory) + " train.freeze=fc2*"), 2,
               {"train.freeze: no tensor of the network has a name like 'fc2*' (did you mean 'fc1*'?)"});
-}
-
-TEST(OptimizersTest, ScheduleAsLongAsTheRunIsNotStretchedByAResume) {
-  const TemporaryDirectory directory;
-  const std::string keys = "train.schedule.kind=cosine ";
-  const TrainedRun run = train(directory, "run", keys + "train.max_steps=3");
-  expect_says(
-      lockstep("train " + write_job(directory) + " " + keys + "train.epochs=3 run.dir=" + run.directory), 2,
-      {"which ends with train.epochs (was 2, now 3; train.schedule.total=2 keeps it)"});
-  train(directory, "run", keys + "train.schedule.total=2 train.epochs=3");
 }
 
 TEST(OptimizersTest, MetricsAndAnnouncementTellTheRate) {

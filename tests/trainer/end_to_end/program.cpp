@@ -283,13 +283,13 @@ TerminalOutput run_in_terminal(const TerminalRun& run, const std::string& comman
   return output;
 }
 
-std::vector<std::string> lines_on_screen(const std::string& bytes, int& widest) {
-  std::vector<std::string> lines(1);
+Screen screen_of(const std::string& bytes) {
+  Screen screen{.lines = {""}};
   std::string written;  // since the last carriage return
   const auto settle = [&] {
-    widest = std::max(widest, display_width(written));
-    const std::string rest = written.size() < lines.back().size() ? lines.back().substr(written.size()) : "";
-    lines.back() = written + rest;
+    screen.widest = std::max(screen.widest, display_width(written));
+    std::string& line = screen.lines.back();
+    line = written + (written.size() < line.size() ? line.substr(written.size()) : "");
   };
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     if (bytes[at] == '\r') {
@@ -298,9 +298,9 @@ std::vector<std::string> lines_on_screen(const std::string& bytes, int& widest) 
     } else if (bytes[at] == '\n') {
       settle();
       written.clear();
-      lines.emplace_back();
+      screen.lines.emplace_back();
     } else if (bytes.compare(at, 3, "\033[J") == 0) {
-      lines.back() = written;
+      screen.lines.back() = written;
       at += 2;
     } else if (bytes[at] == '\033') {
       throw std::runtime_error("a stray escape sequence: " + bytes.substr(at + 1, 8));
@@ -309,7 +309,7 @@ std::vector<std::string> lines_on_screen(const std::string& bytes, int& widest) 
     }
   }
   settle();
-  return lines;
+  return screen;
 }
 
 }  // namespace lockstep::testing

@@ -7,6 +7,8 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 
+#include <fmt/ranges.h>
+
 namespace lockstep::testing {
 
 using test::count_of;
@@ -120,10 +122,14 @@ struct TerminalOutput {
 /// Runs a shell command in a terminal. It is killed after `seconds`.
 TerminalOutput run_in_terminal(const TerminalRun& run, const std::string& command, int seconds = 120);
 
-/// Lines that printing these bytes leaves on an endless screen that never wraps. Carriage returns
-/// overwrite, ESC [ J wipes. `widest` becomes the most columns that the cursor ever went to, a bar's
-/// included.
+struct Screen {
+  std::vector<std::string> lines;
+  int widest = 0;  ///< the most columns that the cursor ever went to, a bar's included
+
+  std::string text() const { return fmt::format("{}\n", fmt::join(lines, "\n")); }
+};
+/// The screen, endless and never wrapping, after these bytes were printed. Carriage returns overwrite, ESC [ J wipes.
 /// @throws std::runtime_error  for any other escape sequence
-std::vector<std::string> lines_on_screen(const std::string& bytes, int& widest);
+Screen screen_of(const std::string& bytes);
 
 }  // namespace lockstep::testing

@@ -5,6 +5,7 @@
 #include "common/machine.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 
@@ -16,16 +17,12 @@ namespace fs = std::filesystem;
 /// A run of six steps, with a checkpoint behind each second one.
 class ProveTest : public JobTest {
  protected:
-  ProveTest() { setenv("LOCKSTEP_ALLOW_INJECT", "1", 1); }
-  ~ProveTest() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
-
   std::string train_arguments(const std::string& run, const std::string& more = "") {
     return "train " + write_small_job(directory_) +
            " run.checkpoint_every_steps=2 run.keep.last=9 run.dir=" + path(run) + " " + more;
   }
   void train(const std::string& run, const std::string& more = "", int code = 0) {
-    const auto outcome = lockstep(train_arguments(run, more));
-    ASSERT_EQ(outcome.exit_code, code) << outcome.everything();
+    expect_says(lockstep(train_arguments(run, more)), code);
   }
   Outcome prove(const std::string& run, const std::string& more = "") {
     return lockstep("prove " + path(run) + " " + more);
@@ -35,6 +32,8 @@ class ProveTest : public JobTest {
     return parse_json(read_text(manifest)).at("epoch_correct");
   }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
+
+  const test::SetVariable allows_faults_{"LOCKSTEP_ALLOW_INJECT", "1"};
 };
 
 TEST_F(ProveTest, TrailsAreEqualForProcessesAndStartsThatLostTheirMetrics) {
@@ -57,15 +56,14 @@ TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   std::filesystem::rename(path("run"), path("moved"));
   expect_says(prove("moved"), 0, {"proved: steps 1 to 6\n"});
   const auto four = prove("moved", "--ranks 4 --json");
-  EXPECT_NE(four.out.find("\"format\":1"), std::string::npos) << four.out;
-  EXPECT_EQ(four.exit_code, 0) << four.everything();
+  expect_says(four, 0, {"\"format\":1"});
   EXPECT_EQ(parse_json(four.out).at("steps_proved"), 6);
   const auto some = prove("moved", "--sample 2 --seed 5 --json");
   EXPECT_EQ(parse_json(some.out).at("steps_asked"), 2) << some.everything();
   // Whatever is drawn, the last step is, and what it came to is compared.
   forge_checkpoint(path("moved"), 6, [](CheckpointState& state) { state.weights[7] += 1; });
   const auto forged = prove("moved", "--sample 1 --json");
-  EXPECT_EQ(forged.exit_code, 1) << forged.everything();
+  expect_says(forged, 1);
   EXPECT_EQ(parse_json(forged.out).at("refuted").at(0).at("what"), "checkpoint");
 }
 
@@ -73,7 +71,7 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
   train("run", "inject.step=4 'inject.what=flip-bit momentum 5:12'");
   for (const char* more : {"--json", "--json --ranks 3"}) {
     const auto outcome = prove("run", more);
-    EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
+    expect_says(outcome, 1);
     const auto first = parse_json(outcome.out).at("refuted").at(0);
     EXPECT_EQ(first.at("step"), 4);
     EXPECT_EQ(first.at("what"), "optimizer");
@@ -111,8 +109,7 @@ TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
       EXPECT_EQ(first.at("host"), host_name());
     }
   }
-  const auto said = prove("run-2gradient");
-  EXPECT_NE(said.out.find("likely cause: rank 2 on " + host_name() + " (cpu"), std::string::npos) << said.out;
+  expect_says(prove("run-2gradient"), 1, {"likely cause: rank 2 on " + host_name() + " (cpu"});
   fs::remove(path("run-2gradient/ranks.jsonl"));
   expect_says(prove("run-2gradient"), 1, {"other data on some rank"});
 }
@@ -174,7 +171,7 @@ TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
   expect_words(of_trail.out, {"refuted at step 6: the trail is damaged: ", "proved: steps 1 to 5\n"});
 }
 
-TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
+TEST_F(ProveTest, OtherDataAreRefused) {
   for (const std::string set : {"own", "other"}) test::write_image_set(path(set), 40, 10);
   std::string labels = read_text(path("other/train-labels-idx1-ubyte"));
   labels.back() = labels.back() == 3 ? 4 : 3;
@@ -185,55 +182,34 @@ TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
             path("own"));
   expect_says(prove("images", "--data " + path("other")), 65,
               {"was trained on other data than those found (" + path("other"), "data.train_labels_digest"});
-  EXPECT_EQ(prove("images", "--data " + path("own")).exit_code, 0);
+  expect_says(prove("images", "--data " + path("own")), 0);
   train("run");
-  const std::string file = path("run") + "/job.yaml";
-  std::string job = read_text(file);
-  const std::string from = "lr: 0.05";
-  write_text(file, job.replace(job.find(from), from.size(), "lr: 0.06"));
-  expect_says(prove("run"), 1,
-              {"job.yaml and trail.bin are not of one job: train.optimizer.lr (was 0.05, now 0.06)"});
   expect_says(prove("run", "--data " + path("")), 2,
               {"is made in memory, no directory holds it; leave --data out"});
 }
 
-TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
+TEST_F(ProveTest, StepsWithoutATrailAreNamed) {
   train("run", "train.max_steps=2 run.trail=false");
   expect_says(prove("run"), 66, {"this run left no trail"});
   train("run");
   const auto rest = prove("run");
   EXPECT_EQ(rest.exit_code, 66) << rest.everything();
   expect_words(rest.out, {"not proved: steps 1 to 2: not in the trail", "proved: steps 3 to 6\n"});
-  EXPECT_EQ(prove("run", "--steps 3..").exit_code, 0);
-  EXPECT_EQ(prove("run", "--steps 7").exit_code, 2);
-  forge_trail(path("run"), [](TrailHead& /*head*/, std::vector<TrailRecord>& records) {
-    for (TrailRecord& record : records) record.arithmetic = record.step <= 4 ? 1 : 0;
-  });
-  const auto others = prove("run", "--steps 3..");
-  EXPECT_EQ(others.exit_code, 69) << others.everything();
-  for (const char* said :
-       {"not proved: steps 3 to 4: computed with another arithmetic than this (version 1, ",
-        "not proved: steps 5 to 6: computed with another arithmetic than this (that of cuDNN and "
-        "cuBLAS, here version 2): a proof takes --device cuda --kernels vendor"})
-    EXPECT_NE(others.out.find(said), std::string::npos) << others.out;
+  expect_says(prove("run", "--steps 3.."), 0);
+  expect_says(prove("run", "--steps 7"), 2);
 }
 
-/// Zeros behind the end, as a file system leaves them, and a run's own claims.
+/// Zeros behind the end, as a file system leaves them, and a run's own claims. (tests/trainer/tools/survey_test.cpp has
+/// what is seen before a step is replayed.)
 TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   train("run", "run.print_loss_every_steps=1");
-  EXPECT_EQ(prove("run").exit_code, 0);
-  fs::copy(path("run"), path("long"), fs::copy_options::recursive);
-  fs::resize_file(path("long/trail.bin"), std::uintmax_t{1} << 33);
-  std::string metrics = read_text(path("long/metrics.jsonl"));
-  metrics.replace(metrics.find("\"version\""), 9, "\"Version\"");
-  write_text(path("long/metrics.jsonl"), metrics + "{\"event\":\"step\",\"step\":7}\n");
-  const auto zeros = prove("long", "--json");
-  EXPECT_EQ(zeros.exit_code, 1) << zeros.everything();
+  expect_says(prove("run"), 0);
+  const std::string good = read_text(path("run/trail.bin"));
+  fs::resize_file(path("run/trail.bin"), std::uintmax_t{1} << 33);
+  const auto zeros = prove("run", "--json");
+  expect_says(zeros, 1, {"goes on after step 6, the last of its job"});
   EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
-  for (const char* said :
-       {"goes on after step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
-        "(event step) tells of step 7, and the run has 6"})
-    EXPECT_NE(zeros.out.find(said), std::string::npos) << said << " not in\n" << zeros.out;
+  write_text(path("run/trail.bin"), good);
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
     events.back().at("weights_sha256") = std::string(64, '0');
     std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
@@ -248,15 +224,11 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   });
   forge_checkpoint(path("run"), 4, [](CheckpointState& state) { --state.facts.epoch_correct; });
   forge_checkpoint(path("run"), 6, [](CheckpointState& state) { *state.facts.test_accuracy *= 0.5; });
-  forge_checkpoint(path("run"), 2, [](CheckpointState& state) { state.facts.job.at("train.seed") = "8"; });
-  forge_checkpoint(path("run"), 3, [](CheckpointState& state) { ++state.facts.trail->records; });
   expect_says(
       prove("run"), 1,
       {"refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: "
        "loss is 0.5, and came to ",
        "(event epoch) differs from the computed values: no epoch ends with this step",
-       "refuted at step 2: its checkpoint is of another job: train.seed (was 8, now 7)",
-       "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
        "refuted at step 4: the manifest of its checkpoint differs from the computed values: "
        "epoch_correct is ",
        "(event step) differs from the computed values: gradient_norm is 1, and came to ",

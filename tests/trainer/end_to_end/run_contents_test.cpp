@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Runs write what the tables of docs/reference say: nothing else, and all of it.
 #include "tests/support/prelude.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "trainer/run/run_events.hpp"
 
@@ -18,7 +19,7 @@ struct Row {
 
 /// The rows whose first cell is code, without its quotes: neither heads nor lines below them.
 std::vector<Row> rows_of_page(const std::string& page) {
-  std::ifstream lines(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/docs/reference/" + page);
+  std::ifstream lines(test::source_path("docs/reference/" + page));
   std::vector<Row> rows;
   std::string heading;
   for (std::string line; std::getline(lines, line);) {
@@ -63,9 +64,6 @@ class SeenFields {
         seen_[with_n(name + "." + field + "." + inner)] = number;
     }
   }
-  void add_run(const std::string& directory) {
-    for (const auto& event : read_metrics(directory)) add(event);
-  }
   std::map<std::string, nlohmann::json> take() { return std::move(seen_); }
 
  private:
@@ -76,8 +74,7 @@ void train(const std::string& arguments) {
   succeed("train " + arguments);
 }
 
-constexpr const char* kThreads =
-    " parallel.device=cpu parallel.backend=thread parallel.ranks=2 train.epochs=1 run.dir=";
+const std::string kThreads = "parallel.device=cpu parallel.backend=thread parallel.ranks=2 train.epochs=1";
 
 /// The events that the machine or the weights decide on are made here by the functions that runs call.
 void add_rare_events(SeenFields& seen) {
@@ -89,38 +86,31 @@ void add_rare_events(SeenFields& seen) {
 
 TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   const TemporaryDirectory directory;
-  const std::string job = write_small_job(directory), run = directory.path("run");
-  train(job + kThreads + run + " run.log_every_steps=1 run.print_loss_every_steps=1");
+  const std::string job = write_small_job(directory);
   SeenFields seen;
-  seen.add_run(run);
-  write_text(run + "/metrics.jsonl", "");  // so that lines are lost
-  train(job + kThreads + run + " train.epochs=2");
-  seen.add_run(run);
-  train(job + kThreads + directory.path("pipeline") +
-        " parallel.strategy=pipeline train.evaluate_every_steps=1");
-  seen.add_run(directory.path("pipeline"));
-  train(job + kThreads + directory.path("hogwild") + " parallel.strategy=hogwild parallel.determinism=off");
-  seen.add_run(directory.path("hogwild"));
-  train(job +
-        " train.epochs=3 train.patience=1 train.evaluate_every_steps=1 train.optimizer.lr=1e-9 "
-        "data.validation=0.2 run.dir=" +
-        directory.path("patience"));
-  seen.add_run(directory.path("patience"));
-  train(job + " parallel.device=emulated train.epochs=1 run.dir=" + directory.path("emulated"));
-  seen.add_run(directory.path("emulated"));
-  for (const std::string held_out : {"0", "0.2"}) {
-    train(job + " train.evaluate_every_steps=1 train.ema=0.9 train.swa.from_epoch=1 data.validation=" +
-          held_out + " run.dir=" + directory.path("averages-" + held_out));
-    seen.add_run(directory.path("averages-" + held_out));
-  }
+  const auto see_run = [&](const std::string& name, const std::string& keys) {
+    const std::string run = directory.path(name);
+    train(job + " run.dir=" + run + " " + keys);
+    for (const auto& event : read_metrics(run)) seen.add(event);
+  };
+  see_run("run", kThreads + " run.log_every_steps=1 run.print_loss_every_steps=1");
+  write_text(directory.path("run/metrics.jsonl"), "");  // so that lines are lost
+  see_run("run", kThreads + " train.epochs=2");
+  see_run("pipeline", kThreads + " parallel.strategy=pipeline train.evaluate_every_steps=1");
+  see_run("hogwild", kThreads + " parallel.strategy=hogwild parallel.determinism=off");
+  see_run("patience",
+          "train.epochs=3 train.patience=1 train.evaluate_every_steps=1 train.optimizer.lr=1e-9 "
+          "data.validation=0.2");
+  see_run("emulated", "parallel.device=emulated train.epochs=1");
+  for (const std::string held_out : {"0", "0.2"})
+    see_run("averages-" + held_out,
+            "train.evaluate_every_steps=1 train.ema=0.9 train.swa.from_epoch=1 data.validation=" + held_out);
   write_text(
       directory.path("head.yaml"),
       "layers:\n  - conv2d: {name: conv1, out: 10, kernel: 5}\n  - linear: {name: head, out: classes}\n");
-  train(job + kThreads + directory.path("further") + " train.partial=true train.initial_weights=" + run +
-        " model=" + directory.path("head.yaml"));
-  seen.add_run(directory.path("further"));
-  train(job + kThreads + directory.path("int16") + " train.precision=int16");
-  seen.add_run(directory.path("int16"));
+  see_run("further", kThreads + " train.partial=true train.initial_weights=" + directory.path("run") +
+                         " model=" + directory.path("head.yaml"));
+  see_run("int16", kThreads + " train.precision=int16");
   add_rare_events(seen);
 
   auto written = seen.take();

@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "data/dataset.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 namespace lockstep::testing {
@@ -99,14 +100,10 @@ TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {
 }
 
 TEST_F(ShardedRunTest, AnotherSetInTheSamePlaceIsRefused) {
-  EXPECT_EQ(train("run", "run.max_seconds=0.001").exit_code, 75);
+  expect_says(train("run", "run.max_seconds=0.001"), 75);
   write_in_shards(Env::posix(), {.set = "synthetic", .seed = 7, .train_samples = 600, .test_samples = 90},
                   path("digits"), {.replace = true});
   expect_says(train("run", ""), 65, {"shards train samples (sha256"});
-}
-
-std::string program() {
-  return std::getenv("LOCKSTEP_PROGRAM");
 }
 
 TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
@@ -114,9 +111,9 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   for (int i = 0; i < 90; ++i)
     csv += fmt::format("no {},{},{}e-3,{}\n", i, 1000 + 300 * (i % 3), i, i % 3 == 2 ? "upper" : "lower");
   write_text(path("rows.csv"), csv);
-  const std::string convert = program() + " convert " + path("rows.csv") + " " + path("rows") + " --drop id";
-  expect_says(run_shell(convert + " --label kind --test 10%"), 0,
-              {"2 classes (lower, upper), 81 samples to train on, 9 to test with, 2 numbers each"});
+  expect_says(
+      lockstep("convert " + path("rows.csv") + " " + path("rows") + " --drop id --label kind --test 10%"), 0,
+      {"2 classes (lower, upper), 81 samples to train on, 9 to test with, 2 numbers each"});
   write_job(
       "model: linear\n"
       "data: {set: table, root: rows, global_batch: 32, validation: 0.1}\n"
@@ -126,26 +123,22 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), metrics);
   EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), metrics);
   write_text(path("asked.csv"), "1600,0.01\n1000,?\n1000,0.02\n");
-  const Outcome predicted =
-      run_shell(program() + " predict " + path("run") + " " + path("asked.csv") + " --csv");
+  const Outcome predicted = lockstep("predict " + path("run") + " " + path("asked.csv") + " --csv");
   expect_says(predicted, 65, {"asked.csv: line 2: column 2: '?' is missing"});
   expect_words(predicted.out, {"asked.csv: line 1\",\"upper\",", "asked.csv: line 3\",\"lower\","});
-  EXPECT_EQ(run_shell(program() + " predict " + path("run") + " " + path("rows.csv")).exit_code, 65);
-  EXPECT_EQ(run_shell(program() + " eval " + path("run") + " --data " + path("digits")).exit_code, 65);
+  expect_says(lockstep("predict " + path("run") + " " + path("rows.csv")), 65);
+  expect_says(lockstep("eval " + path("run") + " --data " + path("digits")), 65);
 }
 
 TEST_F(ShardedRunTest, AnArchiveOfNumpyWithHalvesIsASet) {
-  const std::string npz =
-      read_text(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/tables/npz-halves");
+  const std::string npz = read_text(test::source_path("tests/fuzz/corpus/tables/npz-halves"));
   write_text(path("set.npz"), npz.substr(1));
-  const std::string convert = program() + " convert " + path("set.npz") + " " + path("set");
-  const Outcome converted = run_shell(convert);
-  expect_says(converted, 0, {});
-  expect_words(converted.out,
-               {"[row][column][channel], which becomes [channel][row][column]",
-                "2 classes (0, 1), 4 samples to train on, 2 to test with, 3 x 2 x 2", "set: shards"});
-  expect_says(run_shell(convert + " --force --test 10%"), 2, {"halves of its own", "leave --test out"});
-  expect_words(run_shell(convert + " --force --json").out, {"\"train_samples\":4"});
+  const std::string convert = "convert " + path("set.npz") + " " + path("set");
+  expect_says(lockstep(convert), 0,
+              {"[row][column][channel], which becomes [channel][row][column]",
+               "2 classes (0, 1), 4 samples to train on, 2 to test with, 3 x 2 x 2", "set: shards"});
+  expect_says(lockstep(convert + " --force --test 10%"), 2, {"halves of its own", "leave --test out"});
+  EXPECT_EQ(answer_of(convert + " --force")["train_samples"], 4);
 }
 
 // Pictures as they are.
@@ -205,7 +198,7 @@ class PictureRunTest : public JobTest {
 };
 
 TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
-  EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
+  expect_says(run("convert photos set --size 5x4 --fit pad"), 0);
   const std::string weights =
       weights_of("converted", "data.set=shards data.root=set data.size=auto data.fit=squeeze");
   EXPECT_EQ(weights_of("folders"), weights);
@@ -226,10 +219,10 @@ TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks
 TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   write_tests();
   write_archives();
-  EXPECT_EQ(run("convert photos set --size 5x4 --fit pad").exit_code, 0);
-  const Outcome converted = run("convert set shards");
-  expect_words(converted.out, {"60 images to train on, 12 to validate and 3 to test with",
-                               "root: shards, validation: files}"});
+  expect_says(run("convert photos set --size 5x4 --fit pad"), 0);
+  expect_says(
+      run("convert set shards"), 0,
+      {"60 images to train on, 12 to validate and 3 to test with", "root: shards, validation: files}"});
   const std::string files = "data.validation=files ", made = "data.size=auto data.fit=squeeze ";
   weights_of("by-folders", files);
   weights_of("by-set", files + made + "data.set=shards data.root=set", "mpirun -np 2");
@@ -239,7 +232,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   const auto metrics = comparable_metrics(path("by-folders"));
   EXPECT_EQ(metrics.back()["validation_samples"], 12);
   const std::string answer = run("predict " + path("by-folders") + " 'validation[3]' --json").out;
-  EXPECT_NE(answer.find("\"original\":\"val/0/13.pgm\""), std::string::npos) << answer;
+  expect_words(answer, {"\"original\":\"val/0/13.pgm\""});
   for (const char* name : {"by-folders", "by-set", "by-shards", "by-tars"}) {
     SCOPED_TRACE(name);
     auto others = comparable_metrics(path(name));
@@ -255,47 +248,39 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
     EXPECT_EQ(of_set["top"], nlohmann::json::parse(answer)["top"]);
     EXPECT_EQ(of_file["top"], of_set["top"]) << "pictures are padded without --fit";
   }
-  EXPECT_EQ(run("prove " + path("by-tars") + " --sample 5").exit_code, 0);
-  EXPECT_EQ(train("by-folders", "train.epochs=3").exit_code, 2) << "judged by something else";
-  const Outcome unused = ended_well(train("unused"));
-  EXPECT_NE(unused.everything().find("note: the set has a validation half"), std::string::npos);
-  EXPECT_EQ(run("eval " + path("unused") + " --validation").exit_code, 0);
+  expect_says(run("prove " + path("by-tars") + " --sample 5"), 0);
+  expect_says(train("by-folders", "train.epochs=3"), 2);  // judged by something else
+  expect_words(ended_well(train("unused")).everything(), {"note: the set has a validation half"});
+  expect_says(run("eval " + path("unused") + " --validation"), 0);
   write("val/2/13.pgm", "P5 3 3 255\n123456789");
-  Outcome outcome = train("by-folders", files + "train.epochs=3");
-  expect_says(outcome, 65, {"pictures validation samples (sha256"});
+  expect_says(train("by-folders", files + "train.epochs=3"), 65, {"pictures validation samples (sha256"});
   fs::remove_all(path("photos/test"));
-  outcome = train("other", files);
-  expect_says(outcome, 2, {"data.validation: files: val/ is the test half, since there is no test/"});
+  expect_says(train("other", files), 2,
+              {"data.validation: files: val/ is the test half, since there is no test/"});
 }
 
 TEST_F(PictureRunTest, LabelsMayBeNamesOrSeveral) {
   write_archives();
   const std::string tars = "data.set=webdataset data.root=tars ";
   EXPECT_EQ(weights_of("names", tars + "data.label=name"), weights_of("numbers", tars));
-  const Outcome predicted = run("predict " + path("names") + " 'test[0]'");
-  EXPECT_NE(predicted.out.find("the 2"), std::string::npos) << predicted.everything();
+  expect_says(run("predict " + path("names") + " 'test[0]'"), 0, {"the 2"});
   const std::string several = tars + "data.label=tags data.augment=[] train.loss=binary_cross_entropy ";
   const std::string weights = weights_of("several", several);
   EXPECT_EQ(weights_of("ranks", several + "data.in_memory=true", "mpirun -np 2"), weights);
-  Outcome outcome = train("refused", tars + "data.label=tags");
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
-  outcome = train("refused", tars + "data.label=half");
-  expect_says(outcome, 65, {"has no label under the key"});
-  outcome = train("refused", "data.label=tags");
-  expect_says(outcome, 2, {"data.label: is for data.set webdataset"});
+  expect_says(train("refused", tars + "data.label=tags"), 2);
+  expect_says(train("refused", tars + "data.label=half"), 65, {"has no label under the key"});
 }
 
 TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {
-  EXPECT_EQ(train("run", "run.max_seconds=0.001").exit_code, 75);
+  expect_says(train("run", "run.max_seconds=0.001"), 75);
   const std::string file = path("photos/train/1/21.pgm"), whole = read_text(file);
   const auto time = fs::last_write_time(file);
   write_text(file, std::string(whole.size(), 'x'));
   fs::last_write_time(file, time);
-  Outcome outcome = train("run", "", "mpirun -np 2");
-  expect_says(outcome, 65, {"photos/train/1/21.pgm: neither PNG", "(sample 31 of pictures train)"});
+  expect_says(train("run", "", "mpirun -np 2"), 65,
+              {"photos/train/1/21.pgm: neither PNG", "(sample 31 of pictures train)"});
   fs::remove(file);
-  outcome = train("run");
-  expect_says(outcome, 65, {"was trained on other data"});
+  expect_says(train("run"), 65, {"was trained on other data"});
   write_text(file, whole);
   EXPECT_EQ(weights_of("run"), weights_of("at-once")) << "the checkpoint was there";
 }
@@ -305,13 +290,6 @@ TEST_F(PictureRunTest, ADiskThatFailsAtTheStartIsNoSmallerSet) {
   for (const int at : {1, 2, 3, 9}) {
     expect_says(train("failed", "", read_faults("photos/train/2", at, 1)), 74, {"Input/output error"});
   }
-}
-
-TEST_F(PictureRunTest, KeysOfPicturesAreForPictures) {
-  Outcome outcome = train("run", "data.set=mnist");
-  expect_says(outcome, 2, {"data.size: is for sets of pictures"});
-  outcome = train("run", "data.size=auto");
-  expect_says(outcome, 2, {"data.fit: pad fits pictures to data.size"});
 }
 
 }  // namespace

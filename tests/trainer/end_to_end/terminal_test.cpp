@@ -11,7 +11,7 @@ constexpr const char* kUtf8 = "TERM=xterm-256color LC_ALL=C.UTF-8";
 
 /// Long enough for a bar to be drawn a few times.
 std::string training(const TemporaryDirectory& directory) {
-  return std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + write_small_job(directory) +
+  return "$LOCKSTEP_PROGRAM train " + write_small_job(directory) +
          " data.train_samples=8000 train.epochs=1 run.checkpoint_every_steps=0 run.dir=" +
          directory.path("a-run-directory-with-a-long-name");
 }
@@ -20,21 +20,14 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += line + "\n";
-  return text;
-}
-
 /// Runs a training in a terminal and checks what holds in each. It ends well, and no line is too wide.
 TerminalOutput expect_to_fit(const TerminalRun& run, const std::string& launcher = "") {
   const TemporaryDirectory directory;
   auto output = run_in_terminal(run, launcher + training(directory));
-  int widest = 0;
-  const auto lines = lines_on_screen(output.bytes, widest);
+  const Screen screen = screen_of(output.bytes);
   EXPECT_EQ(output.exit_code, 0) << output.bytes;
-  EXPECT_LT(widest, run.columns) << joined(lines);
-  expect_words(joined(lines), {"\nepoch  1/1  ", "\nweights sha256"});
+  EXPECT_LT(screen.widest, run.columns) << screen.text();
+  expect_words(screen.text(), {"\nepoch  1/1  ", "\nweights sha256"});
   return output;
 }
 
@@ -58,31 +51,23 @@ TEST(TerminalTest, UnderMpirunTheLaunchersTerminalCounts) {
   }
 }
 
-TEST(TerminalTest, AnAsciiLocaleGetsAsciiAndNoEscapes) {
-  for (const std::string locale :
-       {"LC_ALL=C", "LANG=POSIX", "LC_ALL=C LANG=en_US.UTF-8", "LC_CTYPE=de_DE.ISO-8859-1"}) {
-    const auto output = expect_to_fit({.columns = 80, .environment = "TERM=xterm " + locale});
-    EXPECT_TRUE(is_ascii(output.bytes)) << locale << output.bytes;
-    EXPECT_EQ(output.bytes.find('\033'), std::string::npos) << locale;
-    EXPECT_NE(output.bytes.find("  #"), std::string::npos) << "no bar\n" << output.bytes;
-  }
-}
-
-TEST(TerminalTest, ADumbTerminalGetsPlainLines) {
-  for (const std::string term : {"TERM=dumb", "-u TERM"}) {
-    const auto output = expect_to_fit({.columns = 60, .environment = term + " LC_ALL=C.UTF-8"});
-    EXPECT_TRUE(is_ascii(output.bytes)) << output.bytes;
+TEST(TerminalTest, EscapesAreForUtf8AndTerminalsThatRedrawAlone) {
+  struct Kind {
+    std::string environment;
+    bool ascii, bar;
+  };
+  for (const auto& [environment, ascii, bar] : {Kind{"TERM=xterm LC_ALL=C LANG=en_US.UTF-8", true, true},
+                                                {"TERM=xterm LC_CTYPE=de_DE.ISO-8859-1", true, true},
+                                                {"TERM=dumb LC_ALL=C.UTF-8", true, false},
+                                                {"-u TERM LC_ALL=C.UTF-8", true, false},
+                                                {std::string(kUtf8) + " NO_COLOR=1", false, true}}) {
+    const auto output = expect_to_fit({.columns = 80, .environment = environment});
+    SCOPED_TRACE(environment + "\n" + output.bytes);
     EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
-    for (std::size_t at = output.bytes.find('\r'); at != std::string::npos;
-         at = output.bytes.find('\r', at + 1)) {
-      EXPECT_EQ(output.bytes.substr(at, 2), "\r\n") << output.bytes;
-    }
+    EXPECT_TRUE(!ascii || is_ascii(output.bytes));
+    EXPECT_TRUE(!ascii || bar == (output.bytes.find("  #") != std::string::npos));
+    EXPECT_EQ(bar, count_of("\r", output.bytes) > count_of("\r\n", output.bytes));
   }
-}
-
-TEST(TerminalTest, NoColorGetsNoEscapes) {
-  const auto output = expect_to_fit({.columns = 80, .environment = std::string(kUtf8) + " NO_COLOR=1"});
-  EXPECT_EQ(output.bytes.find('\033'), std::string::npos) << output.bytes;
 }
 
 TEST(TerminalTest, AWindowMayBecomeNarrowerWhileARunGoesOn) {
@@ -95,19 +80,15 @@ TEST(TerminalTest, AWindowMayBecomeNarrowerWhileARunGoesOn) {
   EXPECT_EQ(output.exit_code, 75) << output.bytes;
   const std::size_t narrow_from = output.after_resize.find(redrawn);
   ASSERT_NE(narrow_from, std::string::npos) << output.bytes;
-  int widest = 0;
   // The line that was being drawn may still be a wide one.
-  lines_on_screen(output.after_resize.substr(narrow_from), widest);
-  EXPECT_LT(widest, 50) << output.after_resize;
+  EXPECT_LT(screen_of(output.after_resize.substr(narrow_from)).widest, 50) << output.after_resize;
 }
 
 TEST(TerminalTest, ATerminalThatDoesNotKnowItsWidthHasThatOfColumns) {
   const TemporaryDirectory directory;
   const auto output =
       run_in_terminal({.columns = 0, .environment = std::string(kUtf8) + " COLUMNS=44"}, training(directory));
-  int widest = 0;
-  lines_on_screen(output.bytes, widest);
-  EXPECT_LT(widest, 44) << output.bytes;
+  EXPECT_LT(screen_of(output.bytes).widest, 44) << output.bytes;
 }
 
 TEST(TerminalTest, APipeGetsWholeLines) {
@@ -120,50 +101,45 @@ TEST(TerminalTest, APipeGetsWholeLines) {
 }
 
 /// Tables of a run: its newest checkpoint, and the differences from its oldest.
-void expect_tables_to_fit(const std::string& program, const std::string& run) {
+void expect_tables_to_fit(const std::string& run) {
   std::string oldest;
   for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints"))
     if (oldest.empty() || entry.path().string() < oldest) oldest = entry.path().string();
   for (const std::string& command : {" inspect " + run, " diff " + oldest + " " + run}) {
-    const auto output = run_in_terminal({.columns = 80, .environment = kUtf8}, program + command);
-    int widest = 0;
-    const auto lines = lines_on_screen(output.bytes, widest);
-    EXPECT_LT(widest, 80) << joined(lines);
-    EXPECT_GT(lines.size(), 20U) << joined(lines);
+    const auto output = run_in_terminal({.columns = 80, .environment = kUtf8}, "$LOCKSTEP_PROGRAM" + command);
+    const Screen screen = screen_of(output.bytes);
+    EXPECT_LT(screen.widest, 80) << screen.text();
+    EXPECT_GT(screen.lines.size(), 20U) << screen.text();
   }
 }
 
 TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
   const TemporaryDirectory directory;
-  const auto run = directory.path("run"), program = std::string(std::getenv("LOCKSTEP_PROGRAM"));
-  const auto trained = succeed("train " + write_small_job(directory) + " run.dir=" + run);
-  const auto proof = program + " prove " + run;
+  const auto run = directory.path("run"), proof = "$LOCKSTEP_PROGRAM prove " + run;
+  succeed("train " + write_small_job(directory) + " run.dir=" + run);
   for (const int columns : {40, 80}) {
     const auto output = run_in_terminal({.columns = columns, .environment = kUtf8}, proof);
     EXPECT_EQ(output.exit_code, 0) << output.bytes;
     expect_words(output.bytes, {"\rproving", " steps"});
-    int widest = 0;
-    const auto screen = joined(lines_on_screen(output.bytes, widest));
+    const std::string screen = screen_of(output.bytes).text();
     EXPECT_EQ(screen.find("proving"), std::string::npos) << "the bar is not wiped:\n" << screen;
-    EXPECT_NE(screen.find("proved: steps 1 to 6\n"), std::string::npos) << screen;
+    expect_words(screen, {"proved: steps 1 to 6\n"});
   }
   const auto json = run_in_terminal({.environment = kUtf8}, proof + " --json");
   EXPECT_TRUE(json.bytes.starts_with("{")) << json.bytes;
   const auto piped = run_shell(proof);
   EXPECT_EQ((piped.out + piped.err).find("proving"), std::string::npos) << piped.everything();
-  expect_tables_to_fit(program, run);
+  expect_tables_to_fit(run);
 }
 
 TEST(TerminalTest, HelpFitsToo) {
   for (const std::string command : {"", "train ", "predict ", "bench allreduce "}) {
     for (const int columns : {60, 80}) {
-      const auto output =
-          run_in_terminal({.columns = columns, .environment = kUtf8},
-                          std::string(std::getenv("LOCKSTEP_PROGRAM")) + " " + command + "--help");
-      int widest = 0;
-      const auto lines = lines_on_screen(output.bytes, widest);
-      EXPECT_LT(widest, columns) << joined(lines);
-      EXPECT_GT(lines.size(), 5U);
+      const auto output = run_in_terminal({.columns = columns, .environment = kUtf8},
+                                          "$LOCKSTEP_PROGRAM " + command + "--help");
+      const Screen screen = screen_of(output.bytes);
+      EXPECT_LT(screen.widest, columns) << screen.text();
+      EXPECT_GT(screen.lines.size(), 5U);
     }
   }
 }

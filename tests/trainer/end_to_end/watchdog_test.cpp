@@ -9,81 +9,78 @@ namespace {
 
 constexpr const char* kVerdict = "verdict: ";
 
-std::string job_on(const TemporaryDirectory& directory, const std::string& more) {
-  return "train " + write_small_job(directory) +
-         " train.epochs=1000 run.checkpoint_every_steps=0 run.dir=" + directory.path("run") + " " + more;
-}
+class WatchdogTest : public ::testing::Test {
+ protected:
+  std::string job_with(const std::string& more) const {
+    return "train " + write_small_job(directory_) +
+           " train.epochs=1000 run.checkpoint_every_steps=0 run.dir=" + run_ + " " + more;
+  }
+  /// Three ranks; the process of rank 1 is $victim of `blow`. None may be left behind, but for a moment.
+  Outcome strike_rank_1(const std::string& more, const std::string& blow) const {
+    auto outcome =
+        run_and_strike(mpirun_command(3, job_with(more)), run_, "victim=" + process_of_rank(1) + "\n" + blow);
+    EXPECT_EQ(run_shell("for i in $(seq 100); do left=$(pgrep -f \"^$LOCKSTEP_PROGRAM train .*" + run_ +
+                        "\") || break; sleep 0.1; done; printf %s \"$left\"")
+                  .out,
+              "");
+    return outcome;
+  }
 
-/// Three ranks; the process of rank 1 is $victim of `blow`. None may be left behind, but for a moment.
-Outcome strike_rank_1(const TemporaryDirectory& directory, const std::string& more, const std::string& blow) {
-  auto outcome = run_and_strike(mpirun_command(3, job_on(directory, more)), directory.path("run"),
-                                "victim=" + process_of_rank(1) + "\n" + blow);
-  EXPECT_EQ(run_shell("for i in $(seq 100); do left=$(pgrep -f \"^$LOCKSTEP_PROGRAM train .*" +
-                      directory.path("run") + "\") || break; sleep 0.1; done; printf %s \"$left\"")
-                .out,
-            "");
-  return outcome;
-}
+  const TemporaryDirectory directory_;
+  const std::string run_ = directory_.path("run"), verdict_ = run_ + "/log/verdict.txt";
+};
 
 void expect_one_verdict_on_rank_1(const Outcome& outcome, const std::string& what) {
   EXPECT_EQ(count_of(kVerdict, outcome.err), 1) << outcome.everything();
   expect_words(outcome.err, {"verdict: rank 1 on ", what, "initiating: rank 1\n"});
 }
 
-TEST(WatchdogTest, KilledRankIsNamedAndTheVerdictIsWrittenDown) {
-  const TemporaryDirectory directory;
-  const auto outcome = strike_rank_1(directory, "", "kill -KILL $victim");
+TEST_F(WatchdogTest, KilledRankIsNamedAndTheVerdictIsWrittenDown) {
+  const auto outcome = strike_rank_1("", "kill -KILL $victim");
   EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();  // mpirun's word for a killed rank
   expect_one_verdict_on_rank_1(outcome, "died: its process is gone; last seen in ");
   expect_words(outcome.err, {"it goes on from the last checkpoint, on any number of ranks\n"});
-  const std::string written = read_text(directory.path("run/log/verdict.txt"));
-  EXPECT_EQ(written.find("verdict: rank 1 on "), 0U) << written;
-  EXPECT_NE(written.find("\n  rank"), std::string::npos) << written;
+  const std::string written = read_text(verdict_);
+  EXPECT_TRUE(written.starts_with("verdict: rank 1 on ")) << written;
+  expect_words(written, {"\n  rank"});
 }
 
 /// mpirun kills the one that is left soon after: here it is stopped until that rank has told.
-TEST(WatchdogTest, LastRankTellsOfAllOthersKilledAtOnce) {
-  const TemporaryDirectory directory;
+TEST_F(WatchdogTest, LastRankTellsOfAllOthersKilledAtOnce) {
   const auto outcome =
-      strike_rank_1(directory, "",
-                    "last=" + process_of_rank(2) + "; first=" + process_of_rank(0) +
-                        "\nkill -STOP $run; kill -KILL $first $victim; for i in $(seq 200); do [ -s " +
-                        directory.path("run/log/verdict.txt") +
-                        " ] && break; sleep 0.05; done; kill -KILL $last; kill -CONT $run");
+      strike_rank_1("", "last=" + process_of_rank(2) + "; first=" + process_of_rank(0) +
+                            "\nkill -STOP $run; kill -KILL $first $victim; for i in $(seq 200); do [ -s " +
+                            verdict_ + " ] && break; sleep 0.05; done; kill -KILL $last; kill -CONT $run");
   EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();
   EXPECT_LE(count_of(kVerdict, outcome.err), 1) << outcome.everything();
-  const std::string written = read_text(directory.path("run/log/verdict.txt"));
+  const std::string written = read_text(verdict_);
   EXPECT_EQ(written.find("verdict: ranks "), 0U) << written << outcome.everything();
 }
 
-TEST(WatchdogTest, StoppedRankIsNamedAndTheOthersLeaveAfterTheTimeout) {
-  const TemporaryDirectory directory;
-  const auto outcome = strike_rank_1(directory, "parallel.timeout_seconds=5", "kill -STOP $victim");
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+TEST_F(WatchdogTest, StoppedRankIsNamedAndTheOthersLeaveAfterTheTimeout) {
+  const auto outcome = strike_rank_1("parallel.timeout_seconds=5", "kill -STOP $victim");
+  expect_says(outcome, 71, {": it is stopped, kill -CONT "});
   expect_one_verdict_on_rank_1(outcome, "has given no sign of life for 5.");
-  EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
 }
 
-TEST(WatchdogTest, RankThatComesBackGoesOnWithTheSameBits) {
-  const TemporaryDirectory directory;
-  const auto outcome = strike_rank_1(directory, "train.max_steps=100",
+TEST_F(WatchdogTest, RankThatComesBackGoesOnWithTheSameBits) {
+  const auto outcome = strike_rank_1("train.max_steps=100",
                                      "kill -STOP $victim; for i in $(seq 300); do grep -q 'is silent' "
                                      "/dev/stderr && break; sleep 0.1; done; kill -CONT $victim");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.err.find(" is back after "), std::string::npos) << outcome.err;
+  expect_says(outcome, 0);
+  expect_words(outcome.err, {" is back after "});
   EXPECT_EQ(count_of(kVerdict, outcome.err), 0) << outcome.err;
-  const auto alone = lockstep("train " + write_small_job(directory) +
-                              " train.epochs=1000 train.max_steps=100 run.dir=" + directory.path("alone"));
+  const auto alone = lockstep("train " + write_small_job(directory_) +
+                              " train.epochs=1000 train.max_steps=100 run.dir=" + directory_.path("alone"));
   EXPECT_EQ(outcome.last_line(), alone.last_line());
-  EXPECT_FALSE(std::filesystem::exists(directory.path("run/log/verdict.txt")));
+  EXPECT_FALSE(std::filesystem::exists(verdict_));
 }
 
-TEST(WatchdogTest, RankOutOfStepIsNamedBeforeTheTimeout) {
-  const TemporaryDirectory directory;
+TEST_F(WatchdogTest, RankOutOfStepIsNamedBeforeTheTimeout) {
   const auto outcome =
       run_shell("LOCKSTEP_ALLOW_INJECT=1 " +
-                mpirun_command(3, job_on(directory, "inject.rank=1 inject.step=5 inject.what=desync")));
-  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+                mpirun_command(3, job_with("inject.rank=1 inject.step=5 inject.what=desync")));
+  expect_says(outcome, 71);
   expect_one_verdict_on_rank_1(outcome, "is out of step");
 }
 

@@ -3,6 +3,7 @@
 /// A rank's state goes wrong. No checkpoint has it, and a run goes on from one that is sure, or not at all.
 #include "common/machine.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 namespace lockstep::testing::wrong_state_test {
@@ -16,9 +17,6 @@ constexpr const char* kNormalised =
 /// Three steps an epoch, saved after every second one and at the end.
 class WrongStateTest : public ::testing::Test {
  protected:
-  void SetUp() override { setenv("LOCKSTEP_ALLOW_INJECT", "1", 1); }
-  void TearDown() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
-
   std::string run(const std::string& name = "run") const { return directory_.path(name); }
   /// On ranks that are threads.
   Outcome train(int ranks, const std::string& more, const std::string& name = "run") const {
@@ -36,12 +34,9 @@ class WrongStateTest : public ::testing::Test {
     std::ranges::sort(names);
     return names;
   }
-  void expect_said(const Outcome& outcome, int exit_code, const std::string& words) const {
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
-    EXPECT_NE(outcome.everything().find(words), std::string::npos) << words << "\n" << outcome.everything();
-  }
 
   TemporaryDirectory directory_;
+  const test::SetVariable allows_faults_{"LOCKSTEP_ALLOW_INJECT", "1"};
 };
 
 /// Before, exit code 0 and other weights: of the second and third a run took no notice at all.
@@ -56,10 +51,9 @@ TEST_F(WrongStateTest, NoCheckpointHoldsWhatOneRankAloneHas) {
     for (const int rank : {0, 2}) {
       fs::remove_all(run());
       const std::string command = model + fault(std::string("flip-bit ") + what, 3, rank);
-      const auto stopped = train(3, command);
-      expect_said(stopped, 72, "step 3: rank " + std::to_string(rank) + " on " + host_name() + " (cpu");
-      expect_said(stopped, 72, said);
-      expect_said(stopped, 72, "The same command goes on from the checkpoint of step 2\n");
+      expect_says(train(3, command), 72,
+                  {"step 3: rank " + std::to_string(rank) + " on " + host_name() + " (cpu", said,
+                   "The same command goes on from the checkpoint of step 2\n"});
       EXPECT_EQ(checkpoints(), std::vector<std::string>{"step-00000002"});
       EXPECT_EQ(train(2, model).last_line(), right);
     }
@@ -74,30 +68,29 @@ TEST_F(WrongStateTest, StatesAreComparedWhereAskedAndAtTheEndWithoutATrail) {
     fs::remove_all(run());
     const std::string more = "parallel.check_replicas_every_steps=" + std::to_string(every) + " ";
     const std::string command = rare + more + "run.trail=false " + fault("flip-bit momentum 9:20", 4);
-    const auto stopped = train(3, command);
-    expect_said(stopped, 72, std::string(every == 0 ? "step 6" : "step 4") + ": rank 1 on " + host_name());
-    expect_said(stopped, 72, "Nothing was saved before: the same command begins anew\n");
+    expect_says(train(3, command), 72,
+                {(every == 0 ? "step 6: rank 1 on " : "step 4: rank 1 on ") + host_name(),
+                 "Nothing was saved before: the same command begins anew\n"});
     EXPECT_EQ(train(3, command).last_line(), right);
   }
 }
 
 TEST_F(WrongStateTest, TwoRanksAreBothNamedAndReplicasOfAPipelineCompareTheirStages) {
   const std::string right = train(1, "", "whole").last_line();
-  const auto both = train(2, fault("flip-bit momentum 9:20", 3));
-  expect_said(both, 72, "they differ about the values of momentum of conv1.weight, and each insists");
+  expect_says(train(2, fault("flip-bit momentum 9:20", 3)), 72,
+              {"they differ about the values of momentum of conv1.weight, and each insists"});
   EXPECT_EQ(train(2, fault("flip-bit momentum 9:20", 3)).last_line(), right);
   fs::remove_all(run());
   const std::string pipelines =
       "parallel.strategy=pipeline parallel.stages=2 " + fault("flip-bit momentum 9:20", 3, 5);
-  const auto stopped = train(6, pipelines);
-  expect_said(stopped, 72, "step 3: rank 5 on " + host_name());
+  expect_says(train(6, pipelines), 72, {"step 3: rank 5 on " + host_name()});
   EXPECT_EQ(checkpoints(), std::vector<std::string>{"step-00000002"});
   EXPECT_EQ(train(6, pipelines).last_line(), right);
 }
 
 /// An infinite number from a rank's memory is told as that, and not as too high a rate.
 TEST_F(WrongStateTest, NanOfOneRankIsItsMemory) {
-  expect_said(train(3, fault("nan", 3)), 72, "its weights are not those of the others from ");
+  expect_says(train(3, fault("nan", 3)), 72, {"its weights are not those of the others from "});
 }
 
 constexpr const char* kSixEpochs = "train.epochs=6 run.keep.last=1 ";
@@ -110,7 +103,7 @@ class DoubtTest : public WrongStateTest {
     replays_ = replays;
     expect_says(go_on("train.max_steps=11" + fault("wrong-lane", 10)), 0);
     seen_ = go_on(fault("wrong-lane", 12));
-    expect_said(seen_, 72, "step 12: rank 1 on " + host_name());
+    expect_says(seen_, 72, {"step 12: rank 1 on " + host_name()});
     const auto status = nlohmann::json::parse(read_text(run() + "/status.json"));
     EXPECT_EQ(status,
               (nlohmann::json{
@@ -124,21 +117,23 @@ class DoubtTest : public WrongStateTest {
 TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
   const std::string right = train(1, kSixEpochs, "whole").last_line();
   err_twice("parallel.replay_every_steps=4 ");
-  expect_said(seen_, 72,
-              "Checkpoints after step 8 may be affected: the same command goes on from "
-              "that of step 8\n");
+  expect_says(seen_, 72,
+              {"Checkpoints after step 8 may be affected: the same command goes on from "
+               "that of step 8\n"});
   EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-00000008", "step-00000011"}));
-  const auto verified = lockstep("verify " + run());
-  expect_said(verified, 65,
-              "step-00000011: in doubt: whole, but saved after step 8, and at step 12 rank 1 on ");
-  expect_said(verified, 65, "step-00000008: good");
-  expect_said(lockstep("verify " + run() + "/checkpoints/step-00000011"), 65, "in doubt");
-  expect_said(lockstep("hash " + run() + "@step:11"), 66, "the run has no checkpoint of step 11");
+  const auto verified = lockstep("verify " + run()),
+             alone = lockstep("verify " + run() + "/checkpoints/step-00000011");
+  for (const Outcome& outcome : {verified, alone}) expect_says(outcome, 65);
+  expect_words(verified.out,
+               {"step-00000011: in doubt: whole, but saved after step 8, and at step 12 rank 1 on ",
+                "step-00000008: good"});
+  expect_words(alone.out, {"in doubt"});
+  expect_says(lockstep("hash " + run() + "@step:11"), 66, {"the run has no checkpoint of step 11"});
   EXPECT_EQ(lockstep("hash " + run() + "@last").out, lockstep("hash " + run() + "@step:8").out);
-  expect_said(lockstep("hash " + run() + "@best"), 66, "after epoch 2, was not kept");
+  expect_says(lockstep("hash " + run() + "@best"), 66, {"after epoch 2, was not kept"});
 
   const auto finished = go_on();
-  expect_said(finished, 0, "going on from step 8 in ");
+  expect_says(finished, 0, {"going on from step 8 in "});
   EXPECT_EQ(finished.last_line(), right);
   EXPECT_FALSE(fs::exists(run() + "/doubt.json"));
   EXPECT_TRUE(fs::exists(run() + "/previous-1/checkpoints/step-00000011"));
@@ -151,18 +146,18 @@ TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
 TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {
   const std::string right = train(1, kSixEpochs, "whole").last_line();
   err_twice("parallel.replay_every_steps=12 ");
-  expect_said(seen_, 72,
-              "Checkpoints after step 0 may be affected: no other is left, and the same "
-              "command refuses to go on; begin anew with run.resume=never\n");
+  expect_says(seen_, 72,
+              {"Checkpoints after step 0 may be affected: no other is left, and the same "
+               "command refuses to go on; begin anew with run.resume=never\n"});
   for (const std::string& command : {std::string("train"), "eval " + run(), "hash " + run()}) {
     const auto refused = command == "train" ? go_on() : lockstep(command);
-    expect_said(refused, 65,
-                "all its checkpoints are in doubt: they were saved after step 0, and at step 12 rank 1 ");
+    expect_says(refused, 65,
+                {"all its checkpoints are in doubt: they were saved after step 0, and at step 12 rank 1 "});
   }
   fs::copy(run(), run("copy"), fs::copy_options::recursive);
   const auto named =
       train(3, kSixEpochs + ("run.resume=" + run("copy") + "/checkpoints/step-00000011"), "copy");
-  expect_said(named, 0, "going on from step 11 in ");
+  expect_says(named, 0, {"going on from step 11 in "});
   EXPECT_NE(named.last_line(), right);
   const auto anew = ended_well(go_on("run.resume=never"));
   EXPECT_EQ(anew.last_line(), right);
@@ -172,8 +167,8 @@ TEST_F(DoubtTest, WhereNoneIsLeftARunRefusesAndSaysWhatToDo) {
 TEST_F(DoubtTest, ADamagedRecordIsNotTakenForNone) {
   train(1, "");
   write_text(run() + "/doubt.json", "{}");
-  expect_said(train(1, "train.epochs=3"), 65, "doubt.json: is damaged");
-  expect_said(lockstep("verify " + run()), 65, "doubt.json: is damaged");
+  expect_says(train(1, "train.epochs=3"), 65, {"doubt.json: is damaged"});
+  expect_says(lockstep("verify " + run()), 65, {"doubt.json: is damaged"});
 }
 
 }  // namespace
