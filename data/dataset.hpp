@@ -29,22 +29,22 @@ std::string channels_rows_columns(const ImageShape& shape);
 /// instead, which load_dataset has normalised where they come from files, or which FeatureRows normalises as it reads
 /// them. Exactly one of `images`, `store`, `features` and `rows` is there.
 struct Dataset {
-  std::string name;  ///< "mnist train"
-  ImageShape shape;  ///< a sample's
+  std::string name{};  ///< "mnist train"
+  ImageShape shape{};  ///< a sample's
   int classes = 0;
-  std::vector<std::int32_t> labels;  ///< [sample], each in [0, classes), or a row of label_sets
+  std::vector<std::int32_t> labels{};  ///< [sample], each in [0, classes), or a row of label_sets
   /// Labels of samples that may have several, [rows, classes]. An entry is 1 if the class is a label, else 0. All
   /// parts of a set have the same rows. Empty: a sample has one label.
-  std::vector<std::uint8_t> label_sets;
-  std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
-  AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
-  std::shared_ptr<const SampleStore> store;     ///< images on disk: all of its file, see place_in_file
-  AlignedBuffer<float> features;                ///< [sample][features], or empty
-  std::shared_ptr<const SampleStore> rows;      ///< features on disk, as the file has them
-  Normalisation of_rows;                        ///< normalises `rows` as they are read
-  ChannelScales scales;                         ///< for images
-  Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
-  std::optional<Fingerprint> file_fingerprint;  ///< its file's, where that says so itself
+  std::vector<std::uint8_t> label_sets{};
+  std::vector<std::int32_t> places{};    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
+  AlignedBuffer<std::uint8_t> images{};  ///< [sample][channel][row][column], or empty
+  std::shared_ptr<const SampleStore> store{};     ///< images on disk: all of its file, see place_in_file
+  AlignedBuffer<float> features{};                ///< [sample][features], or empty
+  std::shared_ptr<const SampleStore> rows{};      ///< features on disk, as the file has them
+  Normalisation of_rows{};                        ///< normalises `rows` as they are read
+  ChannelScales scales{};                         ///< for images
+  Fingerprint quick{};                            ///< quick_fingerprint_of it, by load_dataset
+  std::optional<Fingerprint> file_fingerprint{};  ///< its file's, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   bool stays_on_disk() const { return store != nullptr || rows != nullptr; }

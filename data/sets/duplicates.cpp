@@ -10,6 +10,7 @@
 #include "common/printable.hpp"
 #include "data/batch_loader.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
 
@@ -115,9 +116,8 @@ class DuplicateFinder {
       return sample.label < data_.class_names.size() ? quoted_text(data_.class_names[sample.label])
                                                      : std::to_string(sample.label);
     std::string names;
-    const auto row = set.label_set_of(sample.index);
-    for (std::size_t c = 0; c < row.size(); ++c)
-      if (row[c] != 0) names += (names.empty() ? "" : ", ") + data_.class_names[c];
+    for (const std::uint32_t c : labels_in(set.label_set_of(sample.index)))
+      names += (names.empty() ? "" : ", ") + data_.class_names[c];
     return quoted_text(names);
   }
 

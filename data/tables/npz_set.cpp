@@ -7,7 +7,6 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
@@ -18,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,23 +39,18 @@ constexpr std::array<std::array<ArrayPair, 3>, 2> kUsualArrays = {{
       {SetHalf::kValidation, "val_images", "val_labels"}}},
 }};
 
-bool has_array(const NpzArchive& archive, std::string_view name) {
-  return std::ranges::find(archive.names(), name) != archive.names().end();
-}
-
 std::unique_ptr<NpyRows> open_rows(const NpzArchive& archive, std::string_view name) {
-  const auto found = std::ranges::find(archive.names(), name) - archive.names().begin();
-  return std::make_unique<NpyRows>(archive.open(static_cast<std::size_t>(found)));
+  return std::make_unique<NpyRows>(archive.open(name));
 }
 
 /// Those that the archive has: train and test at least.
 std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::string& file) {
-  const auto& usual = *std::ranges::find_if(
-      kUsualArrays, [&](const auto& arrays) { return has_array(archive, arrays[0].samples); });
+  const auto& usual =
+      *std::ranges::find_if(kUsualArrays, [&](const auto& arrays) { return archive.has(arrays[0].samples); });
   std::vector<ArrayPair> halves;
   std::vector<std::string> missing;
   for (const ArrayPair& pair : usual) {
-    const bool has_samples = has_array(archive, pair.samples), has_labels = has_array(archive, pair.labels);
+    const bool has_samples = archive.has(pair.samples), has_labels = archive.has(pair.labels);
     if (pair.half == SetHalf::kValidation && !has_samples && !has_labels) continue;
     if (!has_samples) missing.emplace_back(pair.samples);
     if (!has_labels) missing.emplace_back(pair.labels);
@@ -163,35 +156,23 @@ bool read_label_rows(NpyRows& rows, HalfLabels& found) {
   return is_one_each;
 }
 
-/// By number where all are whole numbers, by their bytes otherwise.
-struct ClassOrder {
-  bool operator()(const std::string& a, const std::string& b) const {
-    const auto left = parse_int64(a), right = parse_int64(b);
-    return left && right ? *left < *right : left.has_value() != right.has_value() ? left.has_value() : a < b;
-  }
-};
-
-using ClassNumbers = std::map<std::string, std::uint32_t, ClassOrder>;
-
-/// Labels become numbers in the order in which classes turn up.
-void read_single_labels(NpyRows& rows, HalfLabels& found, ClassNumbers& numbers) {
+void read_single_labels(NpyRows& rows, HalfLabels& found, ClassNumbers& classes) {
   std::string label;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const char* trouble =
         rows.next_label(label) ? trouble_with_class_name(label) : "is neither a whole number nor a name";
     if (trouble != nullptr) refuse_array(rows, fmt::format("label {} {}", i, trouble));
-    const auto next = static_cast<std::uint32_t>(numbers.size());
-    found.labels.push_back(numbers.try_emplace(label, next).first->second);
+    found.labels.push_back(classes.number_of(label));
     found.ends.push_back(found.labels.size());
   }
-  if (std::ssize(numbers) > kMostShardClasses)
+  if (std::ssize(classes.names) > kMostShardClasses)
     refuse_array(rows, fmt::format("labels of more than {} classes", kMostShardClasses));
 }
 
 SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& halves,
                       const std::vector<std::int64_t>& samples) {
   SetLabels found;
-  ClassNumbers numbers;
+  ClassNumbers classes;
   std::uint64_t columns = 0;
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const auto rows = open_rows(archive, halves[i].labels);
@@ -207,17 +188,14 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
     if (columns > 1)
       found.are_sets = !read_label_rows(*rows, half) || found.are_sets;
     else
-      read_single_labels(*rows, half, numbers);
+      read_single_labels(*rows, half, classes);
   }
   if (columns > 1) {
     found.names = numbered_classes(static_cast<int>(columns));
     return found;
   }
-  std::vector<std::uint32_t> place(numbers.size());
-  for (const auto& [name, number] : numbers) {
-    place[number] = static_cast<std::uint32_t>(found.names.size());
-    found.names.push_back(name);
-  }
+  const auto place = classes.sort_names();
+  found.names = std::move(classes.names);
   for (HalfLabels& half : found.halves)
     for (std::uint32_t& label : half.labels) label = place[label];
   return found;
@@ -263,7 +241,7 @@ std::vector<std::int64_t> samples_of_half(const std::vector<ArrayPair>& halves, 
 bool is_npz_set(const std::string& file) {
   if (in_small_letters(std::filesystem::path(file).extension().string()) != ".npz") return false;
   const NpzArchive archive(file);
-  const auto has = [&](std::string_view name) { return has_array(archive, name); };
+  const auto has = [&](std::string_view name) { return archive.has(name); };
   constexpr std::string_view kOfTables[] = {"x", "X", "features", "data"};
   return std::ranges::none_of(kOfTables, has) &&
          std::ranges::any_of(kUsualArrays, [&](const auto& arrays) { return has(arrays[0].samples); });
