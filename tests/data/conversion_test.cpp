@@ -61,7 +61,7 @@ class ConversionTest : public test::DirectoryTest {
     expect_error<E>([&] { convert(options); }, parts);
     EXPECT_TRUE(!fs::exists(options.to) || fs::is_empty(options.to)) << "something was left behind";
   }
-  /// Of folders that are not converted.
+  /// Folders that are not converted.
   template <typename E>
   void expect_refusal(const std::string& from, std::initializer_list<std::string_view> parts) const {
     expect_error<E>([&] { find_sorted_pictures(path(from), {}); }, parts);

@@ -82,7 +82,7 @@ TEST(IdxTest, APromiseThatTheFileCannotKeepAllocatesNothing) {
     expect_damage(file, {"the-file"});
     EXPECT_EQ(test::largest_aligned_allocation(), 0U) << count;
   }
-  test::reset_allocation_probe();  // which sees a good file
+  test::reset_allocation_probe();  // it sees a good file
   parse_idx(idx_file({1000}), "labels");
   EXPECT_EQ(test::largest_aligned_allocation(), 1000U);
 }

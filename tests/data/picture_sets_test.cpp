@@ -122,7 +122,7 @@ class PictureSetsTest : public test::DirectoryTest {
                          .pictures = form,
                          .cache = path("cache")});
   }
-  /// Of pictures, without decoding any at the start.
+  /// Decodes no picture at the start.
   DatasetOptions unmeasured(const PictureForm& form = kForm) const {
     return {.set = "pictures", .root = path("photos"), .mean = {0.5}, .std = {0.5}, .pictures = form};
   }
