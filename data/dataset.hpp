@@ -106,6 +106,11 @@ struct TrainTestData {
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
   /// True if `validation` has separate files.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
+  /// The half that has a part of this set in its files.
+  SetHalf half_of(const Dataset& part) const {
+    if (&part == &test) return SetHalf::kTest;
+    return &part == &validation && is_validated_by_files() ? SetHalf::kValidation : SetHalf::kTrain;
+  }
   /// Samples in the files.
   std::int64_t train_in_file() const {
     return files ? files->train : train.size() + std::ssize(validation.places);

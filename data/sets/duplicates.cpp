@@ -5,7 +5,6 @@
 
 #include "common/buffers.hpp"
 #include "common/digest.hpp"
-#include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "data/batch_loader.hpp"
@@ -38,7 +37,7 @@ struct DigestedSample {
   }
 };
 
-constexpr std::uint32_t kTrainPart = 0, kValidationPart = 1, kTestPart = 2;
+constexpr std::uint32_t kTrainPart = 0, kTestPart = 2;
 
 class DuplicateFinder {
  public:
@@ -125,10 +124,7 @@ class DuplicateFinder {
   std::string name_of(const DigestedSample& sample) {
     const Dataset& set = *parts_[sample.part];
     const std::int64_t place = set.place_in_file(sample.index);
-    const SetHalf half = sample.part == kTestPart ? SetHalf::kTest
-                         : sample.part == kValidationPart && data_.is_validated_by_files()
-                             ? SetHalf::kValidation
-                             : SetHalf::kTrain;
+    const SetHalf half = data_.half_of(set);
     std::string name;
     if (set.store != nullptr) name = set.store->name_of(place);
     if (name.empty()) name = listed_name(half, place);
@@ -138,12 +134,8 @@ class DuplicateFinder {
 
   /// Reads it of a set that lists the pictures it was made of.
   std::string listed_name(SetHalf half, std::int64_t place) {
-    if (data_.directory.empty()) return "";
     std::optional<std::vector<std::string>>& list = names_[static_cast<std::size_t>(half)];
-    const std::int64_t samples = half == SetHalf::kTrain  ? data_.train_in_file()
-                                 : half == SetHalf::kTest ? data_.test_in_file()
-                                                          : data_.validation.size();
-    if (!list) list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
+    if (!list) list = read_sample_names(data_, half).names;
     return list->empty() ? "" : at(*list, place);
   }
 

@@ -39,10 +39,6 @@ constexpr std::array<std::array<ArrayPair, 3>, 2> kUsualArrays = {{
       {SetHalf::kValidation, "val_images", "val_labels"}}},
 }};
 
-std::unique_ptr<NpyRows> open_rows(const NpzArchive& archive, std::string_view name) {
-  return std::make_unique<NpyRows>(archive.open(name));
-}
-
 /// Those that the archive has: train and test at least.
 std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::string& file) {
   const auto& usual =
@@ -79,19 +75,19 @@ struct SampleForm {
 SampleForm form_of(const NpyRows& rows) {
   const NpyHeader& header = rows.header();
   if (header.is_text()) refuse_array(rows, "holds text, and no samples");
-  const auto side = [&](std::size_t i) { return static_cast<int>(header.dims[i]); };
   const std::size_t dims = header.dims.size();
   SampleForm form{.shape = header.row_shape(),
                   .is_image = dims > 2 && header.kind == 'u' && header.item == 1};
   if (dims < 4) return form;
-  const auto may_be_channels = [](int size) { return size <= 4; };
-  form.has_channels_last = may_be_channels(side(3));
-  if (!form.has_channels_last && !may_be_channels(side(1)))
+  constexpr int kMostChannels = 4;
+  const auto [first, second, third] = form.shape;
+  form.has_channels_last = third <= kMostChannels;
+  if (!form.has_channels_last && first > kMostChannels)
     refuse_array(rows,
                  fmt::format("samples of {} x {} x {}, and neither the first nor the last number is one of "
                              "channels, 1 to 4",
-                             side(1), side(2), side(3)));
-  if (form.has_channels_last) form.shape = {side(3), side(1), side(2)};
+                             first, second, third));
+  if (form.has_channels_last) form.shape = {third, first, second};
   return form;
 }
 
@@ -108,13 +104,13 @@ std::pair<SampleForm, std::vector<std::int64_t>> read_forms(const NpzArchive& ar
   SampleForm form;
   std::vector<std::int64_t> sizes;
   for (const ArrayPair& pair : halves) {
-    const auto rows = open_rows(archive, pair.samples);
-    const SampleForm found = form_of(*rows);
+    const NpyRows rows(archive.open(pair.samples));
+    const SampleForm found = form_of(rows);
     if (sizes.empty()) form = found;
     if (found != form)
-      refuse_array(*rows, fmt::format("its samples are of another shape, order or type than those in {}",
-                                      halves[0].samples));
-    sizes.push_back(rows->size());
+      refuse_array(rows, fmt::format("its samples are of another shape, order or type than those in {}",
+                                     halves[0].samples));
+    sizes.push_back(rows.size());
   }
   return {form, sizes};
 }
@@ -175,20 +171,20 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
   ClassNumbers classes;
   std::uint64_t columns = 0;
   for (std::size_t i = 0; i < halves.size(); ++i) {
-    const auto rows = open_rows(archive, halves[i].labels);
-    if (i == 0) columns = rows->header().row_elements();
-    if (rows->size() != samples[i])
-      refuse_array(*rows,
-                   fmt::format("{} for {}", counted(rows->size(), "row"), counted(samples[i], "sample")));
-    if (rows->header().row_elements() != columns)
-      refuse_array(
-          *rows, fmt::format("{} of labels, and {} has {}", counted(rows->header().row_elements(), "column"),
-                             halves[0].labels, columns));
+    NpyRows rows(archive.open(halves[i].labels));
+    const std::uint64_t own_columns = rows.header().row_elements();
+    if (i == 0) columns = own_columns;
+    if (rows.size() != samples[i])
+      refuse_array(rows,
+                   fmt::format("{} for {}", counted(rows.size(), "row"), counted(samples[i], "sample")));
+    if (own_columns != columns)
+      refuse_array(rows, fmt::format("{} of labels, and {} has {}", counted(own_columns, "column"),
+                                     halves[0].labels, columns));
     HalfLabels& half = found.halves.emplace_back();
     if (columns > 1)
-      found.are_sets = !read_label_rows(*rows, half) || found.are_sets;
+      found.are_sets = !read_label_rows(rows, half) || found.are_sets;
     else
-      read_single_labels(*rows, half, classes);
+      read_single_labels(rows, half, classes);
   }
   if (columns > 1) {
     found.names = numbered_classes(static_cast<int>(columns));
@@ -203,7 +199,7 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
 
 // Samples.
 
-void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
+void write_half(NpyRows rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
                 ShardWriter& writer) {
   const ImageShape& shape = form.shape;
   std::vector<float> row(static_cast<std::size_t>(shape.features()));
@@ -252,7 +248,7 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   const auto halves = arrays_of_halves(archive, from);
   NpzSetConversion done;
   const auto [form, sizes] = read_forms(archive, halves);
-  done.order = order_text(*open_rows(archive, halves[0].samples), form);
+  done.order = order_text(NpyRows(archive.open(halves[0].samples)), form);
   const SetLabels labels = read_labels(archive, halves, sizes);
   if (labels.names.size() < 2)
     throw DataError(fmt::format("{}: all labels are {}, and one class cannot be distinguished from others",
@@ -264,7 +260,7 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   ShardWriter writer(env, to, form.shape, labels.names,
                      {.replace = replace, .is_fp32 = done.is_fp32, .has_label_sets = labels.are_sets});
   for (std::size_t i = 0; i < halves.size(); ++i)
-    write_half(*open_rows(archive, halves[i].samples), halves[i].half, form, labels.halves[i], writer);
+    write_half(NpyRows(archive.open(halves[i].samples)), halves[i].half, form, labels.halves[i], writer);
   writer.publish();
   const ShardIndex& index = writer.index();
   done.sizes = {index.train.samples, index.test.samples, index.validation.samples};
