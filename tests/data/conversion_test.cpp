@@ -90,13 +90,6 @@ TEST_F(ConversionTest, FoldersBecomeClassesAndAFifthOfEachIsForTesting) {
   EXPECT_EQ(reds.size(), 20U);
 }
 
-TEST_F(ConversionTest, GreyIsTheDefaultAndSizesAreScaled) {
-  write("pictures/ants/large.ppm", ppm(40, 50, 200, 200, 200));
-  ConversionOptions scaled = options();
-  scaled.size = PictureSize{6, 5};
-  EXPECT_EQ(converted(scaled).train.shape, (ImageShape{1, 5, 6}));
-}
-
 TEST_F(ConversionTest, NamesOfPicturesStandInTheOrderOfTheSamples) {
   const TrainTestData data = converted(options());
   for (const Dataset* half : {&data.train, &data.test}) {
@@ -247,7 +240,11 @@ TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
   write("halves/test/ants/y.ppm", ppm(4, 3, 1, 2, 3));
   EXPECT_EQ(found().test.front().path.filename(), "y.ppm");
   EXPECT_EQ(found().validation.front().path.filename(), "x.ppm");
+  EXPECT_EQ(found().validation.front().label, 1U);
   EXPECT_EQ(found().train.size(), 20U);
+  expect_error<UsageError>([&] { found({.is_test_given = true}); },
+                           {"the test images have a folder of their own, so none are chosen; leave "
+                            "--test-share and --test-count out"});
   expect_error<UsageError>([&] { found({.validation = {.samples = 2}}); },
                            {"the validation images have a folder of their own", "--validation"});
   write("halves/val/wasps/x.ppm", ppm(4, 3, 1, 2, 3));
@@ -295,20 +292,6 @@ TEST_F(ConversionTest, WhatMayBeHalvesOrClassesIsRefused) {
   fs::remove_all(path("pictures/more"));
   write("pictures/Train/1.ppm", ppm(4, 3, 1, 2, 3));
   refused("pictures: 'Train' and 'val' are called as halves of a set, and hold no folders");
-}
-
-TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
-  fs::create_directories(path("halves"));
-  fs::rename(path("pictures"), path("halves/train"));
-  write("halves/test/bees/x.ppm", ppm(4, 3, 1, 2, 3));
-  ConversionOptions halves = options();
-  halves.from = path("halves").string();
-  const TrainTestData data = converted(halves);
-  EXPECT_EQ(data.train.size(), 20);
-  EXPECT_EQ(data.test.labels, std::vector<std::int32_t>{1});
-  halves.replace = halves.split.is_test_given = true;
-  expect_error<UsageError>([&] { convert(halves); }, {"the test images have a folder of their own",
-                                                      "leave --test-share and --test-count"});
 }
 
 /// Nothing of one is left, be it in IDX files or in shards; what is not its own stays.
@@ -426,7 +409,7 @@ TEST_F(ConversionTest, AClassOfDamagedPicturesIsNotLeftOut) {
 TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   write("pictures/ants/wide.ppm", ppm(8, 3, 9, 9, 9));
   ConversionOptions scaled = options();
-  scaled.size = PictureSize{4, 3};
+  scaled.size = PictureSize{8, 6};
   scaled.fit = PictureFit::kPad;
   std::size_t last = 0;
   scaled.on_progress = [&](std::size_t done, std::size_t all) {
@@ -436,6 +419,7 @@ TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   };
   const Conversion done = convert(scaled);
   EXPECT_EQ(last, 21U);
+  EXPECT_EQ(done.shape, (ImageShape{1, 6, 8}));
   EXPECT_EQ(done.reshaped, 1U);
   EXPECT_EQ(done.made_grey, 20U) << "all but one have colours";
   EXPECT_EQ(done.had_16_bits, 0U);

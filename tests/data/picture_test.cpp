@@ -293,14 +293,6 @@ TEST(PictureTest, CompressedIdxFileThatPromisesMorePicturesThanItsBytesCanHoldIs
   EXPECT_EQ(parse_pictures(test::gzip(test::idx_file({900, 28, 28})), "set").size(), 900U);
 }
 
-TEST(PictureTest, ResizingAveragesAreas) {
-  const Picture picture{.name = "", .width = 4, .height = 2, .pixels = {0, 100, 200, 200, 100, 0, 200, 200}};
-  EXPECT_EQ(resize(picture, 2, 1).pixels, (Bytes{50, 200}));
-  EXPECT_EQ(resize(picture, 4, 2).pixels, picture.pixels);
-  EXPECT_EQ(resize(picture, 8, 4).pixels.size(), 32U);
-  EXPECT_EQ(resize(picture, 3, 1).pixels, (Bytes{50, 125, 200}));
-}
-
 TEST(PictureTest, LongerSidesAreInterpolatedWhereStepsWouldShow) {
   const Picture two{.name = "", .width = 2, .height = 1, .pixels = {0, 100}},
       three{.name = "", .width = 3, .height = 1, .pixels = {0, 60, 120}};
