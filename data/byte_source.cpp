@@ -41,6 +41,18 @@ Descriptor open_regular(const std::string& name, const char* if_missing, const c
   return descriptor;
 }
 
+std::size_t read_some(int descriptor, const std::string& name, std::uint64_t offset,
+                      std::span<std::uint8_t> to) {
+  for (;;) {
+    const ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR)
+      throw IoError(
+          fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
+                      offset, reason(errno)));
+  }
+}
+
 std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   const std::size_t count = std::min(out.size(), bytes_.size() - offset_);
   if (count > 0) std::memcpy(out.data(), bytes_.data() + offset_, count);
@@ -72,13 +84,9 @@ bool FileSource::is_gzip() const {
 std::size_t FileSource::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const ssize_t count =
-        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      throw IoError(fmt::format("{}: offset {}: reading failed: {}", name_, offset + done, reason(errno)));
+    const std::size_t count = read_some(descriptor_, name_, offset + done, out.subspan(done));
     if (count == 0) break;
-    done += static_cast<std::size_t>(count);
+    done += count;
   }
   return done;
 }

@@ -109,6 +109,10 @@ class FileSource final : public ByteSource {
 Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
                         std::uint64_t& size);
 
+/// Reads once. @returns bytes read, 0 at the end  @throws IoError
+std::size_t read_some(int descriptor, const std::string& name, std::uint64_t offset,
+                      std::span<std::uint8_t> to);
+
 /// All of a file. @param complaint  after "FILE: 12 bytes" where it has more than `most`, which goes into its {}
 /// @throws DataError  it has; as FileSource
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,

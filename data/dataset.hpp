@@ -29,22 +29,22 @@ std::string channels_rows_columns(const ImageShape& shape);
 /// instead, which load_dataset has normalised where they come from files, or which FeatureRows normalises as it reads
 /// them. Exactly one of `images`, `store`, `features` and `rows` is there.
 struct Dataset {
-  std::string name;  ///< "mnist train"
-  ImageShape shape;  ///< a sample's
+  std::string name{};  ///< "mnist train"
+  ImageShape shape{};  ///< a sample's
   int classes = 0;
-  std::vector<std::int32_t> labels;  ///< [sample], each in [0, classes), or a row of label_sets
+  std::vector<std::int32_t> labels{};  ///< [sample], each in [0, classes), or a row of label_sets
   /// Labels of samples that may have several, [rows, classes]. An entry is 1 if the class is a label, else 0. All
   /// parts of a set have the same rows. Empty: a sample has one label.
-  std::vector<std::uint8_t> label_sets;
-  std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
-  AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
-  std::shared_ptr<const SampleStore> store;     ///< images on disk: all of its file, see place_in_file
-  AlignedBuffer<float> features;                ///< [sample][features], or empty
-  std::shared_ptr<const SampleStore> rows;      ///< features on disk, as the file has them
-  Normalisation of_rows;                        ///< normalises `rows` as they are read
-  ChannelScales scales;                         ///< for images
-  Fingerprint quick;                            ///< quick_fingerprint_of it, by load_dataset
-  std::optional<Fingerprint> file_fingerprint;  ///< its file's, where that says so itself
+  std::vector<std::uint8_t> label_sets{};
+  std::vector<std::int32_t> places{};    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
+  AlignedBuffer<std::uint8_t> images{};  ///< [sample][channel][row][column], or empty
+  std::shared_ptr<const SampleStore> store{};     ///< images on disk: all of its file, see place_in_file
+  AlignedBuffer<float> features{};                ///< [sample][features], or empty
+  std::shared_ptr<const SampleStore> rows{};      ///< features on disk, as the file has them
+  Normalisation of_rows{};                        ///< normalises `rows` as they are read
+  ChannelScales scales{};                         ///< for images
+  Fingerprint quick{};                            ///< quick_fingerprint_of it, by load_dataset
+  std::optional<Fingerprint> file_fingerprint{};  ///< its file's, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
   bool stays_on_disk() const { return store != nullptr || rows != nullptr; }
@@ -106,6 +106,11 @@ struct TrainTestData {
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
   /// True if `validation` has separate files.
   bool is_validated_by_files() const { return validation.size() > 0 && validation.places.empty(); }
+  /// The half that has a part of this set in its files.
+  SetHalf half_of(const Dataset& part) const {
+    if (&part == &test) return SetHalf::kTest;
+    return &part == &validation && is_validated_by_files() ? SetHalf::kValidation : SetHalf::kTrain;
+  }
   /// Samples in the files.
   std::int64_t train_in_file() const {
     return files ? files->train : train.size() + std::ssize(validation.places);

@@ -13,12 +13,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -93,26 +93,18 @@ void for_each_feature(const Dataset& set, const Take& take) {
   });
 }
 
-/// The first number of each channel in the first sample.
-std::vector<double> first_numbers(const Dataset& set) {
-  std::vector<float> read(static_cast<std::size_t>(set.shape.features()));
-  if (set.rows != nullptr) read_rows(set, std::array<std::int32_t, 1>{0}, read);
-  const float* row = set.rows != nullptr ? read.data() : set.features.data();
-  std::vector<double> first;
-  for (std::size_t at = 0; at < read.size(); at += plane_of(set.shape))
-    first.push_back(static_cast<double>(row[at]));
-  return first;
-}
-
 /// Sums differences from the channel's first number: the deviation of equal numbers is exactly 0.
 Normalisation measure_features(const Dataset& set) {
   const auto channels = static_cast<std::size_t>(set.shape.channels);
   const double n = static_cast<double>(static_cast<std::size_t>(set.size()) * plane_of(set.shape));
   std::vector<double> sums(channels), squares(channels);
-  const std::vector<double> first = first_numbers(set);
-  for_each_feature(set, [&](std::size_t c, double value) { sums[c] += value - first[c]; });
+  std::vector<std::optional<double>> first(channels);
+  for_each_feature(set, [&](std::size_t c, double value) {
+    if (!first[c]) first[c] = value;
+    sums[c] += value - *first[c];
+  });
   Normalisation found;
-  for (std::size_t c = 0; c < channels; ++c) found.mean.push_back(first[c] + sums[c] / n);
+  for (std::size_t c = 0; c < channels; ++c) found.mean.push_back(first[c].value_or(0) + sums[c] / n);
   for_each_feature(set, [&](std::size_t c, double value) {
     squares[c] += (value - found.mean[c]) * (value - found.mean[c]);
   });

@@ -11,32 +11,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <condition_variable>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 namespace lockstep {
 namespace {
-
-/// Once. @returns bytes read, 0 at the end
-std::size_t read_some(int descriptor, std::uint64_t offset, std::span<std::uint8_t> to,
-                      const std::string& name) {
-  for (;;) {
-    const ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
-    if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno != EINTR)
-      throw IoError(
-          fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
-                      offset, std::generic_category().message(errno)));
-  }
-}
 
 /// Reads of the whole process; never destroyed, since threads may still read when it ends.
 struct ReadsUnderWay {
@@ -92,7 +76,7 @@ std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) c
   std::size_t done = 0;
   while (done < to.size()) {
     const std::size_t count = read_patiently(
-        Env::posix(), [&] { return read_some(descriptor_, offset + done, to.subspan(done), name_); });
+        Env::posix(), [&] { return read_some(descriptor_, name_, offset + done, to.subspan(done)); });
     if (count == 0) break;
     done += count;
   }

@@ -129,30 +129,26 @@ void check_work_for_all(const DistributedSampler::Options& o) {
                   o.world_size, fmt::join(ways_to_work_for_all(o, full_batch), ", or ")));
 }
 
-/// A class that has samples.
-struct ClassSamples {
-  std::int32_t label = 0;
-  std::vector<std::int32_t> samples;  ///< ascending
-};
+/// The label of a class that has samples, and these, ascending.
+using ClassSamples = std::pair<std::int32_t, std::vector<std::int32_t>>;
 
 std::vector<ClassSamples> samples_by_class(std::span<const std::int32_t> labels) {
   std::map<std::int32_t, std::vector<std::int32_t>> by_label;
   for (std::size_t i = 0; i < labels.size(); ++i) by_label[labels[i]].push_back(static_cast<std::int32_t>(i));
-  std::vector<ClassSamples> classes;
-  for (auto& [label, samples] : by_label) classes.push_back({label, std::move(samples)});
-  return classes;
+  return {by_label.begin(), by_label.end()};
 }
 
 /// The draws of a class from `first` on, to every `stride`-th place of `to`, until its end.
 void draw_class(const ClassSamples& from, std::uint64_t seed, std::int64_t first, std::span<std::int32_t> to,
                 std::size_t stride) {
-  const std::int64_t size = std::ssize(from.samples);
+  const auto& [label, samples] = from;
+  const std::int64_t size = std::ssize(samples);
   std::int64_t round = first / size;
   auto next = static_cast<std::size_t>(first % size);
   std::size_t at = 0;
   while (at < to.size()) {
-    std::vector<std::int32_t> order = from.samples;
-    shuffle(order, ShuffleDraws::of_class(seed, from.label, round++));
+    std::vector<std::int32_t> order = samples;
+    shuffle(order, ShuffleDraws::of_class(seed, label, round++));
     for (; next < order.size() && at < to.size(); at += stride) to[at] = order[next++];
     next = 0;
   }

@@ -74,10 +74,7 @@ Fingerprint fingerprint_of(const PictureHalf& half, const ImageShape& shape, con
 
 Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const ImageShape& shape,
                   const DatasetOptions& options) {
-  Dataset set;
-  set.name = std::move(name);
-  set.shape = shape;
-  set.classes = static_cast<int>(classes);
+  Dataset set{.name = std::move(name), .shape = shape, .classes = static_cast<int>(classes)};
   set.file_fingerprint = fingerprint_of(half, shape, options.pictures);
   set.labels = std::move(half.labels);
   const std::string key = set.file_fingerprint->samples + quick_digest(std::as_bytes(std::span(half.states)));
@@ -214,15 +211,9 @@ PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& 
 /// Takes a fifth of each class to test with, as of folders; of lists of labels, a fifth of all.
 void share_out(PictureHalves& halves) {
   const PictureHalf all = std::exchange(halves.train, {});
-  std::vector<std::vector<std::size_t>> of_class(halves.sets ? 1 : halves.class_names.size());
-  for (std::size_t i = 0; i < all.labels.size(); ++i)
-    of_class[halves.sets ? 0 : static_cast<std::size_t>(all.labels[i])].push_back(i);
-  std::vector<SetHalf> half_of_sample(all.labels.size());
-  for (std::size_t c = 0; c < of_class.size(); ++c) {
-    if (of_class[c].empty()) continue;
-    const auto shares = split_class(std::ssize(of_class[c]), c, halves.class_names[c], {});
-    for (std::size_t i = 0; i < shares.size(); ++i) half_of_sample[of_class[c][i]] = shares[i];
-  }
+  std::vector<std::uint32_t> classes(all.labels.size());
+  if (!halves.sets) classes.assign(all.labels.begin(), all.labels.end());
+  const auto half_of_sample = split_classes(classes, halves.class_names, {});
   for (std::size_t i = 0; i < all.labels.size(); ++i) {
     PictureHalf& half = half_of_sample[i] == SetHalf::kTest ? halves.test : halves.train;
     const auto sample = static_cast<std::int64_t>(i);

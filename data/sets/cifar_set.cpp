@@ -83,9 +83,7 @@ std::vector<std::uint8_t> read_all(ByteSource& source) {
 
 std::vector<std::uint8_t> read_pickled_file(const fs::path& path) {
   FileSource source(path);
-  if (path.extension() != ".gz") return read_all(source);
-  GzipSource inflated(source);
-  return read_all(inflated);
+  return parse_inflated(source, read_all);
 }
 
 /// Names of classes beside the pickles; nothing: they are not there.
@@ -114,10 +112,7 @@ std::future<CifarRecords> start_reading(const fs::path& path, const CifarLayout&
 
 /// One after another.
 Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std::vector<CifarRecords> parts) {
-  Dataset half;
-  half.name = std::move(name);
-  half.shape = set.shape;
-  half.classes = static_cast<int>(classes);
+  Dataset half{.name = std::move(name), .shape = set.shape, .classes = static_cast<int>(classes)};
   std::uint64_t bytes = 0;
   for (const CifarRecords& part : parts) bytes = checked_sum(bytes, part.images.size());
   if (bytes > kMaxIdxBytes)

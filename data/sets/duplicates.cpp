@@ -5,11 +5,11 @@
 
 #include "common/buffers.hpp"
 #include "common/digest.hpp"
-#include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "data/batch_loader.hpp"
 #include "data/sets/names.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ struct DigestedSample {
   }
 };
 
-constexpr std::uint32_t kTrainPart = 0, kValidationPart = 1, kTestPart = 2;
+constexpr std::uint32_t kTrainPart = 0, kTestPart = 2;
 
 class DuplicateFinder {
  public:
@@ -115,9 +115,8 @@ class DuplicateFinder {
       return sample.label < data_.class_names.size() ? quoted_text(data_.class_names[sample.label])
                                                      : std::to_string(sample.label);
     std::string names;
-    const auto row = set.label_set_of(sample.index);
-    for (std::size_t c = 0; c < row.size(); ++c)
-      if (row[c] != 0) names += (names.empty() ? "" : ", ") + data_.class_names[c];
+    for (const std::uint32_t c : labels_in(set.label_set_of(sample.index)))
+      names += (names.empty() ? "" : ", ") + data_.class_names[c];
     return quoted_text(names);
   }
 
@@ -125,10 +124,7 @@ class DuplicateFinder {
   std::string name_of(const DigestedSample& sample) {
     const Dataset& set = *parts_[sample.part];
     const std::int64_t place = set.place_in_file(sample.index);
-    const SetHalf half = sample.part == kTestPart ? SetHalf::kTest
-                         : sample.part == kValidationPart && data_.is_validated_by_files()
-                             ? SetHalf::kValidation
-                             : SetHalf::kTrain;
+    const SetHalf half = data_.half_of(set);
     std::string name;
     if (set.store != nullptr) name = set.store->name_of(place);
     if (name.empty()) name = listed_name(half, place);
@@ -138,12 +134,8 @@ class DuplicateFinder {
 
   /// Reads it of a set that lists the pictures it was made of.
   std::string listed_name(SetHalf half, std::int64_t place) {
-    if (data_.directory.empty()) return "";
     std::optional<std::vector<std::string>>& list = names_[static_cast<std::size_t>(half)];
-    const std::int64_t samples = half == SetHalf::kTrain  ? data_.train_in_file()
-                                 : half == SetHalf::kTest ? data_.test_in_file()
-                                                          : data_.validation.size();
-    if (!list) list = read_sample_names(Env::posix(), sample_names_in(data_.directory, half), samples).names;
+    if (!list) list = read_sample_names(data_, half).names;
     return list->empty() ? "" : at(*list, place);
   }
 

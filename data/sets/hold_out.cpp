@@ -34,13 +34,6 @@ namespace {
 constexpr double kLeastShare = 1e-9;  ///< a sample of the largest set
 constexpr std::string_view kFiles = "files";
 
-/// "mnist validation"
-std::string name_of_validation(std::string train) {
-  constexpr std::string_view kTrain = " train";
-  if (train.ends_with(kTrain)) train.resize(train.size() - kTrain.size());
-  return train + " validation";
-}
-
 /// The first `count` places of a Fisher-Yates shuffle of [0, samples): a larger count begins with them.
 std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std::uint64_t seed,
                                    DataStream stream) {
@@ -83,10 +76,7 @@ AlignedBuffer<T> picked(const AlignedBuffer<T>& all, std::size_t size, std::span
 /// Those samples alone, of a half that is whole.
 Dataset pick(const Dataset& half, std::vector<std::int32_t> places) {
   const auto size = static_cast<std::size_t>(half.shape.features());
-  Dataset part;
-  part.name = half.name;
-  part.shape = half.shape;
-  part.classes = half.classes;
+  Dataset part{.name = half.name, .shape = half.shape, .classes = half.classes};
   part.label_sets = half.label_sets;
   part.images = picked(half.images, size, places);
   part.store = half.store;
@@ -194,6 +184,19 @@ std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const 
   return halves;
 }
 
+std::vector<SetHalf> split_classes(std::span<const std::uint32_t> labels,
+                                   const std::vector<std::string>& class_names, const SplitChoice& choice) {
+  std::vector<std::int64_t> samples(class_names.size());
+  for (const std::uint32_t label : labels) ++samples[label];
+  std::vector<std::vector<SetHalf>> of_class(samples.size());
+  for (std::size_t c = 0; c < samples.size(); ++c)
+    if (samples[c] > 0) of_class[c] = split_class(samples[c], c, class_names[c], choice);
+  std::vector<std::size_t> next(samples.size());
+  std::vector<SetHalf> halves;
+  for (const std::uint32_t label : labels) halves.push_back(of_class[label][next[label]++]);
+  return halves;
+}
+
 void choose_parts(TrainTestData& data, const DatasetOptions& options) {
   Dataset &train = data.train, &test = data.test, &validation = data.validation;
   const std::int64_t all = train.size(), all_tests = test.size();
@@ -208,7 +211,7 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options) {
     data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
   if (!held_out.empty()) {
     validation = pick(train, held_out);
-    validation.name = name_of_validation(train.name);
+    validation.name = options.set + " validation";
   }
   others.insert(others.end(), held_out.begin(), held_out.end());
   if (sizes.train < all)

@@ -58,5 +58,9 @@ struct SplitChoice {
 /// @throws DataError  none would be left to train on
 std::vector<SetHalf> split_class(std::int64_t samples, std::size_t label, const std::string& class_name,
                                  const SplitChoice& choice);
+/// The halves of all samples, each class shared out so.
+/// @param labels  [sample] an index into `class_names`   @returns [sample]
+std::vector<SetHalf> split_classes(std::span<const std::uint32_t> labels,
+                                   const std::vector<std::string>& class_names, const SplitChoice& choice);
 
 }  // namespace lockstep

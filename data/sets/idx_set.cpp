@@ -95,10 +95,7 @@ Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, s
     throw DataError(fmt::format("{}: offset 4: {}, but {} has {}; the two are not of one set, {}",
                                 images.path.string(), counted(dims[0], "image"), labels.path.string(),
                                 counted(labels.array.dims[0], "label"), fix_for(set)));
-  Dataset half;
-  half.name = std::move(name);
-  half.shape = shape_of(dims);
-  half.classes = static_cast<int>(classes);
+  Dataset half{.name = std::move(name), .shape = shape_of(dims), .classes = static_cast<int>(classes)};
   const auto bytes = labels.array.bytes.span();
   half.labels.assign(bytes.begin(), bytes.end());
   half.images = std::move(images.array.bytes);

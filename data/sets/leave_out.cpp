@@ -5,7 +5,6 @@
 
 #include "common/buffers.hpp"
 #include "common/digest.hpp"
-#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -82,10 +81,7 @@ class PlacesByName {
   void look_through(const TrainTestData& data) {
     const Dataset& train = data.train;
     const bool knows = train.store != nullptr && !train.store->name_of(0).empty();
-    const auto listed =
-        knows || data.directory.empty()
-            ? SampleNames()
-            : read_sample_names(Env::posix(), sample_names_in(data.directory, SetHalf::kTrain), train.size());
+    const auto listed = knows ? SampleNames() : read_sample_names(data, SetHalf::kTrain);
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {

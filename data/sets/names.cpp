@@ -175,6 +175,14 @@ SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::
   }
 }
 
+SampleNames read_sample_names(const TrainTestData& data, SetHalf half) {
+  if (data.directory.empty()) return {};
+  const std::int64_t samples = half == SetHalf::kTrain  ? data.train_in_file()
+                               : half == SetHalf::kTest ? data.test_in_file()
+                                                        : data.validation.size();
+  return read_sample_names(Env::posix(), sample_names_in(data.directory, half), samples);
+}
+
 bool is_ending_of_picture(std::string_view ending) {
   constexpr std::string_view kEndings[] = {"png",  "jpg", "jpeg", "jpe", "jfif",
                                            "webp", "gif", "bmp",  "pgm", "ppm"};

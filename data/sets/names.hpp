@@ -74,6 +74,8 @@ struct SampleNames {
 /// A list may be anything. Its size and its lines are bounded, and it is used whole or not at all.
 /// @param samples  so many must it name
 SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples);
+/// The list of a half of a set, as its files have it.
+SampleNames read_sample_names(const TrainTestData& data, SetHalf half);
 
 // How the pictures of a set were made, for those that the network is asked about later.
 

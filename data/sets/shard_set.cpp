@@ -32,9 +32,7 @@ namespace fs = std::filesystem;
 
 /// @throws DataError  also if the set is of the other kind, which has another name
 ShardIndex read_index(const fs::path& path, const SetEntry& set) {
-  FileSource source(path);
-  std::vector<std::uint8_t> text(std::min(source.remaining_at_most(), kMostShardIndexBytes + 1));
-  text.resize(source.read(text));
+  const auto text = Env::posix().read_first(path.string(), kMostShardIndexBytes + 1);
   ShardIndex index = parse_shard_index(as_text(text), path.string());
   if (index.is_fp32 == set.is_fp32) return index;
   throw DataError(
@@ -173,10 +171,9 @@ Dataset open_half(const fs::path& directory, SetHalf which, const ShardIndex& in
       .sums = half.sums};
   for (std::uint64_t i = 0; i < parts_of(index.sizes.shard_bytes); ++i)
     contents.files.push_back(directory / shard_file(name, i));
-  Dataset set;
-  set.name = fmt::format("{} {}", index.is_fp32 ? "table" : "shards", name);
-  set.shape = index.shape;
-  set.classes = static_cast<int>(index.classes);
+  Dataset set{.name = fmt::format("{} {}", index.is_fp32 ? "table" : "shards", name),
+              .shape = index.shape,
+              .classes = static_cast<int>(index.classes)};
   const fs::path labels = directory / shard_labels_file(name);
   set.labels =
       sets != nullptr ? read_label_sets(labels, index, half, *sets) : read_labels(labels, index, half);

@@ -249,12 +249,8 @@ ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::strin
   options.has_label_sets = data.train.has_label_sets();
   options.fit = data.fit;
   ShardWriter writer(env, directory, data.train.shape, data.class_names, options);
-  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation}) {
-    const auto names = data.directory.empty() ? SampleNames{}
-                                              : read_sample_names(env, sample_names_in(data.directory, half),
-                                                                  data.half(half).size());
-    add_half(data.half(half), half, names, writer);
-  }
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
+    add_half(data.half(half), half, read_sample_names(data, half), writer);
   writer.publish();
   return writer.index();
 }

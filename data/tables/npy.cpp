@@ -332,16 +332,12 @@ class ArrayTable final : public Table {
 /// The array that was asked for, or the first of these that there is.
 std::unique_ptr<NpyRows> find_array(const NpzArchive& archive, const std::string& file,
                                     const std::string& asked, const std::vector<std::string>& usual) {
-  const auto& names = archive.names();
-  for (const std::string& name : asked.empty() ? usual : std::vector<std::string>{asked}) {
-    const auto found = std::ranges::find(names, name);
-    if (found != names.end())
-      return std::make_unique<NpyRows>(archive.open(static_cast<std::size_t>(found - names.begin())));
-  }
+  for (const std::string& name : asked.empty() ? usual : std::vector<std::string>{asked})
+    if (archive.has(name)) return std::make_unique<NpyRows>(archive.open(name));
   throw DataError(
       fmt::format("{}: has no array {}, but {}; numpy.savez(FILE, x=features, y=labels) names them so", file,
                   asked.empty() ? fmt::format("{}", fmt::join(usual, " or ")) : printable_line(asked),
-                  printable_line(fmt::format("{}", fmt::join(names, ", ")))));
+                  printable_line(fmt::format("{}", fmt::join(archive.names(), ", ")))));
 }
 
 }  // namespace

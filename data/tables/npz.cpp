@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Zip archives: the directory at their end, and the entries that it names.
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/tables/readers.hpp"
@@ -135,7 +136,7 @@ NpzArchive::NpzArchive(std::filesystem::path file)
     entries_.push_back(read_entry(rest.first(kRecordBytes), rest.subspan(kRecordBytes + name, extra)));
     std::string text(as_text(rest.subspan(kRecordBytes, name)));
     if (text.ends_with(".npy")) text.resize(text.size() - 4);
-    if (std::ranges::find(names_, text) != names_.end()) fail("two arrays have one name");
+    if (has(text)) fail("two arrays have one name");
     names_.push_back(std::move(text));
     rest = rest.subspan(kRecordBytes + name + extra + comment);
   }
@@ -165,9 +166,13 @@ NpzArchive::Entry NpzArchive::read_entry(std::span<const std::uint8_t> record,
   return entry;
 }
 
-std::unique_ptr<ByteSource> NpzArchive::open(std::size_t array) const {
-  const Entry& entry = entries_[array];
-  const std::string name = fmt::format("{}:{}", file_.string(), printable_line(names_[array]));
+bool NpzArchive::has(std::string_view array) const {
+  return std::ranges::find(names_, array) != names_.end();
+}
+
+std::unique_ptr<ByteSource> NpzArchive::open(std::string_view array) const {
+  const Entry& entry = at(entries_, std::ranges::find(names_, array) - names_.begin());
+  const std::string name = fmt::format("{}:{}", file_.string(), printable_line(array));
   const auto header = bytes_at(entry.header, kHeaderBytes);
   if (little_endian(header, 0, 4) != 0x04034B50) fail("no entry at the place that its directory gives");
   const std::uint64_t begin =

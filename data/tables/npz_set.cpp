@@ -7,7 +7,6 @@
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
@@ -18,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,23 +39,14 @@ constexpr std::array<std::array<ArrayPair, 3>, 2> kUsualArrays = {{
       {SetHalf::kValidation, "val_images", "val_labels"}}},
 }};
 
-bool has_array(const NpzArchive& archive, std::string_view name) {
-  return std::ranges::find(archive.names(), name) != archive.names().end();
-}
-
-std::unique_ptr<NpyRows> open_rows(const NpzArchive& archive, std::string_view name) {
-  const auto found = std::ranges::find(archive.names(), name) - archive.names().begin();
-  return std::make_unique<NpyRows>(archive.open(static_cast<std::size_t>(found)));
-}
-
 /// Those that the archive has: train and test at least.
 std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::string& file) {
-  const auto& usual = *std::ranges::find_if(
-      kUsualArrays, [&](const auto& arrays) { return has_array(archive, arrays[0].samples); });
+  const auto& usual =
+      *std::ranges::find_if(kUsualArrays, [&](const auto& arrays) { return archive.has(arrays[0].samples); });
   std::vector<ArrayPair> halves;
   std::vector<std::string> missing;
   for (const ArrayPair& pair : usual) {
-    const bool has_samples = has_array(archive, pair.samples), has_labels = has_array(archive, pair.labels);
+    const bool has_samples = archive.has(pair.samples), has_labels = archive.has(pair.labels);
     if (pair.half == SetHalf::kValidation && !has_samples && !has_labels) continue;
     if (!has_samples) missing.emplace_back(pair.samples);
     if (!has_labels) missing.emplace_back(pair.labels);
@@ -86,19 +75,19 @@ struct SampleForm {
 SampleForm form_of(const NpyRows& rows) {
   const NpyHeader& header = rows.header();
   if (header.is_text()) refuse_array(rows, "holds text, and no samples");
-  const auto side = [&](std::size_t i) { return static_cast<int>(header.dims[i]); };
   const std::size_t dims = header.dims.size();
   SampleForm form{.shape = header.row_shape(),
                   .is_image = dims > 2 && header.kind == 'u' && header.item == 1};
   if (dims < 4) return form;
-  const auto may_be_channels = [](int size) { return size <= 4; };
-  form.has_channels_last = may_be_channels(side(3));
-  if (!form.has_channels_last && !may_be_channels(side(1)))
+  constexpr int kMostChannels = 4;
+  const auto [first, second, third] = form.shape;
+  form.has_channels_last = third <= kMostChannels;
+  if (!form.has_channels_last && first > kMostChannels)
     refuse_array(rows,
                  fmt::format("samples of {} x {} x {}, and neither the first nor the last number is one of "
                              "channels, 1 to 4",
-                             side(1), side(2), side(3)));
-  if (form.has_channels_last) form.shape = {side(3), side(1), side(2)};
+                             first, second, third));
+  if (form.has_channels_last) form.shape = {third, first, second};
   return form;
 }
 
@@ -115,13 +104,13 @@ std::pair<SampleForm, std::vector<std::int64_t>> read_forms(const NpzArchive& ar
   SampleForm form;
   std::vector<std::int64_t> sizes;
   for (const ArrayPair& pair : halves) {
-    const auto rows = open_rows(archive, pair.samples);
-    const SampleForm found = form_of(*rows);
+    const NpyRows rows(archive.open(pair.samples));
+    const SampleForm found = form_of(rows);
     if (sizes.empty()) form = found;
     if (found != form)
-      refuse_array(*rows, fmt::format("its samples are of another shape, order or type than those in {}",
-                                      halves[0].samples));
-    sizes.push_back(rows->size());
+      refuse_array(rows, fmt::format("its samples are of another shape, order or type than those in {}",
+                                     halves[0].samples));
+    sizes.push_back(rows.size());
   }
   return {form, sizes};
 }
@@ -163,61 +152,46 @@ bool read_label_rows(NpyRows& rows, HalfLabels& found) {
   return is_one_each;
 }
 
-/// By number where all are whole numbers, by their bytes otherwise.
-struct ClassOrder {
-  bool operator()(const std::string& a, const std::string& b) const {
-    const auto left = parse_int64(a), right = parse_int64(b);
-    return left && right ? *left < *right : left.has_value() != right.has_value() ? left.has_value() : a < b;
-  }
-};
-
-using ClassNumbers = std::map<std::string, std::uint32_t, ClassOrder>;
-
-/// Labels become numbers in the order in which classes turn up.
-void read_single_labels(NpyRows& rows, HalfLabels& found, ClassNumbers& numbers) {
+void read_single_labels(NpyRows& rows, HalfLabels& found, ClassNumbers& classes) {
   std::string label;
   for (std::int64_t i = 0; i < rows.size(); ++i) {
     const char* trouble =
         rows.next_label(label) ? trouble_with_class_name(label) : "is neither a whole number nor a name";
     if (trouble != nullptr) refuse_array(rows, fmt::format("label {} {}", i, trouble));
-    const auto next = static_cast<std::uint32_t>(numbers.size());
-    found.labels.push_back(numbers.try_emplace(label, next).first->second);
+    found.labels.push_back(classes.number_of(label));
     found.ends.push_back(found.labels.size());
   }
-  if (std::ssize(numbers) > kMostShardClasses)
+  if (std::ssize(classes.names) > kMostShardClasses)
     refuse_array(rows, fmt::format("labels of more than {} classes", kMostShardClasses));
 }
 
 SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& halves,
                       const std::vector<std::int64_t>& samples) {
   SetLabels found;
-  ClassNumbers numbers;
+  ClassNumbers classes;
   std::uint64_t columns = 0;
   for (std::size_t i = 0; i < halves.size(); ++i) {
-    const auto rows = open_rows(archive, halves[i].labels);
-    if (i == 0) columns = rows->header().row_elements();
-    if (rows->size() != samples[i])
-      refuse_array(*rows,
-                   fmt::format("{} for {}", counted(rows->size(), "row"), counted(samples[i], "sample")));
-    if (rows->header().row_elements() != columns)
-      refuse_array(
-          *rows, fmt::format("{} of labels, and {} has {}", counted(rows->header().row_elements(), "column"),
-                             halves[0].labels, columns));
+    NpyRows rows(archive.open(halves[i].labels));
+    const std::uint64_t own_columns = rows.header().row_elements();
+    if (i == 0) columns = own_columns;
+    if (rows.size() != samples[i])
+      refuse_array(rows,
+                   fmt::format("{} for {}", counted(rows.size(), "row"), counted(samples[i], "sample")));
+    if (own_columns != columns)
+      refuse_array(rows, fmt::format("{} of labels, and {} has {}", counted(own_columns, "column"),
+                                     halves[0].labels, columns));
     HalfLabels& half = found.halves.emplace_back();
     if (columns > 1)
-      found.are_sets = !read_label_rows(*rows, half) || found.are_sets;
+      found.are_sets = !read_label_rows(rows, half) || found.are_sets;
     else
-      read_single_labels(*rows, half, numbers);
+      read_single_labels(rows, half, classes);
   }
   if (columns > 1) {
     found.names = numbered_classes(static_cast<int>(columns));
     return found;
   }
-  std::vector<std::uint32_t> place(numbers.size());
-  for (const auto& [name, number] : numbers) {
-    place[number] = static_cast<std::uint32_t>(found.names.size());
-    found.names.push_back(name);
-  }
+  const auto place = classes.sort_names();
+  found.names = std::move(classes.names);
   for (HalfLabels& half : found.halves)
     for (std::uint32_t& label : half.labels) label = place[label];
   return found;
@@ -225,7 +199,7 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
 
 // Samples.
 
-void write_half(NpyRows& rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
+void write_half(NpyRows rows, SetHalf half, const SampleForm& form, const HalfLabels& labels,
                 ShardWriter& writer) {
   const ImageShape& shape = form.shape;
   std::vector<float> row(static_cast<std::size_t>(shape.features()));
@@ -263,7 +237,7 @@ std::vector<std::int64_t> samples_of_half(const std::vector<ArrayPair>& halves, 
 bool is_npz_set(const std::string& file) {
   if (in_small_letters(std::filesystem::path(file).extension().string()) != ".npz") return false;
   const NpzArchive archive(file);
-  const auto has = [&](std::string_view name) { return has_array(archive, name); };
+  const auto has = [&](std::string_view name) { return archive.has(name); };
   constexpr std::string_view kOfTables[] = {"x", "X", "features", "data"};
   return std::ranges::none_of(kOfTables, has) &&
          std::ranges::any_of(kUsualArrays, [&](const auto& arrays) { return has(arrays[0].samples); });
@@ -274,7 +248,7 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   const auto halves = arrays_of_halves(archive, from);
   NpzSetConversion done;
   const auto [form, sizes] = read_forms(archive, halves);
-  done.order = order_text(*open_rows(archive, halves[0].samples), form);
+  done.order = order_text(NpyRows(archive.open(halves[0].samples)), form);
   const SetLabels labels = read_labels(archive, halves, sizes);
   if (labels.names.size() < 2)
     throw DataError(fmt::format("{}: all labels are {}, and one class cannot be distinguished from others",
@@ -286,7 +260,7 @@ NpzSetConversion convert_npz_set(Env& env, const std::string& from, const std::s
   ShardWriter writer(env, to, form.shape, labels.names,
                      {.replace = replace, .is_fp32 = done.is_fp32, .has_label_sets = labels.are_sets});
   for (std::size_t i = 0; i < halves.size(); ++i)
-    write_half(*open_rows(archive, halves[i].samples), halves[i].half, form, labels.halves[i], writer);
+    write_half(NpyRows(archive.open(halves[i].samples)), halves[i].half, form, labels.halves[i], writer);
   writer.publish();
   const ShardIndex& index = writer.index();
   done.sizes = {index.train.samples, index.test.samples, index.validation.samples};

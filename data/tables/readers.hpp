@@ -118,12 +118,13 @@ class NpzArchive {
   /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError
   explicit NpzArchive(std::filesystem::path file);
 
-  /// Without ".npy", in the order of the archive.
+  /// Without ".npy", in the order of the archive, and each once.
   const std::vector<std::string>& names() const { return names_; }
-  /// The bytes of one of them, which names itself FILE:ARRAY. Their CRC and length are checked when the end is reached.
-  /// @param array  an index into names()
+  bool has(std::string_view array) const;
+  /// The bytes of one that it has, which names itself FILE:ARRAY. Their CRC and length are checked when the end is
+  /// reached.
   /// @throws DataError  it is packed in a way that is not read here
-  std::unique_ptr<ByteSource> open(std::size_t array) const;
+  std::unique_ptr<ByteSource> open(std::string_view array) const;
 
  private:
   Entry read_entry(std::span<const std::uint8_t> record, std::span<const std::uint8_t> extra) const;

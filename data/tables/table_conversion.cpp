@@ -19,7 +19,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -44,8 +43,13 @@ bool is_text(const fs::path& path) {
 
 /// Labels found in the first reading.
 struct FoundLabels {
-  std::vector<std::string> names;     ///< names of classes, in the order in which they turned up
-  std::vector<std::uint32_t> labels;  ///< [row that can be used] into names
+  ClassNumbers classes;
+  std::vector<std::uint32_t> labels;  ///< [row that can be used] a class
+
+  /// @param place  [class] what it is called from now on
+  void renumber(const std::vector<std::uint32_t>& place) {
+    for (std::uint32_t& label : labels) label = place[label];
+  }
 };
 
 bool is_dropped(const TableRow& row, const TableOptions& options) {
@@ -98,11 +102,8 @@ class LabelReader {
       ++result_.damaged;
       return;
     }
-    const auto [label, is_new] =
-        numbers_.try_emplace(row.label, static_cast<std::uint32_t>(found_.names.size()));
-    if (is_new) found_.names.push_back(row.label);
-    found_.labels.push_back(label->second);
-    if (std::ssize(found_.names) > kMostShardClasses || std::ssize(found_.labels) > kMostRows)
+    found_.labels.push_back(found_.classes.number_of(row.label));
+    if (std::ssize(found_.classes.names) > kMostShardClasses || std::ssize(found_.labels) > kMostRows)
       throw DataError(
           fmt::format("{}: {}: more than {} classes or {} rows; are labels in another column (--label)?",
                       options_.table.from, row.place, kMostShardClasses, kMostRows));
@@ -114,7 +115,6 @@ class LabelReader {
   TableConversion& result_;
   bool lacks_cells_ = false;  ///< a damaged row does
   FoundLabels found_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
 /// "1" of "1.0", which programs make of whole numbers beside missing ones, and of numpy's "1.000e+00". Nothing: `label`
@@ -130,23 +130,18 @@ std::optional<std::string> as_whole_number(const std::string& label) {
 /// Joins numbers with a point to those without, if all labels are whole numbers.
 void join_whole_numbers(FoundLabels& found) {
   const auto is_whole = [](const std::string& name) { return as_whole_number(name) || parse_int64(name); };
-  if (!std::ranges::all_of(found.names, is_whole)) return;
-  std::vector<std::string> names;
+  if (!std::ranges::all_of(found.classes.names, is_whole)) return;
+  ClassNumbers joined;
   std::vector<std::uint32_t> place;
-  std::unordered_map<std::string, std::uint32_t> numbers;
-  for (const std::string& name : found.names) {
-    const std::string whole = as_whole_number(name).value_or(name);
-    const auto [number, is_new] = numbers.try_emplace(whole, static_cast<std::uint32_t>(names.size()));
-    if (is_new) names.push_back(whole);
-    place.push_back(number->second);
-  }
-  for (std::uint32_t& label : found.labels) label = place[label];
-  found.names = std::move(names);
+  for (const std::string& name : found.classes.names)
+    place.push_back(joined.number_of(as_whole_number(name).value_or(name)));
+  found.renumber(place);
+  found.classes = std::move(joined);
 }
 
 /// Numbers with a fraction are measured values, which are no classes.
 void require_classes(const FoundLabels& found, const std::string& column, const std::string& file) {
-  const std::vector<std::string>& names = found.names;
+  const std::vector<std::string>& names = found.classes.names;
   const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };
   const auto fraction =
       std::ranges::find_if(names, [](const std::string& name) { return !parse_int64(name); });
@@ -163,54 +158,17 @@ void require_classes(const FoundLabels& found, const std::string& column, const 
         quoted_text(names.front())));
 }
 
-/// By number where all are whole numbers, by their bytes otherwise. Labels become places in that order.
-void sort_classes(FoundLabels& found) {
-  std::vector<std::uint32_t> order(found.names.size());
-  std::iota(order.begin(), order.end(), 0U);
-  const bool by_number =
-      std::ranges::all_of(found.names, [](const std::string& name) { return parse_int64(name).has_value(); });
-  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    const std::string &left = found.names[a], &right = found.names[b];
-    if (by_number && *parse_int64(left) != *parse_int64(right))
-      return *parse_int64(left) < *parse_int64(right);
-    return left < right;
-  });
-  std::vector<std::string> names;
-  std::vector<std::uint32_t> place(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    names.push_back(found.names[order[i]]);
-    place[order[i]] = i;
-  }
-  for (std::uint32_t& label : found.labels) label = place[label];
-  found.names = std::move(names);
-}
-
-/// The half of each row that can be used; counts them, too.
-std::vector<SetHalf> share_out(const FoundLabels& found, const SplitChoice& choice, TableConversion& result) {
-  std::vector<std::int64_t> all(found.names.size());
-  for (const std::uint32_t label : found.labels) ++all[label];
-  std::vector<std::vector<SetHalf>> of_class;
-  for (std::size_t c = 0; c < all.size(); ++c) {
-    const auto& halves = of_class.emplace_back(split_class(all[c], c, found.names[c], choice));
-    for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
-      select_half(result, half).push_back(std::ranges::count(halves, half));
-  }
-  std::vector<std::size_t> next(all.size());
-  std::vector<SetHalf> halves;
-  for (const std::uint32_t label : found.labels) halves.push_back(of_class[label][next[label]++]);
-  return halves;
-}
-
 void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<SetHalf>& halves,
                 ShardWriter& writer) {
   const auto table = open_table(options);
+  const std::vector<std::string>& names = found.classes.names;
   std::size_t i = 0;
   bool is_same = true;
   for (TableRow row; table->next(row);) {
     if (!row.trouble.empty() || is_dropped(row, options) || trouble_with_class_name(row.label) != nullptr)
       continue;
-    is_same = i < halves.size() && (found.names[found.labels[i]] == row.label ||
-                                    found.names[found.labels[i]] == as_whole_number(row.label));
+    is_same = i < halves.size() &&
+              (names[found.labels[i]] == row.label || names[found.labels[i]] == as_whole_number(row.label));
     if (!is_same) break;
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.features.data()),
                           row.features.size() * sizeof(float));
@@ -222,6 +180,25 @@ void write_rows(const TableOptions& options, const FoundLabels& found, const std
 }
 
 }  // namespace
+
+std::uint32_t ClassNumbers::number_of(const std::string& name) {
+  const auto [number, is_new] = numbers.try_emplace(name, static_cast<std::uint32_t>(names.size()));
+  if (is_new) names.push_back(name);
+  return number->second;
+}
+
+std::vector<std::uint32_t> ClassNumbers::sort_names() {
+  const bool by_number =
+      std::ranges::all_of(names, [](const std::string& name) { return parse_int64(name).has_value(); });
+  std::ranges::sort(names, [&](const std::string& left, const std::string& right) {
+    if (by_number && *parse_int64(left) != *parse_int64(right))
+      return *parse_int64(left) < *parse_int64(right);
+    return left < right;
+  });
+  std::vector<std::uint32_t> place(names.size());
+  for (std::uint32_t i = 0; i < names.size(); ++i) place[numbers.at(names[i])] = i;
+  return place;
+}
 
 bool is_called_a_table(const fs::path& path) {
   return is_text(path) || is_one_of(kArrays, path);
@@ -248,9 +225,12 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   FoundLabels found = LabelReader(options, result).read();
   join_whole_numbers(found);
   require_classes(found, result.label_column, options.table.from);
-  sort_classes(found);
-  result.class_names = found.names;
-  const std::vector<SetHalf> halves = share_out(found, options.split, result);
+  found.renumber(found.classes.sort_names());
+  result.class_names = found.classes.names;
+  const std::vector<SetHalf> halves = split_classes(found.labels, result.class_names, options.split);
+  for (auto* samples : {&result.train, &result.test, &result.validation})
+    samples->resize(result.class_names.size());
+  for (std::size_t i = 0; i < halves.size(); ++i) ++select_half(result, halves[i])[found.labels[i]];
   TableOptions table = options.table;
   if (result.columns) {
     table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
@@ -259,7 +239,7 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
       table.columns = result.columns = std::make_shared<const TableColumns>(
           measure_fillers(table, *result.columns, halves, result.filled));
   }
-  ShardWriter writer(env, options.to, result.shape, found.names,
+  ShardWriter writer(env, options.to, result.shape, result.class_names,
                      {.replace = options.replace,
                       .is_fp32 = true,
                       .columns = result.columns ? to_text(*result.columns) : ""});

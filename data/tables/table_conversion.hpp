@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace lockstep {
@@ -50,6 +51,18 @@ struct TableConversion {
 };
 
 inline constexpr std::size_t kMostTroubles = 10;
+
+/// Labels become classes as they are read.
+struct ClassNumbers {
+  std::vector<std::string> names{};  ///< in the order in which they turned up
+  std::unordered_map<std::string, std::uint32_t> numbers{};
+
+  /// A name's index into `names`.
+  std::uint32_t number_of(const std::string& name);
+  /// Once all are there. By number where all are whole numbers, by their bytes otherwise.
+  /// @returns [number] its place in that order
+  std::vector<std::uint32_t> sort_names();
+};
 
 /// Reads the table twice, first its labels and then its numbers. With means or medians it reads it three times.
 /// Writes data.set: table (docs/shard-format.md). Needs the memory of some rows, and 6 bytes for each; for medians

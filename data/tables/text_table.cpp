@@ -215,26 +215,26 @@ class TextTable final : public Table {
       columns.all.push_back(
           {.name = names_.empty() ? "" : printable_line(names_[column]), .is_one_hot = is_one_hot_[column]});
     if (!has_recipe() || names_.empty()) return columns;
-    std::set<std::string_view> names;
-    for (std::size_t i = 0; i < features_.size(); ++i)
-      if (const std::string& name = columns.all[i].name; name.empty() || !names.insert(name).second)
-        throw DataError(
-            fmt::format("{}: {}: {}, so that predict could not tell it from others; rename it, or "
-                        "leave it out with --drop {}",
-                        options_.from, name_of(features_[i]),
-                        name.empty() ? "has no name" : "another column has the same name", features_[i] + 1));
+    if (const auto column = find_feature_without_own_name())
+      throw DataError(fmt::format(
+          "{}: {}: {}, so that predict could not tell it from others; rename it, or leave it out with --drop "
+          "{}",
+          options_.from, name_of(*column),
+          names_[*column].empty() ? "has no name" : "another column has the same name", *column + 1));
     return columns;
+  }
+
+  std::optional<std::size_t> find_feature_without_own_name() const {
+    std::set<std::string> names;
+    for (const std::size_t column : features_)
+      if (names_[column].empty() || !names.insert(printable_line(names_[column])).second) return column;
+    return std::nullopt;
   }
 
   bool has_recipe() const { return !options_.one_hot.empty() || options_.fills_cells(); }
   /// A recipe, or names alone if the features' names differ.
   bool records_columns() const {
-    if (has_recipe()) return true;
-    std::set<std::string> names;
-    return !names_.empty() && std::ranges::all_of(features_, [&](std::size_t column) {
-      const std::string name = printable_line(names_[column]);
-      return !name.empty() && names.insert(name).second;
-    });
+    return has_recipe() || (!names_.empty() && !find_feature_without_own_name());
   }
 
   /// By name: exactly those that the set was made of.

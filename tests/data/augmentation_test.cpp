@@ -49,13 +49,10 @@ Image noise(const ImageShape& shape, unsigned seed) {
 }
 
 Dataset set_of(const ImageShape& shape) {
-  Dataset set;
-  set.name = "noise train";
-  set.shape = shape;
-  set.classes = 2;
-  set.labels = {0};
-  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(shape.features()));
-  return set;
+  return {.shape = shape,
+          .classes = 2,
+          .labels = {0},
+          .images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(shape.features()))};
 }
 
 AugmentPlan plan_of(const List& list, const ImageShape& shape) {
@@ -272,33 +269,17 @@ TEST(AugmentationTest, EachKindIsItsDefinitionInDoublePrecisionRoundedOnce) {
 }
 
 TEST(AugmentationTest, MapsAreComposedInTheOrderOfTheList) {
-  expect_model({kCrop, kFlip}, kOneRounding);
+  expect_model({kCrop, kFlip}, 0);  // whole moves copy pixels
   expect_model({kRotate, kScale, kShift, kFlip, kCrop}, kOneRounding);
   expect_model({kShift, kRotate, kResizedCrop}, kOneRounding);
   expect_model({kFlip, kRotate, kErase, kCutout}, kOneRounding);
+  expect_model({kFlip, kFlip}, 0);  // each draws for itself
 }
 
 /// Each of up to four roundings is carried on by the factors behind it, which are at most 1.2.
 TEST(AugmentationTest, ChangesOfPixelsRoundAfterEachFactor) {
   expect_model({kJitter}, 2);
   expect_model({kRotate, kJitter, kCutout}, 3);
-}
-
-TEST(AugmentationTest, WholeMovesCopyPixels) {
-  const ImageShape shape = {3, 11, 13};
-  const Image image = noise(shape, 1);
-  const AugmentPlan plan = plan_of({kCrop, kFlip}, shape);
-  for (std::uint32_t sample = 0; sample < 100; ++sample) {
-    const std::vector<double> wanted = model({kCrop, kFlip}, shape, 2, sample, image);
-    const Image got = augmented(plan, 2, sample, image);
-    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], wanted[i]) << sample << ": " << i;
-  }
-}
-
-TEST(AugmentationTest, AShiftReachesItsShareRoundedToPixels) {
-  const AugmentPlan plan = plan_of({{AugmentKind::kShift, {same(0.3), same(0.12)}}}, {1, 10, 9});
-  EXPECT_EQ(plan.steps[0].numbers[0], 3) << "of 2.7 pixels";
-  EXPECT_EQ(plan.steps[0].numbers[1], 1) << "of 1.2 pixels";
 }
 
 const List kAll = {kCrop, kFlip, kRotate, kResizedCrop, kShift, kScale, kJitter, kErase, kCutout};
@@ -333,17 +314,6 @@ TEST(AugmentationTest, ImagesDependOnSeedEpochAndSampleAlone) {
   EXPECT_NE(augmented(plan, 0, 1, image), first);
   plan.seed += 1;
   EXPECT_NE(augmented(plan, 0, 0, image), first);
-}
-
-TEST(AugmentationTest, EqualEntriesDrawEachForItself) {
-  const AugmentPlan plan = plan_of({kFlip, kFlip}, {1, 28, 28});
-  int mirrored = 0;
-  for (std::uint32_t sample = 0; sample < 1000; ++sample) {
-    SampleAugment drawn;
-    draw_augment(plan, 0, sample, drawn);
-    mirrored += drawn.map.xx < 0 ? 1 : 0;
-  }
-  EXPECT_NEAR(mirrored, 500, 60);
 }
 
 TEST(AugmentationTest, DrawsAreUniform) {
@@ -399,10 +369,6 @@ TEST(AugmentationTest, KindsTakeWhatTheirRowsSay) {
                 mix + "cutmix\n" + mix);
 }
 
-TEST(AugmentationTest, NoListIsNoPlan) {
-  EXPECT_FALSE(make_augment_plan({}, set_of({1, 28, 28}), kSeed).has_value());
-}
-
 TEST(AugmentationTest, SixteenEntriesOfTheLargestNumbersStayInBounds) {
   const Augmentation away = {AugmentKind::kScale, {{{0.125, 0.125}}}},
                      near = {AugmentKind::kScale, {{{8, 8}}}};
@@ -433,6 +399,7 @@ TEST(AugmentationTest, WhatASetCannotHaveIsRefused) {
       error_of({kCrop}, set_of({1, 3, 28})),
       "augment: crop of 4 pixels, but the images are 1 x 3 x 28 (channels x rows x columns); give fewer");
   EXPECT_TRUE(make_augment_plan({kCrop, kCutout}, set_of({1, 5, 5}), kSeed).has_value());
+  EXPECT_FALSE(make_augment_plan({}, set_of({1, 28, 28}), kSeed).has_value());
   EXPECT_THROW(plan_of(List(kMostAugmentations + 1, kFlip), {1, 5, 5}), InternalError);
   EXPECT_EQ(error_of({kFlip}, set_of({1, 1, 16385})),
             "augment: images of 1 x 1 x 16385 (channels x rows x columns); at most 16384 pixels on a side "

@@ -10,6 +10,7 @@
 #include "data/sets/set_formats.hpp"
 #include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/support/set_variable.hpp"
 
 #include <gtest/gtest.h>
 
@@ -37,6 +38,7 @@ TEST(CatalogueTest, EveryEntryIsWhole) {
 
 TEST(CatalogueTest, SetsMadeInMemoryAreAsItSays) {
   EXPECT_EQ(made_sets(), (std::vector<std::string_view>{"random", "synthetic"}));
+  EXPECT_EQ(resolve_data_root("synthetic", "auto"), "");
   for (const std::string_view name : made_sets()) {
     const SetEntry& set = find_set(std::string(name));
     const TrainTestData data = load_dataset({.set = set.name});
@@ -46,6 +48,8 @@ TEST(CatalogueTest, SetsMadeInMemoryAreAsItSays) {
     EXPECT_EQ(data.train.size(), set.train_samples) << name;
     EXPECT_EQ(data.test.size(), set.test_samples) << name;
     EXPECT_EQ(data.train.features.size() > 0, set.is_fp32) << name;
+    EXPECT_EQ(data.train.images.size() > 0, !set.is_fp32) << name;
+    EXPECT_EQ(data.test.name + ", " + data.origin, set.name + " test, made in memory");
   }
 }
 
@@ -90,11 +94,14 @@ TEST(CatalogueTest, OutlinesOfKnownSetsAreAsPublished) {
   };
   EXPECT_EQ(outline("cifar100"), std::tuple(32, 100, 50000, 10000, false, false));
   EXPECT_EQ(outline("random"), std::tuple(1, 2, 1000, 200, true, false));
+  EXPECT_EQ(outline("synthetic"), std::tuple(28, 10, 6000, 1000, false, false));
   EXPECT_TRUE(has_pictures("pictures") && has_pictures("webdataset") && !has_pictures("shards"));
   for (const char* set : {"pictures", "webdataset"}) {
     EXPECT_FALSE(loads_into_memory({.set = set})) << set;
     EXPECT_TRUE(loads_into_memory({.set = set, .in_memory = true})) << set;
   }
+  expect_error<ConfigError>([] { resolve_data_root("mnits", "auto"); },
+                            {"unknown data set 'mnits'", "mnist, fashion-mnist"});
   SetEntry other;
   other.name = "a";
   other.format = "b";
@@ -143,28 +150,15 @@ TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
   EXPECT_EQ(parse_class_names(std::string(200, 'x'), "f").size(), 1U);
 }
 
-TEST(ClassNamesTest, AFileThatIsLargerThanAllNamesIsRefused) {
-  const test::TemporaryDirectory directory;
-  const auto read = [&](std::size_t bytes) {
-    test::write_file(directory.path() / "names", test::bytes_of("a" + std::string(bytes - 1, '\n')));
-    return read_class_names(directory.path() / "names", 1);
-  };
-  EXPECT_EQ(read(400), std::vector<std::string>{"a"});
-  expect_error<DataError>([&] { read(401); },
-                          {"names: 401 bytes are too many for a list of class names; at most 400"});
-}
-
 // Order of the folders in which data sets are looked for.
 
 namespace fs = std::filesystem;
-using test::ScopedVariable;
+using test::SetVariable;
 using test::write_image_set;
 
 /// A machine whose LOCKSTEP_DATA, cache and home lie in a directory of the test.
-class SetFilesTest : public testing::Test {
+class SetFilesTest : public test::DirectoryTest {
  protected:
-  fs::path place(const char* name) const { return directory_.path() / name; }
-
   /// Each with the folder of torchvision's behind it.
   static std::vector<fs::path> with_folders(const std::vector<fs::path>& places, const char* folder) {
     std::vector<fs::path> all;
@@ -172,32 +166,27 @@ class SetFilesTest : public testing::Test {
     return all;
   }
 
-  test::TemporaryDirectory directory_;
-  ScopedVariable data_{"LOCKSTEP_DATA", (directory_.path() / "data").c_str()};
-  ScopedVariable cache_{"XDG_CACHE_HOME", (directory_.path() / "cache").c_str()};
-  ScopedVariable home_{"HOME", (directory_.path() / "home").c_str()};
+  SetVariable data_{"LOCKSTEP_DATA", path("data").c_str()};
+  SetVariable cache_{"XDG_CACHE_HOME", path("cache").c_str()};
+  SetVariable home_{"HOME", path("home").c_str()};
 };
 
 TEST_F(SetFilesTest, AutoLooksInFourPlacesInOrder) {
-  const std::vector<fs::path> expected = {place("data/kmnist"), place("data"), place("cache/lockstep/kmnist"),
+  const std::vector<fs::path> expected = {path("data/kmnist"), path("data"), path("cache/lockstep/kmnist"),
                                           "/usr/share/datasets/kmnist"};
   EXPECT_EQ(candidate_places(find_set("kmnist"), "auto"), with_folders(expected, "KMNIST/raw"));
 }
 
-TEST_F(SetFilesTest, WithoutXdgTheCacheIsInTheHome) {
-  const ScopedVariable no_cache("XDG_CACHE_HOME", nullptr), no_data("LOCKSTEP_DATA", nullptr);
-  const std::vector<fs::path> expected = {place("home/.cache/lockstep/mnist"), "/usr/share/datasets/mnist"};
-  EXPECT_EQ(candidate_places(find_set("mnist"), "auto"), with_folders(expected, "MNIST/raw"));
-}
-
-TEST_F(SetFilesTest, ARelativeXdgCacheIsIgnored) {
-  const ScopedVariable relative("XDG_CACHE_HOME", "here"), no_data("LOCKSTEP_DATA", "");
-  EXPECT_EQ(candidate_places(find_set("mnist"), "auto").front(), place("home/.cache/lockstep/mnist"));
-}
-
-TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
-  const ScopedVariable none("XDG_CACHE_HOME", nullptr), homeless("HOME", nullptr),
-      no_data("LOCKSTEP_DATA", nullptr);
+/// A relative one is as none.
+TEST_F(SetFilesTest, WithoutXdgTheCacheIsInTheHomeAndWithoutAHomeOnlyTheSystemIsLeft) {
+  const std::vector<fs::path> expected = {path("home/.cache/lockstep/mnist"), "/usr/share/datasets/mnist"};
+  const SetVariable no_data("LOCKSTEP_DATA", "");
+  for (const char* cache : {static_cast<const char*>(nullptr), "here"}) {
+    const SetVariable none("XDG_CACHE_HOME", cache);
+    EXPECT_EQ(candidate_places(find_set("mnist"), "auto"), with_folders(expected, "MNIST/raw"));
+  }
+  const SetVariable none("XDG_CACHE_HOME", nullptr), homeless("HOME", nullptr),
+      nothing("LOCKSTEP_DATA", nullptr);
   EXPECT_EQ(user_cache(), "");
   EXPECT_EQ(candidate_places(find_set("mnist"), "auto"),
             with_folders({"/usr/share/datasets/mnist"}, "MNIST/raw"));
@@ -205,82 +194,78 @@ TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
 
 /// A circle of links stands for a disk that fails: root may look at everything.
 TEST_F(SetFilesTest, APlaceThatCannotBeExaminedIsNoMissingSet) {
-  fs::create_symlink("circle", place("circle"));
-  expect_error<IoError>([&] { resolve_data_root("pictures", place("circle").string()); },
+  fs::create_symlink("circle", path("circle"));
+  expect_error<IoError>([&] { resolve_data_root("pictures", path("circle").string()); },
                         {"circle (cannot be examined: Too many levels of symbolic links)", "check the disk"});
-  const ScopedVariable data("LOCKSTEP_DATA", place("circle").c_str());
+  const SetVariable data("LOCKSTEP_DATA", path("circle").c_str());
   expect_error<IoError>([] { resolve_data_root("mnist", "auto"); }, {"set 'mnist' was not found", "cache"});
-  write_image_set(place("cache/lockstep/mnist"));
-  EXPECT_EQ(resolve_data_root("mnist", "auto"), place("cache/lockstep/mnist").string());
-  fs::rename(place("cache/lockstep/mnist/train-labels-idx1-ubyte"), place("aside"));
-  fs::create_symlink("train-labels-idx1-ubyte", place("cache/lockstep/mnist/train-labels-idx1-ubyte"));
+  write_image_set(path("cache/lockstep/mnist"));
+  EXPECT_EQ(resolve_data_root("mnist", "auto"), path("cache/lockstep/mnist").string());
+  fs::rename(path("cache/lockstep/mnist/train-labels-idx1-ubyte"), path("aside"));
+  fs::create_symlink("train-labels-idx1-ubyte", path("cache/lockstep/mnist/train-labels-idx1-ubyte"));
   expect_error<IoError>([] { resolve_data_root("mnist", "auto"); },
                         {"mnist/train-labels-idx1-ubyte: cannot be examined: Too many levels"});
 }
 
 TEST_F(SetFilesTest, AGivenRootHoldsTheSetOrItsFiles) {
   EXPECT_EQ(candidate_places(find_set("mnist"), "/d"), with_folders({"/d/mnist", "/d"}, "MNIST/raw"));
-  write_image_set(place("own"));
-  EXPECT_EQ(resolve_data_root("mnist", place("own").string()), place("own").string());
-  write_image_set(place("own/mnist"));
-  EXPECT_EQ(resolve_data_root("mnist", place("own").string()), place("own/mnist").string());
+  write_image_set(path("own"));
+  EXPECT_EQ(resolve_data_root("mnist", path("own").string()), path("own").string());
+  write_image_set(path("own/mnist"));
+  EXPECT_EQ(resolve_data_root("mnist", path("own").string()), path("own/mnist").string());
 }
 
-TEST_F(SetFilesTest, EachPlaceGivesWayToABetterOne) {
+TEST_F(SetFilesTest, EachPlaceGivesWayToABetterOneThatLacksNoFile) {
   for (const char* better : {"cache/lockstep/mnist", "data", "data/mnist"}) {
-    write_image_set(place(better));
-    EXPECT_EQ(resolve_data_root("mnist", "auto"), place(better).string());
+    write_image_set(path(better));
+    EXPECT_EQ(resolve_data_root("mnist", "auto"), path(better).string());
   }
-}
-
-TEST_F(SetFilesTest, APlaceThatLacksAFileIsPassedOver) {
-  write_image_set(place("data/mnist"));
-  write_image_set(place("cache/lockstep/mnist"));
-  fs::remove(place("data/mnist/t10k-labels-idx1-ubyte"));
-  EXPECT_EQ(resolve_data_root("mnist", "auto"), place("cache/lockstep/mnist").string());
+  fs::remove(path("data/mnist/t10k-labels-idx1-ubyte"));
+  EXPECT_EQ(resolve_data_root("mnist", "auto"), path("data").string());
 }
 
 TEST_F(SetFilesTest, APlainFileIsPreferredToAPackedOne) {
-  write_image_set(place("own"));
-  test::write_file(place("own/train-images-idx3-ubyte.gz"), {});
-  fs::rename(place("own/t10k-images-idx3-ubyte"), place("own/t10k-images-idx3-ubyte.gz"));
+  write_image_set(path("own"));
+  write("own/train-images-idx3-ubyte.gz", {});
+  fs::rename(path("own/t10k-images-idx3-ubyte"), path("own/t10k-images-idx3-ubyte.gz"));
   const SetEntry& mnist = find_set("mnist");
-  const SetFiles files = find_set_files(mnist, idx_set_files(mnist), {place("own")});
-  EXPECT_EQ(files.files.at(0), place("own/train-images-idx3-ubyte"));
-  EXPECT_EQ(files.files.at(2), place("own/t10k-images-idx3-ubyte.gz"));
+  const SetFiles files = find_set_files(mnist, idx_set_files(mnist), {path("own")});
+  EXPECT_EQ(files.files.at(0), path("own/train-images-idx3-ubyte"));
+  EXPECT_EQ(files.files.at(2), path("own/t10k-images-idx3-ubyte.gz"));
 }
 
 TEST_F(SetFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
-  write_image_set(place("half"));
-  fs::remove(place("half/train-labels-idx1-ubyte"));
-  fs::create_directories(place("empty"));
-  const fs::path a_file = place("half/train-images-idx3-ubyte");
+  write_image_set(path("half"));
+  fs::remove(path("half/train-labels-idx1-ubyte"));
+  fs::create_directories(path("empty"));
+  const fs::path a_file = path("half/train-images-idx3-ubyte");
   expect_error<MissingDataError>(
       [&] {
         const SetEntry& kmnist = find_set("kmnist");
-        find_set_files(kmnist, idx_set_files(kmnist), {place("half"), place("empty"), "/not/here", a_file});
+        find_set_files(kmnist, idx_set_files(kmnist), {path("half"), path("empty"), "/not/here", a_file});
       },
-      {(place("half").string() + " (lacks train-labels-idx1-ubyte)").c_str(),
-       (place("empty").string() + " (none of its files)").c_str(), "/not/here (no such directory)",
+      {(path("half").string() + " (lacks train-labels-idx1-ubyte)").c_str(),
+       (path("empty").string() + " (none of its files)").c_str(), "/not/here (no such directory)",
        (a_file.string() + " (not a directory)").c_str(), "launch/get-data kmnist"});
 }
 
-TEST_F(SetFilesTest, SetsMadeInMemoryNeedNoRoot) {
-  EXPECT_EQ(resolve_data_root("synthetic", "auto"), "");
-}
-
 TEST_F(SetFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
-  write_image_set(place("own"));
-  write_image_set(place("remembered"));
-  const std::string own = place("own").string(), remembered = place("remembered").string();
+  write_image_set(path("own"));
+  write_image_set(path("remembered"));
+  const std::string own = path("own").string(), remembered = path("remembered").string();
   EXPECT_EQ(resolve_data_root("mnist", own, remembered), remembered);
-  fs::remove(place("remembered/t10k-labels-idx1-ubyte"));
+  fs::remove(path("remembered/t10k-labels-idx1-ubyte"));
   EXPECT_EQ(resolve_data_root("mnist", own, remembered), own);
 }
 
-TEST_F(SetFilesTest, AnUnknownSetIsAnErrorThatListsTheKnownOnes) {
-  expect_error<ConfigError>([] { resolve_data_root("mnits", "auto"); },
-                            {"unknown data set 'mnits'", "mnist, fashion-mnist"});
+TEST_F(SetFilesTest, AFileThatIsLargerThanAllNamesOfClassesIsRefused) {
+  const auto read = [&](std::size_t bytes) {
+    write_text("names", "a" + std::string(bytes - 1, '\n'));
+    return read_class_names(path("names"), 1);
+  };
+  EXPECT_EQ(read(400), std::vector<std::string>{"a"});
+  expect_error<DataError>([&] { read(401); },
+                          {"names: 401 bytes are too many for a list of class names; at most 400"});
 }
 
 }  // namespace

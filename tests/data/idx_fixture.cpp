@@ -3,6 +3,7 @@
 /// Making the files of the data tests.
 #include "tests/data/idx_fixture.hpp"
 
+#include "data/batch_loader.hpp"
 #include "tests/support/prelude.hpp"
 
 #include <zlib.h>
@@ -45,15 +46,10 @@ Bytes operator+(Bytes left, const Bytes& right) {
   return left;
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-data-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-  path_ = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+std::string little_endian_text(std::uint64_t number, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(number >> (8 * i)));
+  return text;
 }
 
 void write_file(const std::filesystem::path& path, const Bytes& bytes) {
@@ -64,6 +60,16 @@ void write_file(const std::filesystem::path& path, const Bytes& bytes) {
   if (!file) throw std::runtime_error("cannot write " + path.string());
 }
 
+std::string text_in(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+Bytes image_of(const Dataset& set, std::int32_t sample) {
+  const ImageRows rows(set, {&sample, 1});
+  return {rows[0].begin(), rows[0].end()};
+}
+
 void write_image_set(const std::filesystem::path& directory, std::uint32_t train, std::uint32_t test) {
   write_file(directory / "train-images-idx3-ubyte", idx_file({train, 4, 3}));
   write_file(directory / "train-labels-idx1-ubyte", idx_file({train}, 3, 10));
@@ -71,16 +77,11 @@ void write_image_set(const std::filesystem::path& directory, std::uint32_t train
   write_file(directory / "t10k-labels-idx1-ubyte", idx_file({test}, 1, 10));
 }
 
-ScopedVariable::ScopedVariable(const char* name, const char* value) : name_(name) {
-  if (const char* old = std::getenv(name); old != nullptr) {
-    was_set_ = true;
-    old_ = old;
-  }
-  value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
-}
-
-ScopedVariable::~ScopedVariable() {
-  was_set_ ? ::setenv(name_.c_str(), old_.c_str(), 1) : ::unsetenv(name_.c_str());
+void write_colour_set(const std::filesystem::path& directory, std::uint32_t train, std::uint32_t test) {
+  write_file(directory / "train-images-idx4-ubyte", idx_file({train, 2, 3, 3}));
+  write_file(directory / "train-labels-idx1-ubyte", idx_file({train}, 1, 3));
+  write_file(directory / "t10k-images-idx4-ubyte", idx_file({test, 2, 3, 3}, 7));
+  write_file(directory / "t10k-labels-idx1-ubyte", idx_file({test}, 1, 3));
 }
 
 }  // namespace lockstep::test

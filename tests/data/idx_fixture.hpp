@@ -5,6 +5,13 @@
 
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace lockstep {
+
+struct Dataset;
+
+}  // namespace lockstep
 
 namespace lockstep::test {
 
@@ -21,36 +28,38 @@ Bytes idx_file(std::initializer_list<std::uint32_t> dims, unsigned step = 1, uns
 Bytes gzip(const Bytes& plain);
 Bytes operator+(Bytes left, const Bytes& right);
 
+/// `number` in so many bytes, little-endian.
+std::string little_endian_text(std::uint64_t number, int bytes);
+
 /// A directory that disappears with the object.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path path() const { return directory_.path(); }
 
  private:
-  std::filesystem::path path_;
+  testing::TemporaryDirectory directory_;
 };
 
 /// Makes the directories on the way.
 void write_file(const std::filesystem::path& path, const Bytes& bytes);
+std::string text_in(const std::filesystem::path& file);
 /// The four files of a small image set: `train` and `test` images of 4 x 3, plain.
 void write_image_set(const std::filesystem::path& directory, std::uint32_t train = 20,
                      std::uint32_t test = 5);
+/// People's own: images of 2 x 3 x 3 in three classes.
+void write_colour_set(const std::filesystem::path& directory, std::uint32_t train, std::uint32_t test);
 
-/// Sets an environment variable (or unsets it, with a null value) and puts the old value back at the end.
-class ScopedVariable {
- public:
-  ScopedVariable(const char* name, const char* value);
-  ~ScopedVariable();
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
+/// The bytes of an image, wherever they are.
+Bytes image_of(const Dataset& set, std::int32_t sample);
 
- private:
-  std::string name_, old_;
-  bool was_set_ = false;
+/// A test with a directory.
+class DirectoryTest : public ::testing::Test {
+ protected:
+  std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
+  void write(const std::string& name, const Bytes& bytes) const { write_file(path(name), bytes); }
+  void write_text(const std::string& name, const std::string& text) const { write(name, bytes_of(text)); }
+
+  TemporaryDirectory directory_;
 };
 
 }  // namespace lockstep::test

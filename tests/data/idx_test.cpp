@@ -22,22 +22,14 @@ void expect_damage(const Bytes& file, std::initializer_list<std::string_view> pa
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);
 }
 
-TEST(IdxTest, ImagesComeOutAsTheyWentIn) {
-  const Bytes file = idx_file({5, 4, 3});
-  const IdxArray array = parse_idx(file, "images");
-  EXPECT_EQ(array.dims, (std::vector<std::int64_t>{5, 4, 3}));
-  EXPECT_EQ(array.data_offset(), 16U);
-  ASSERT_EQ(array.bytes.size(), 60U);
-  EXPECT_TRUE(std::equal(array.bytes.span().begin(), array.bytes.span().end(), file.begin() + 16));
+bool holds(const IdxArray& array, const Bytes& file) {
+  const auto bytes = array.bytes.span();
+  return std::equal(bytes.begin(), bytes.end(),
+                    file.begin() + static_cast<std::ptrdiff_t>(array.data_offset()), file.end());
 }
 
-TEST(IdxTest, LabelsAndFourDimensionsAreRead) {
-  EXPECT_EQ(parse_idx(idx_file({7}), "labels").bytes.size(), 7U);
-  EXPECT_EQ(parse_idx(idx_file({2, 3, 4, 5}), "colour").bytes.size(), 120U);
-}
-
-TEST(IdxTest, EveryTruncationIsAnErrorThatNamesTheFile) {
-  const Bytes file = idx_file({3, 2, 2});
+/// Wherever it is cut.
+void expect_truncations_to_be_damage(const Bytes& file) {
   for (std::size_t size = 0; size < file.size(); ++size) {
     SCOPED_TRACE(size);
     expect_damage(Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)),
@@ -45,44 +37,38 @@ TEST(IdxTest, EveryTruncationIsAnErrorThatNamesTheFile) {
   }
 }
 
-TEST(IdxTest, TruncationSaysWhatIsMissing) {
+TEST(IdxTest, ImagesComeOutAsTheyWentIn) {
+  const Bytes file = idx_file({5, 4, 3});
+  const IdxArray array = parse_idx(file, "images");
+  EXPECT_EQ(array.dims, (std::vector<std::int64_t>{5, 4, 3}));
+  EXPECT_EQ(array.data_offset(), 16U);
+  ASSERT_EQ(array.bytes.size(), 60U);
+  EXPECT_TRUE(holds(array, file));
+  EXPECT_EQ(parse_idx(idx_file({7}), "labels").bytes.size(), 7U);
+  EXPECT_EQ(parse_idx(idx_file({2, 3, 4, 5}), "colour").bytes.size(), 120U);
+}
+
+TEST(IdxTest, WhatIsWrongIsSaidWithItsOffset) {
+  expect_truncations_to_be_damage(idx_file({3, 2, 2}));
   expect_damage({}, {"offset 0", "empty"});
   expect_damage({0, 0, 8}, {"offset 3", "magic number", "truncated"});
   expect_damage({0, 0, 8, 2, 0, 0, 0, 5, 0}, {"offset 9", "header", "truncated"});
   expect_damage(idx_header({60000, 28, 28}), {"offset 16", "60000 x 28 x 28 = 47040000", "at most 0"});
-}
-
-TEST(IdxTest, TrailingBytesAreAnError) {
   expect_damage(idx_file({3}) + Bytes{0}, {"the-file: offset 11", "trailing"});
-}
-
-TEST(IdxTest, AWrongMagicIsAnErrorThatShowsIt) {
   expect_damage({1, 0, 8, 1, 0, 0, 0, 0}, {"offset 0", "01 00 08 01"});
   expect_damage({'<', '!', 'D', 'O'}, {"web page"});
-}
-
-TEST(IdxTest, OtherElementTypesAreAnError) {
   for (const int type : {0x09, 0x0B, 0x0C, 0x0D, 0x0E, 0x00, 0xFF}) {
     Bytes file = idx_file({4});
     file[2] = static_cast<std::uint8_t>(type);
     expect_damage(file, {"offset 2", "element type"});
   }
-}
-
-TEST(IdxTest, NoDimensionsOrTooManyAreAnError) {
   for (const int count : {0, 5, 255}) {
     Bytes file = idx_file({4}) + Bytes(2000);
     file[3] = static_cast<std::uint8_t>(count);
     expect_damage(file, {"offset 3", "dimensions"});
   }
-}
-
-TEST(IdxTest, AnEmptyDimensionIsAnError) {
   expect_damage(idx_header({0, 28, 28}), {"offset 4", "no elements"});
   expect_damage(idx_header({10, 28, 0}), {"offset 12", "no elements"});
-}
-
-TEST(IdxTest, SizesWhoseProductOverflowsAreAnError) {
   const std::uint32_t most = 0xFFFFFFFF;
   expect_damage(idx_header({most, most, most, most}), {"offset 4", "more than"});
   expect_damage(idx_header({65536, 65536}), {"offset 8", "more than"});
@@ -96,10 +82,7 @@ TEST(IdxTest, APromiseThatTheFileCannotKeepAllocatesNothing) {
     expect_damage(file, {"the-file"});
     EXPECT_EQ(test::largest_aligned_allocation(), 0U) << count;
   }
-}
-
-TEST(IdxTest, TheAllocationProbeSeesAGoodFile) {
-  test::reset_allocation_probe();
+  test::reset_allocation_probe();  // it sees a good file
   parse_idx(idx_file({1000}), "labels");
   EXPECT_EQ(test::largest_aligned_allocation(), 1000U);
 }
@@ -122,12 +105,6 @@ Bytes noisy_idx(std::uint32_t count) {
   Bytes file = idx_header({count});
   for (std::uint32_t i = 0; i < count; ++i) file.push_back(static_cast<std::uint8_t>(generator() % 50));
   return file;
-}
-
-bool holds(const IdxArray& array, const Bytes& file) {
-  const auto bytes = array.bytes.span();
-  return std::equal(bytes.begin(), bytes.end(),
-                    file.begin() + static_cast<std::ptrdiff_t>(array.data_offset()), file.end());
 }
 
 TEST(GzipTest, ACompressedFileReadsAsThePlainOne) {
@@ -154,17 +131,9 @@ TEST(GzipTest, TheFirstBytesDecideAndNotTheName) {
   EXPECT_TRUE(holds(read_idx(directory.path() / "packed"), plain));
 }
 
-TEST(GzipTest, EveryTruncationIsAnError) {
-  const Bytes file = gzip(noisy_idx(500));
-  for (std::size_t size = 0; size < file.size(); ++size) {
-    SCOPED_TRACE(size);
-    expect_damage(Bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)),
-                  {"the-file: offset "});
-  }
-}
-
-TEST(GzipTest, TruncationNamesTheOffsetInTheCompressedFile) {
+TEST(GzipTest, EveryTruncationIsAnErrorWithTheOffsetInTheCompressedFile) {
   Bytes file = gzip(noisy_idx(500));
+  expect_truncations_to_be_damage(file);
   file.resize(200);
   expect_damage(file, {"the-file: offset 200", "truncated"});
 }
@@ -196,14 +165,10 @@ TEST(GzipTest, AWrongChecksumOrLengthIsAnError) {
   }
 }
 
-TEST(GzipTest, TrailingBytesAreAnErrorAtTheirOffset) {
+TEST(GzipTest, TrailingBytesOrASecondMemberAreAnErrorAtTheirOffset) {
   const Bytes file = gzip(idx_file({40}));
   const std::string offset = "offset " + std::to_string(file.size());
   expect_damage(file + Bytes{0}, {offset, "trailing bytes after the end of the gzip data"});
-}
-
-TEST(GzipTest, ASecondMemberIsAnErrorThatSaysSo) {
-  const Bytes file = gzip(idx_file({40}));
   expect_damage(file + gzip(idx_file({40})), {"a second gzip member"});
   expect_damage(gzip(idx_header({40})) + gzip(Bytes(40)), {"a second gzip member"});
 }
@@ -214,9 +179,6 @@ TEST(GzipTest, DataThatDisagreesWithTheHeaderIsAnErrorInUncompressedOffsets) {
                 {"offset 47 of the uncompressed data", "1 of 40 data bytes"});
   expect_damage(gzip({0, 0, 8}), {"offset 3 of the uncompressed data", "magic number"});
   expect_damage(gzip({}), {"offset 0 of the uncompressed data", "magic number"});
-}
-
-TEST(GzipTest, GzipInsideGzipIsNotAnIdxFile) {
   expect_damage(gzip(gzip(idx_file({40}))), {"not an IDX file", "1f 8b"});
 }
 

@@ -10,8 +10,6 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
-#include <jpeglib.h>
-
 namespace lockstep {
 namespace {
 
@@ -72,39 +70,12 @@ TEST(JpegTest, ALibraryWithOtherPixelsIsRefusedByName) {
   }
 }
 
-/// With a scan for each component, of which the last is missing.
-Bytes without_last_component() {
-  jpeg_compress_struct jpeg;
-  jpeg_error_mgr errors;
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&jpeg, &buffer, &size);
-  jpeg.image_width = jpeg.image_height = 8;
-  jpeg.input_components = 3;
-  jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  const jpeg_scan_info scans[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
-  jpeg.scan_info = scans;
-  jpeg.num_scans = 3;
-  jpeg_start_compress(&jpeg, TRUE);
-  Bytes row(24, 77);
-  for (int y = 0; y < 8; ++y) {
-    JSAMPROW pointer = row.data();
-    jpeg_write_scanlines(&jpeg, &pointer, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  std::string file(reinterpret_cast<char*>(buffer), size);
-  jpeg_destroy_compress(&jpeg);
-  std::free(buffer);
-  file.resize(file.rfind("\xff\xda"));
-  file += "\xff\xd9";
-  return {file.begin(), file.end()};
-}
-
 TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
-  const Bytes file = without_last_component();
+  const Bytes whole = testing::encode_jpeg(testing::sheet(8, 8, 77), {.in_scans = true});
+  std::string cut(whole.begin(), whole.end());
+  cut.resize(cut.rfind("\xff\xda"));  // the last of three scans
+  cut += "\xff\xd9";
+  const Bytes file(cut.begin(), cut.end());
   EXPECT_NO_THROW(read_jpeg("grey.jpg", file, PictureColour::kGrey));
   EXPECT_EQ(message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kRgb); }),
             "cut.jpg: damaged JPEG: a component has no data");

@@ -25,7 +25,7 @@ std::shared_ptr<const LeaveOutList> list_of(const std::string& text) {
 }
 
 /// 20 training and 5 test images of 4 x 3.
-class LeaveOutTest : public ::testing::Test {
+class LeaveOutTest : public test::DirectoryTest {
  protected:
   LeaveOutTest() { test::write_image_set(directory_.path()); }
   TrainTestData load(const std::string& list, DatasetOptions options = {}) const {
@@ -37,7 +37,6 @@ class LeaveOutTest : public ::testing::Test {
   void expect_refused(const std::string& list, std::initializer_list<std::string_view> parts) const {
     expect_error<DatasetOptionError>([&] { load(list); }, parts);
   }
-  test::TemporaryDirectory directory_;
 };
 
 TEST(LeaveOutListTest, OrderCommentsAndSpacesDoNotCount) {
@@ -52,10 +51,9 @@ TEST(LeaveOutListTest, OrderCommentsAndSpacesDoNotCount) {
   EXPECT_EQ(list.sha256, hex(sha256(std::as_bytes(std::span(sorted)))));
 }
 
-TEST(LeaveOutListTest, ListIsReadFromItsFile) {
-  const test::TemporaryDirectory directory;
-  const std::string file = (directory.path() / "out.txt").string();
-  test::write_file(file, test::bytes_of("3\n12\n"));
+TEST_F(LeaveOutTest, ListIsReadFromItsFile) {
+  const std::string file = path("out.txt");
+  write_text("out.txt", "3\n12\n");
   EXPECT_EQ(read_leave_out(file).contents(), parse_leave_out("12\n3", file).contents());
   EXPECT_EQ(read_leave_out(file).file, file);
 }
@@ -109,7 +107,7 @@ TEST_F(LeaveOutTest, SamplesThatThereAreNotAreRefused) {
 }
 
 /// Grey images of 2 x 1, with names.
-class NamedSetTest : public ::testing::Test {
+class NamedSetTest : public test::DirectoryTest {
  protected:
   struct Sample {
     SetHalf half;
@@ -117,7 +115,7 @@ class NamedSetTest : public ::testing::Test {
     std::uint32_t label;
     const char* name;
   };
-  TrainTestData write(const std::vector<Sample>& samples, DatasetOptions options = {}) const {
+  TrainTestData load(const std::vector<Sample>& samples, DatasetOptions options = {}) const {
     ShardWriter writer(Env::posix(), directory_.path().string(), {1, 1, 2}, {"cat", "dog"},
                        {.replace = true});
     for (const auto& [half, pixels, label, name] : samples) writer.add(half, pixels, label, name);
@@ -126,7 +124,6 @@ class NamedSetTest : public ::testing::Test {
     options.root = directory_.path().string();
     return load_dataset(options);
   }
-  test::TemporaryDirectory directory_;
 };
 
 using enum SetHalf;
@@ -136,14 +133,13 @@ TEST_F(NamedSetTest, PicturesAreLeftOutByTheirNames) {
                                        {kTrain, {3, 4}, 1, "dog/1.png"},
                                        {kTrain, {5, 6}, 0, "cat/1.png"},
                                        {kTest, {7, 8}, 0, "cat/9.png"}};
-  EXPECT_EQ(write(samples, {.leave_out = list_of("dog/1.png\n0")}).train.places, Places{2});
-  expect_error<DatasetOptionError>(
-      [&] { write(samples, {.leave_out = list_of("cat/9.png")}); },
-      {"'cat/9.png' is not a picture of the training half, which has 'cat/1.png'"});
-  expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("cat/1.png")}); },
-                                   {"'cat/1.png' is the name of 2 samples"});
-  expect_error<DatasetOptionError>([&] { write(samples, {.leave_out = list_of("1\ndog/1.png")}); },
-                                   {"line 2: sample 1 is on line 1 already"});
+  EXPECT_EQ(load(samples, {.leave_out = list_of("dog/1.png\n0")}).train.places, Places{2});
+  for (const auto& [list, part] :
+       {std::pair{"cat/9.png", "'cat/9.png' is not a picture of the training half, which has 'cat/1.png'"},
+        {"cat/1.png", "'cat/1.png' is the name of 2 samples"},
+        {"1\ndog/1.png", "line 2: sample 1 is on line 1 already"}})
+    expect_error<DatasetOptionError>([&, list = list] { load(samples, {.leave_out = list_of(list)}); },
+                                     {part});
 }
 
 TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {
@@ -153,7 +149,7 @@ TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {
       {kTest, {3, 4}, 1, "e.png"},      {kTest, {1, 2}, 1, "f.png"},  {kTest, {9, 9}, 1, "g.png"},
       {kTest, {9, 9}, 0, "h.png"},      {kTest, {0, 0}, 0, "i.png"},  {kValidation, {3, 4}, 1, "v.png"},
       {kValidation, {0, 0}, 0, "w.png"}};
-  const Duplicates found = find_duplicates(write(samples, {.validation = {.is_files = true}}));
+  const Duplicates found = find_duplicates(load(samples, {.validation = {.is_files = true}}));
   EXPECT_EQ(found.test, 2);
   EXPECT_EQ(found.validation, 1);
   EXPECT_EQ(found.under_two_labels, 3);
@@ -171,19 +167,16 @@ TEST_F(NamedSetTest, PlacesAreThoseInTheFilesAndWhatIsLeftOutIsNoDuplicate) {
                                        {kTrain, {3, 4}, 1, "b.png"},
                                        {kTrain, {5, 6}, 1, "c.png"},
                                        {kTest, {3, 4}, 1, "e.png"}};
-  EXPECT_EQ(find_duplicates(write(samples, {.leave_out = list_of("0")})).of_parts,
+  EXPECT_EQ(find_duplicates(load(samples, {.leave_out = list_of("0")})).of_parts,
             (std::vector<std::string>{"test[0] (e.png) is train[1] (b.png)"}));
-  EXPECT_TRUE(find_duplicates(write(samples, {.leave_out = list_of("b.png")})).of_parts.empty());
+  EXPECT_TRUE(find_duplicates(load(samples, {.leave_out = list_of("b.png")})).of_parts.empty());
 }
 
 /// Two features a sample.
 Dataset features_of(const std::vector<float>& numbers, const std::vector<std::int32_t>& labels) {
-  Dataset set;
-  set.shape = {2, 1, 1};
-  set.classes = 3;
-  set.features = AlignedBuffer<float>(numbers.size());
+  Dataset set{
+      .shape = {2, 1, 1}, .classes = 3, .labels = labels, .features = AlignedBuffer<float>(numbers.size())};
   std::ranges::copy(numbers, set.features.data());
-  set.labels = labels;
   return set;
 }
 

@@ -172,11 +172,9 @@ TEST(SampleMixerTest, PartnersAreUniformOverTheEpoch) {
 // Bytes and labels.
 
 Dataset noise_set(const ImageShape& shape, int samples) {
-  Dataset set;
-  set.name = "noise train";
-  set.shape = shape;
-  set.classes = 7;
-  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(samples * shape.features()));
+  Dataset set{.shape = shape,
+              .classes = 7,
+              .images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(samples * shape.features()))};
   std::mt19937 generator(1);
   for (std::size_t i = 0; i < set.images.size(); ++i) set.images[i] = static_cast<std::uint8_t>(generator());
   for (int i = 0; i < samples; ++i) set.labels.push_back(static_cast<std::int32_t>(generator() % 7));

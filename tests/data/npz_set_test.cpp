@@ -28,11 +28,7 @@ struct NamedArray {
 
 /// As numpy.savez writes them.
 test::Bytes npz(const std::vector<NamedArray>& arrays) {
-  const auto number = [](std::uint64_t value, int bytes) {
-    std::string text;
-    for (int i = 0; i < bytes; ++i, value >>= 8U) text.push_back(static_cast<char>(value));
-    return text;
-  };
+  const auto number = test::little_endian_text;
   std::string file, directory;
   for (const NamedArray& array : arrays) {
     const std::string head =
@@ -61,11 +57,10 @@ std::string elements(std::initializer_list<Number> numbers) {
   return {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(Number)};
 }
 
-class NpzSetTest : public testing::Test {
+class NpzSetTest : public test::DirectoryTest {
  protected:
-  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
   NpzSetConversion convert(const std::vector<NamedArray>& arrays) const {
-    test::write_file(path("set.npz"), npz(arrays));
+    write("set.npz", npz(arrays));
     EXPECT_TRUE(is_npz_set(path("set.npz")));
     return convert_npz_set(Env::posix(), path("set.npz"), path("set"), true);
   }
@@ -78,7 +73,6 @@ class NpzSetTest : public testing::Test {
                          .in_memory = true});
   }
 
-  test::TemporaryDirectory directory_;
   bool has_validation_half_ = false;
 };
 
@@ -143,13 +137,12 @@ TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
                     {"y_test", "|S2", "1", "10"}});
   };
   const NpzSetConversion first = with("|u1", "4, 5, 5", 100), last = with("|u1", "5, 5, 4", 100);
-  EXPECT_EQ(first.order, path("set.npz") + ":x_train is taken as [sample][channel][row][column]");
+  const std::string of = path("set.npz").string() + ":x_train is taken as [sample]";
+  EXPECT_EQ(first.order, of + "[channel][row][column]");
   EXPECT_EQ(first.samples.shape, (ImageShape{4, 5, 5}));
   EXPECT_EQ(last.samples.shape, (ImageShape{4, 5, 5}));
-  EXPECT_EQ(last.order, path("set.npz") +
-                            ":x_train is taken as [sample][row][column][channel], which becomes "
-                            "[channel][row][column]");
-  EXPECT_EQ(first.samples.class_names, (std::vector<std::string>{"10", "b"})) << "numbers come first";
+  EXPECT_EQ(last.order, of + "[row][column][channel], which becomes [channel][row][column]");
+  EXPECT_EQ(first.samples.class_names, (std::vector<std::string>{"10", "b"}));
   EXPECT_TRUE(with("<u2", "2, 2", 8).is_fp32 && with("|i1", "2, 2", 4).is_fp32);
 }
 
@@ -157,7 +150,7 @@ TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
 TEST_F(NpzSetTest, TablesInArchivesAreRead) {
   const auto table_of = [&](const std::vector<NamedArray>& arrays, const std::string& label,
                             bool has_labels = true) {
-    test::write_file(path("T.NPZ"), npz(arrays));
+    write("T.NPZ", npz(arrays));
     return open_table({.from = path("T.NPZ"), .label = label, .has_labels = has_labels});
   };
   const NamedArray x{"features", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, 4.0F})},
@@ -198,9 +191,9 @@ class NpzBytesTest : public NpzSetTest {
     bytes_.insert(bytes_.begin() + static_cast<std::ptrdiff_t>(at), more.begin(), more.end());
   }
   std::string read() const {
-    test::write_file(path("a.npz"), bytes_);
+    write("a.npz", bytes_);
     const NpzArchive archive(path("a.npz"));
-    const auto source = archive.open(archive.names().size() - 1);
+    const auto source = archive.open(archive.names().back());
     test::Bytes all(source->remaining_at_most());
     source->read(all);
     return {all.end() - 4, all.end()};
@@ -311,7 +304,7 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   const NamedArray numbers{"x_train", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, HUGE_VALF})},
       others{"x_test", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, 4.0F})};
   fails({numbers, y, others, y_test}, "value 1 of sample 1 is inf, no number that fp32 has");
-  test::write_file(path("table.npz"), npz({x, {"x", "|u1", "2", counting(2)}}));
+  write("table.npz", npz({x, {"x", "|u1", "2", counting(2)}}));
   EXPECT_FALSE(is_npz_set(path("table.npz")));
   EXPECT_FALSE(is_npz_set(path("set.npy")));
 }

@@ -28,27 +28,16 @@ std::string sha256_of(const Bytes& file) {
 }
 
 /// Seven colour images of 2 x 3 pixels in three classes.
-class OwnSetTest : public testing::Test {
+class OwnSetTest : public test::DirectoryTest {
  protected:
-  OwnSetTest() {
-    write("train-images-idx4-ubyte", idx_file({7, 2, 3, 3}));
-    write("train-labels-idx1-ubyte", idx_file({7}, 1, 3));
-    write("t10k-images-idx4-ubyte", idx_file({2, 2, 3, 3}, 7));
-    write("t10k-labels-idx1-ubyte", idx_file({2}, 1, 3));
-  }
-  void write(const char* name, const Bytes& bytes) const {
-    test::write_file(directory_.path() / name, bytes);
-  }
-  void write_names(const std::string& text) const { write("classes.txt", Bytes(text.begin(), text.end())); }
-  void remove(const char* name) const { fs::remove(directory_.path() / name); }
+  OwnSetTest() { test::write_colour_set(directory_.path(), 7, 2); }
+  void remove(const char* name) const { std::filesystem::remove(path(name)); }
   std::string root() const { return directory_.path().string(); }
   TrainTestData load() const { return load_dataset({.set = "idx", .root = root()}); }
   template <typename E>
   void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<E>([this] { load(); }, parts);
   }
-
-  test::TemporaryDirectory directory_;
 };
 
 TEST_F(OwnSetTest, ChannelsAreTakenApart) {
@@ -62,53 +51,34 @@ TEST_F(OwnSetTest, ChannelsAreTakenApart) {
         ASSERT_EQ(data.train.images[sample * 18 + channel * 6 + pixel], sample * 18 + pixel * 3 + channel);
 }
 
-/// Seven samples in shards, with any number of four labels for each.
-class LabelSetsTest : public OwnSetTest {
- protected:
-  LabelSetsTest() {
-    ShardWriter writer(Env::posix(), path(), {1, 1, 2}, {"a", "b", "c", "d"}, {.has_label_sets = true});
-    const std::vector<std::vector<std::uint32_t>> train = {{0, 3}, {}, {0, 3}, {1}, {0, 1, 2, 3}, {}, {1}};
-    for (const auto& labels : train) writer.add(SetHalf::kTrain, Bytes{1, 2}, labels);
-    for (const std::uint32_t label : {1U, 2U}) writer.add(SetHalf::kTest, Bytes{1, 2}, label);
-    writer.publish();
+/// In a file in place of another one.
+TEST_F(OwnSetTest, FilesThatDoNotFitAreNamedWithWhatToDo) {
+  struct Row {
+    const char *before, *name;
+    Bytes bytes;
+    const char *part, *rest;
+  };
+  const Row rows[] = {
+      {"train-images-idx4-ubyte", "train-images-idx3-ubyte", idx_file({7, 6}),
+       "offset 3: 2 dimensions, expected 3 for images, or 4 where they have channels; is it the right file?",
+       ""},
+      {"train-labels-idx1-ubyte", "train-labels-idx2-ubyte", idx_file({7, 4}),
+       "offset 3: 2 dimensions, expected 1 for labels; of samples with several, use shards "
+       "(docs/shard-format",
+       ""},
+      {"t10k-images-idx4-ubyte", "t10k-images-idx3-ubyte", idx_file({2, 2, 3}),
+       "offset 8: images of 1 x 2 x 3 (channels x rows x columns), but those of ",
+       "train-images-idx4-ubyte are 3 x 2 x 3 (channels x rows x columns); make the set again"},
+      {"train-images-idx4-ubyte", "train-images-idx4-ubyte", idx_file({6, 2, 3, 3}),
+       "offset 4: 6 images, but ",
+       "train-labels-idx1-ubyte has 7 labels; the two are not of one set, make the set again"}};
+  for (const auto& [before, name, bytes, part, rest] : rows) {
+    test::write_colour_set(directory_.path(), 7, 2);
+    remove(before);
+    write(name, bytes);
+    expect_failure<DataError>({std::string(name) + ": " + part, rest});
+    remove(name);
   }
-  std::string path() const { return root() + "/shards"; }
-};
-
-TEST_F(LabelSetsTest, LabelsAreRowsOfOneTable) {
-  const TrainTestData data = load_dataset({.set = "shards", .root = path()});
-  EXPECT_EQ(data.train.classes, 4);
-  EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{0, 1, 0, 2, 3, 1, 2}));
-  EXPECT_EQ(data.test.labels, (std::vector<std::int32_t>{2, 4}));
-  EXPECT_EQ(data.train.label_sets,
-            (std::vector<std::uint8_t>{1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 0}));
-  EXPECT_EQ(data.test.label_sets, data.train.label_sets);
-}
-
-TEST_F(LabelSetsTest, PartsHaveTheTableOfTheSet) {
-  const TrainTestData whole = load_dataset({.set = "shards", .root = path()});
-  const TrainTestData data = load_dataset(
-      {.set = "shards", .root = path(), .train_samples = 3, .test_samples = 1, .validation = {.samples = 2}});
-  for (const Dataset* part : {&data.train, &data.test, &data.validation})
-    EXPECT_EQ(part->label_sets, whole.train.label_sets);
-  for (std::int64_t i = 0; i < data.validation.size(); ++i)
-    EXPECT_TRUE(std::ranges::equal(data.validation.label_set_of(i),
-                                   whole.train.label_set_of(data.validation.place_in_file(i))));
-}
-
-TEST_F(OwnSetTest, ImagesHaveThreeOrFourDimensions) {
-  remove("train-images-idx4-ubyte");
-  write("train-images-idx3-ubyte", idx_file({7, 6}));
-  expect_failure<DataError>(
-      {"train-images-idx3-ubyte: offset 3: 2 dimensions, expected 3 for images, or 4 where they have "
-       "channels"});
-}
-
-TEST_F(OwnSetTest, SeveralLabelsInIdxFilesAreRefusedWithWhatToUse) {
-  remove("train-labels-idx1-ubyte");
-  write("train-labels-idx2-ubyte", test::idx_header({7, 4}) + Bytes(28));
-  expect_failure<DataError>(
-      {"train-labels-idx2-ubyte: offset 3: 2 dimensions", "use shards (docs/shard-format.md)"});
 }
 
 TEST_F(OwnSetTest, ItsFingerprintIsThatOfTheFiles) {
@@ -151,14 +121,14 @@ TEST_F(OwnSetTest, AChannelWithoutContrastIsLeftAsItIs) {
 }
 
 TEST_F(OwnSetTest, NamesComeFromAFileBesideTheData) {
-  write_names("cat\nbig dog\neel\nunicorn\n");
+  write_text("classes.txt", "cat\nbig dog\neel\nunicorn\n");
   const TrainTestData data = load();
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"cat", "big dog", "eel", "unicorn"}));
   EXPECT_EQ(data.train.classes, 4);
 }
 
 TEST_F(OwnSetTest, ALabelWithoutANameIsAnErrorAtItsOffset) {
-  write_names("cat\ndog\n");
+  write_text("classes.txt", "cat\ndog\n");
   expect_failure<DataError>(
       {"train-labels-idx1-ubyte: offset 10: label 2 is not in 0..1; give all classes a line in ",
        "classes.txt, or make the set again"});
@@ -175,19 +145,6 @@ TEST_F(OwnSetTest, TwoFilesOfWhichEitherMayBeMeantAreAnError) {
       {"train-images-idx3-ubyte and train-images-idx4-ubyte are both there", "remove one"});
 }
 
-TEST_F(OwnSetTest, HalvesOfDifferentShapesAreAnError) {
-  remove("t10k-images-idx4-ubyte");
-  write("t10k-images-idx3-ubyte", idx_file({2, 2, 3}));
-  expect_failure<DataError>(
-      {"t10k-images-idx3-ubyte: offset 8: images of 1 x 2 x 3 (channels x rows x columns), but",
-       "are 3 x 2 x 3 (ch"});
-}
-
-TEST_F(OwnSetTest, CountsThatDifferAreAnError) {
-  write("train-labels-idx1-ubyte", idx_file({6}, 1, 3));
-  expect_failure<DataError>({"train-images-idx4-ubyte: offset 4: 7 images, but", "has 6 labels"});
-}
-
 TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
   expect_error<ConfigError>([] { resolve_data_root("idx", "auto"); }, {"root", "needs the directory"});
   expect_error<MissingDataError>([this] { resolve_data_root("idx", root() + "/none"); },
@@ -196,7 +153,7 @@ TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
 }
 
 TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
-  write_names("cat\ndog\neel\n");
+  write_text("classes.txt", "cat\ndog\neel\n");
   EXPECT_EQ(outline_of({.set = "idx", .root = root()}).validation_samples, 0);
   write("validation-images-idx4-ubyte", idx_file({4, 2, 3, 3}));
   write("validation-labels-idx1-ubyte", idx_file({4}, 1, 3));

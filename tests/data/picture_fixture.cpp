@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/data/picture_fixture.hpp"
 
+#include "common/error.hpp"
 #include "data/sets/made_sets.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -77,16 +78,18 @@ void draw_digit(Picture& picture, int digit, double x, double y, double size, in
   }
 }
 
-Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels) {
+Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels,
+                 const Bytes& palette) {
   png_image image = {};
   image.version = PNG_IMAGE_VERSION;
   image.width = width;
   image.height = height;
   image.format = format;
+  image.colormap_entries = static_cast<std::uint32_t>(palette.size() / 4);
   png_alloc_size_t size = 0;
-  EXPECT_NE(png_image_write_get_memory_size(image, size, 0, pixels.data(), 0, nullptr), 0);
+  EXPECT_NE(png_image_write_get_memory_size(image, size, 0, pixels.data(), 0, palette.data()), 0);
   Bytes file(size);
-  EXPECT_NE(png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, nullptr), 0);
+  EXPECT_NE(png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, palette.data()), 0);
   file.resize(size);
   return file;
 }
@@ -116,21 +119,10 @@ Bytes encode_png_ink_only(const Picture& picture, int ink) {
 }
 
 Bytes encode_png_palette(const Picture& picture) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<std::uint32_t>(picture.width);
-  image.height = static_cast<std::uint32_t>(picture.height);
-  image.format = PNG_FORMAT_RGBA_COLORMAP;
-  image.colormap_entries = 2;
-  const Bytes colours = {0, 0, 0, 0, 20, 30, 120, 255};
   Bytes indices;
   for (const std::uint8_t pixel : picture.pixels) indices.push_back(pixel < 128 ? 1 : 0);
-  png_alloc_size_t size = 0;
-  EXPECT_NE(png_image_write_get_memory_size(image, size, 0, indices.data(), 0, colours.data()), 0);
-  Bytes file(size);
-  EXPECT_NE(png_image_write_to_memory(&image, file.data(), &size, 0, indices.data(), 0, colours.data()), 0);
-  file.resize(size);
-  return file;
+  return encode_png(static_cast<std::uint32_t>(picture.width), static_cast<std::uint32_t>(picture.height),
+                    PNG_FORMAT_RGBA_COLORMAP, indices, {0, 0, 0, 0, 20, 30, 120, 255});
 }
 
 Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
@@ -143,9 +135,11 @@ Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
   jpeg_mem_dest(&jpeg, &buffer, &size);
   jpeg.image_width = static_cast<JDIMENSION>(picture.width);
   jpeg.image_height = static_cast<JDIMENSION>(picture.height);
-  jpeg.input_components = options.four_inks ? 4 : 1;
-  jpeg.in_color_space = options.four_inks ? JCS_CMYK : JCS_GRAYSCALE;
+  jpeg.input_components = options.four_inks ? 4 : options.in_scans ? 3 : 1;
+  jpeg.in_color_space = options.four_inks ? JCS_CMYK : options.in_scans ? JCS_RGB : JCS_GRAYSCALE;
   jpeg_set_defaults(&jpeg);
+  const jpeg_scan_info scans[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+  if (options.in_scans) jpeg.scan_info = scans, jpeg.num_scans = 3;
   jpeg_set_quality(&jpeg, options.quality, TRUE);
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
@@ -159,7 +153,7 @@ Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
       const std::uint8_t grey = picture.pixels[y * static_cast<std::size_t>(picture.width) + x];
       // The inks as Adobe stores them: light left over. All of the grey is in the black ink.
       if (options.four_inks) row.insert(row.end(), {255, 255, 255});
-      row.push_back(grey);
+      row.insert(row.end(), options.in_scans ? 3 : 1, grey);
     }
     JSAMPROW pointer = row.data();
     jpeg_write_scanlines(&jpeg, &pointer, 1);
@@ -169,6 +163,25 @@ Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
   jpeg_destroy_compress(&jpeg);
   std::free(buffer);
   return file;
+}
+
+void expect_errors_of_damage(const Bytes& file, PictureColour colour) {
+  const auto try_to_read = [&](const Bytes& damaged) {
+    try {
+      parse_pictures(damaged, "picture", {}, colour);
+    } catch (const DataError&) {
+      return false;
+    }
+    return true;
+  };
+  for (std::size_t size = 0; size < file.size(); ++size)
+    try_to_read({file.begin(), file.begin() + static_cast<long>(size)});
+  for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
+    Bytes flipped = file;
+    flipped[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
+    try_to_read(flipped);
+  }
+  EXPECT_FALSE(try_to_read({file.begin(), file.begin() + static_cast<long>(file.size() / 2)}));
 }
 
 void write_bytes(const std::string& path, const Bytes& bytes) {

@@ -17,7 +17,9 @@ Picture sheet(int width, int height, int paper);
 void draw_digit(Picture& picture, int digit, double x, double y, double size, int ink, double pen_radius);
 
 /// A PNG as libpng's simplified interface writes it. format: PNG_FORMAT_GRAY, PNG_FORMAT_GA, ...
-Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels);
+/// @param palette  red, green, blue and alpha of each colour; empty: none
+Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels,
+                 const Bytes& palette = {});
 Bytes encode_png(const Picture& picture);
 /// Grey with 16 bits and no word about gamma; or interlaced.
 Bytes encode_png_16(const Picture& picture, bool interlaced = false);
@@ -32,8 +34,12 @@ struct JpegOptions {
   bool progressive = false;
   int orientation = 0;  ///< an EXIF block that says so
   bool four_inks = false;
+  bool in_scans = false;  ///< in colour, a scan for each component
 };
 Bytes encode_jpeg(const Picture& picture, const JpegOptions& options = {});
+
+/// Neither a crash nor another error than DataError, wherever a picture is cut, and whatever bit of it is wrong.
+void expect_errors_of_damage(const Bytes& file, PictureColour colour);
 
 void write_bytes(const std::string& path, const Bytes& bytes);
 

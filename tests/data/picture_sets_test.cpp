@@ -25,11 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using test::Bytes;
 using test::bytes_of;
-
-std::string text_in(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
+using test::image_of;
+using test::text_in;
 
 /// A picture of some size, other pixels for each seed.
 Bytes picture(unsigned seed, bool as_jpeg) {
@@ -93,16 +90,15 @@ std::vector<TarSample> samples_in(const std::string& tar, const std::string& lab
   return find_tar_samples(TarReader(read, tar.size(), "a.tar"), label);
 }
 
-class PictureSetsTest : public ::testing::Test {
+class PictureSetsTest : public test::DirectoryTest {
  protected:
   PictureSetsTest() {
     for (const char* half : {"train", "val"})
       for (int label = 0; label < 3; ++label)
         for (int i = 0; i < 4; ++i)
-          test::write_file(path(fmt::format("photos/{}/class {}/{}.jpg", half, label, i)),
-                           picture(static_cast<unsigned>(16 * label + 4 * (half[0] == 'v') + i), i % 2 == 0));
+          write(fmt::format("photos/{}/class {}/{}.jpg", half, label, i),
+                picture(static_cast<unsigned>(16 * label + 4 * (half[0] == 'v') + i), i % 2 == 0));
   }
-  fs::path path(const std::string& name) const { return directory_.path() / name; }
   /// Writes the same pictures in the same order, the halves in archives of five samples.
   void write_tars() const {
     for (const std::string half : {"train", "val"}) {
@@ -117,22 +113,18 @@ class PictureSetsTest : public ::testing::Test {
                            tar_entry(key + ".json", "{}");
       }
       for (std::size_t i = 0; i < archives.size(); ++i)
-        test::write_file(path(fmt::format("tars/{}-{}.tar", half, i)), bytes_of(archives[i] + kTarEnd));
+        write_text(fmt::format("tars/{}-{}.tar", half, i), archives[i] + kTarEnd);
     }
   }
   TrainTestData load(const std::string& set, const PictureForm& form = kForm) const {
-    return load_with(path("cache").string(), set, form);
-  }
-  TrainTestData load_with(const std::string& cache, const std::string& set = "pictures",
-                          const PictureForm& form = kForm) const {
     return load_dataset({.set = set,
-                         .root = path(set == "pictures" ? "photos" : "tars").string(),
+                         .root = path(set == "pictures" ? "photos" : "tars"),
                          .pictures = form,
-                         .cache = cache});
+                         .cache = path("cache")});
   }
-  static Bytes image_of(const Dataset& set, std::int32_t sample) {
-    const ImageRows rows(set, {&sample, 1});
-    return {rows[0].begin(), rows[0].end()};
+  /// Decodes no picture at the start.
+  DatasetOptions unmeasured(const PictureForm& form = kForm) const {
+    return {.set = "pictures", .root = path("photos"), .mean = {0.5}, .std = {0.5}, .pictures = form};
   }
   static void expect_equal(const TrainTestData& a, const TrainTestData& b) {
     EXPECT_EQ(a.normalisation, b.normalisation);
@@ -144,7 +136,6 @@ class PictureSetsTest : public ::testing::Test {
   }
 
   static constexpr PictureForm kForm{.size = {4, 3}, .fit = PictureFit::kCrop, .colour = PictureColour::kRgb};
-  test::TemporaryDirectory directory_;
 };
 
 TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
@@ -170,25 +161,19 @@ TEST_F(PictureSetsTest, FoldersAndArchivesHaveTheSamplesThatConvertWrites) {
 }
 
 TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
-  const DatasetOptions options{.set = "pictures",
-                               .root = path("photos").string(),
-                               .mean = {0.5},
-                               .std = {0.5},
-                               .pictures = kForm};  // nothing is decoded at the start
-  const Dataset train = load_dataset(options).train;
+  const Dataset train = load_dataset(unmeasured()).train;
   const std::string first = text_in(path("photos/train/class 0/0.jpg"));
-  test::write_file(path("photos/train/class 0/0.jpg"), bytes_of(first.substr(0, first.size() - 9)));
-  test::write_file(path("photos/train/class 0/2.jpg"),
-                   Bytes(text_in(path("photos/train/class 0/2.jpg")).size(), 'x'));
+  write_text("photos/train/class 0/0.jpg", first.substr(0, first.size() - 9));
+  write("photos/train/class 0/2.jpg", Bytes(text_in(path("photos/train/class 0/2.jpg")).size(), 'x'));
   fs::remove(path("photos/train/class 2/3.jpg"));
   const auto fails = [&](std::int32_t sample, std::initializer_list<std::string_view> parts) {
-    expect_error<DataError>([&] { ImageRows(train, {&sample, 1}); }, parts);
+    expect_error<DataError>([&] { image_of(train, sample); }, parts);
   };
   fails(0, {"class 0/0.jpg: ", "bytes, and", "(sample 0 of pictures train)"});
   fails(2, {"class 0/2.jpg: neither PNG", "(sample 2 of pictures train)"});
   fails(11, {"class 2/3.jpg: is not there any more", "(sample 11 of pictures train)"});
   EXPECT_NO_THROW(image_of(train, 1));
-  EXPECT_NE(fingerprint_of(load_dataset(options).train), fingerprint_of(train));
+  EXPECT_NE(fingerprint_of(load_dataset(unmeasured()).train), fingerprint_of(train));
 }
 
 TEST_F(PictureSetsTest, ItsOutlineAndFingerprintAreThoseOfTheFiles) {
@@ -213,13 +198,9 @@ TEST_F(PictureSetsTest, ItsOutlineAndFingerprintAreThoseOfTheFiles) {
 
 TEST_F(PictureSetsTest, PicturesAreLeftOutByTheirNames) {
   const auto list = parse_leave_out("train/class 0/1.jpg\n2\n", "out.txt");
-  const TrainTestData data = load_dataset({.set = "pictures",
-                                           .root = path("photos").string(),
-                                           .mean = {0.5},
-                                           .std = {0.5},
-                                           .leave_out = std::make_shared<const LeaveOutList>(list),
-                                           .pictures = kForm});
-  EXPECT_EQ(data.train.places, (std::vector<std::int32_t>{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  DatasetOptions options = unmeasured();
+  options.leave_out = std::make_shared<const LeaveOutList>(list);
+  EXPECT_EQ(load_dataset(options).train.places, (std::vector<std::int32_t>{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
 }
 
 TEST(PictureListTest, AFileThatNoPictureHasIsRefused) {
@@ -234,20 +215,13 @@ TEST(PictureListTest, AFileThatNoPictureHasIsRefused) {
 TEST_F(PictureSetsTest, PicturesOfOneSizeNeedNoSize) {
   write_tars();
   EXPECT_EQ(outline_of({.set = "webdataset", .root = path("tars").string()}).shape, (ImageShape{1, 6, 5}));
-  const PictureForm as_they_are{};
-  const TrainTestData data = load_dataset({.set = "pictures",
-                                           .root = path("photos").string(),
-                                           .mean = {0.5},
-                                           .std = {0.5},
-                                           .pictures = as_they_are,
-                                           .cache = path("cache").string()});
+  DatasetOptions options = unmeasured({});
+  options.cache = path("cache");
+  const TrainTestData data = load_dataset(options);
   EXPECT_EQ(data.train.shape, (ImageShape{1, 6, 5}));
   EXPECT_FALSE(fs::exists(path("cache"))) << "nothing was to be measured";
-  const std::int32_t wider = 1;
   expect_error<DataError>(
-      [&] {
-        ImageRows(data.train, {&wider, 1});
-      },
+      [&] { image_of(data.train, 1); },
       {"class 0/1.jpg: 6 x 6 pixels, and the first picture has 5 x 6 (sample 1 of pictures train); scale"});
 }
 
@@ -282,8 +256,8 @@ TEST_F(PictureSetsTest, MeasuredSumsAreKeptInTheCacheOfTheUser) {
 }
 
 TEST_F(PictureSetsTest, WhatASetLeavesUnsaidIsForTheStart) {
-  test::write_file(path("photos/train/class 0/list.txt"), {1});
-  test::write_file(path("photos/.DS_Store"), {1});
+  write("photos/train/class 0/list.txt", {1});
+  write("photos/.DS_Store", {1});
   const TrainTestData data = load("pictures");
   ASSERT_EQ(data.remarks.size(), 2U);
   EXPECT_EQ(data.remarks[0], "val/ is the test half, since there is no test/");
@@ -304,8 +278,11 @@ TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
 
 TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
   const Normalisation measured = load("pictures").normalisation;
-  for (const char* cache : {"", "/dev/null/none", "/proc/none"})
-    EXPECT_EQ(load_with(cache).normalisation, measured) << cache;
+  DatasetOptions options{.set = "pictures", .root = path("photos"), .pictures = kForm};
+  for (const char* cache : {"", "/dev/null/none", "/proc/none"}) {
+    options.cache = cache;
+    EXPECT_EQ(load_dataset(options).normalisation, measured) << cache;
+  }
 }
 
 /// A process waits for another that measures while that says so, and then measures, too.
@@ -404,19 +381,17 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
 
 /// A part of a label may be another label.
 TEST(TarSamplesTest, ALabelThatIsTooLongToBeReadIsRefused) {
-  const std::string cls = std::string(kMostBytesOfCls - 1, ' ') + "1";
-  const auto samples_of_cls = [&](const std::string& text) {
-    return samples_in(tar_entry("1.png", "p") + tar_entry("1.cls", text) + kTarEnd);
+  const auto samples_of = [](const std::string& ending, const std::string& text, const std::string& label) {
+    return samples_in(tar_entry("1.png", "p") + tar_entry("1." + ending, text) + kTarEnd, label);
   };
-  EXPECT_EQ(samples_of_cls(cls)[0].label, "1");
-  expect_error<DataError>([&] { samples_of_cls(cls + "2"); }, {"1.cls: holds no label"});
+  const std::string cls = std::string(kMostBytesOfCls - 1, ' ') + "1";
+  EXPECT_EQ(samples_of("cls", cls, kLabelInCls)[0].label, "1");
+  expect_error<DataError>([&] { samples_of("cls", cls + "2", kLabelInCls); }, {"1.cls: holds no label"});
   std::string json = R"({"a": 1})";
   json.resize(kMostBytesOfJson, ' ');
-  const auto samples_of_json = [&](const std::string& text) {
-    return samples_in(tar_entry("1.png", "p") + tar_entry("1.json", text) + kTarEnd, "a");
-  };
-  EXPECT_EQ(samples_of_json(json)[0].label, "1");
-  expect_error<DataError>([&] { samples_of_json(json + "x"); }, {"1.json: has no label under the key 'a'"});
+  EXPECT_EQ(samples_of("json", json, "a")[0].label, "1");
+  expect_error<DataError>([&] { samples_of("json", json + "x", "a"); },
+                          {"1.json: has no label under the key 'a'"});
 }
 
 TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
@@ -521,13 +496,9 @@ TEST_F(PictureSetsTest, AnArchiveThatBecomesShorterIsNamed) {
   write_tars();
   load("webdataset");  // measures, and what it decodes stays with it
   const Dataset train = load("webdataset").train;
-  const std::int32_t sample = 7;
   fs::resize_file(path("tars/train-1.tar"), 600);
-  expect_error<DataError>(
-      [&] {
-        ImageRows(train, {&sample, 1});
-      },
-      {"tars/train-1.tar: ends at byte", "(sample 7 of webdataset train)"});
+  expect_error<DataError>([&] { image_of(train, 7); },
+                          {"tars/train-1.tar: ends at byte", "(sample 7 of webdataset train)"});
 }
 
 TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
@@ -545,7 +516,7 @@ TEST_F(PictureSetsTest, AValidationHalfThatIsForTestingIsSaid) {
 
 TEST_F(PictureSetsTest, ArchivesOfNoHalfAreLeftOutIfOthersHaveOne) {
   write_tars();
-  test::write_file(path("tars/other.tar"), bytes_of(kTarEnd));
+  write_text("tars/other.tar", kTarEnd);
   EXPECT_EQ(
       load("webdataset").remarks,
       (std::vector<std::string>{
@@ -559,17 +530,16 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
     expect_error<Error>([&] { load_dataset({.set = "webdataset", .root = path(root).string()}); }, {part});
   };
   fails("photos", "holds no archives (*.tar)");
-  test::write_file(path("packed/train-0.tar.gz"), test::gzip({}));
+  write("packed/train-0.tar.gz", {});
   fails("packed", "packed/train-0.tar.gz: is compressed");
-  test::write_file(path("tests/test-0.tar"), bytes_of(tar_sample("1", 0) + kTarEnd));
+  write_text("tests/test-0.tar", tar_sample("1", 0) + kTarEnd);
   fails("tests", "holds no archives to train on");
-  test::write_file(path("empty/a.tar"), bytes_of(tar_entry("README", "hello") + kTarEnd));
+  write_text("empty/a.tar", tar_entry("README", "hello") + kTarEnd);
   fails("empty", "empty/a.tar: no samples, pictures with a .cls each, and the first entry is README");
-  for (const char* name : {"none/train-0.tar", "none/train-1.tar"})
-    test::write_file(path(name), bytes_of(kTarEnd));
+  for (const char* name : {"none/train-0.tar", "none/train-1.tar"}) write_text(name, kTarEnd);
   fails("none",
         "none/train-0.tar and those after it: no samples, pictures with a .cls each, and it has no entries");
-  test::write_file(path("both/my-train-test.tar"), bytes_of(kTarEnd));
+  write_text("both/my-train-test.tar", kTarEnd);
   fails("both", "my-train-test.tar: is called after two halves");
   expect_error<MissingDataError>([&] { load_dataset({.set = "pictures", .root = path("nowhere").string()}); },
                                  {"data set 'pictures' is not on this machine"});
@@ -580,7 +550,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
                            "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
                            "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz", "._train-1.tar",
                            "train-00000-of-00001.tar", "cifar10_test.tar"})
-    test::write_file(path("names") / name, {});
+    write(std::string("names/") + name, {});
   const TarFiles files = find_tar_files(path("names"));
   const auto names = [&](const std::vector<fs::path>& found) {
     std::vector<std::string> list;
@@ -604,9 +574,8 @@ TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
         tar_entry(fmt::format("{}.png", i),
                   text_in(path(fmt::format("photos/train/class 0/{}.jpg", i % 4)))) +
         tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "dog\n" : "Cat\n");
-  for (std::size_t i = 0; i < 2; ++i)
-    test::write_file(path(fmt::format("tars/shard{}.tar", i)), bytes_of(archives[i] + kTarEnd));
-  for (const char* name : {"tars/a.tgz", "tars/b.tar.gz"}) test::write_file(path(name), {1});
+  for (std::size_t i = 0; i < 2; ++i) write_text(fmt::format("tars/shard{}.tar", i), archives[i] + kTarEnd);
+  for (const char* name : {"tars/a.tgz", "tars/b.tar.gz"}) write(name, {1});
   const TrainTestData data = load("webdataset"), folders = load("pictures");
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"Cat", "dog"}));
   EXPECT_EQ(
@@ -637,7 +606,7 @@ TEST_F(PictureSetsTest, OfArchivesWithListsOfLabelsAFifthOfAllIsForTesting) {
   for (int i = 0; i < 10; ++i)
     archive += tar_entry(fmt::format("{}.png", i), text_in(path("photos/train/class 0/0.jpg"))) +
                tar_entry(fmt::format("{}.cls", i), i % 2 == 0 ? "2" : "0 1");
-  test::write_file(path("tars/all.tar"), bytes_of(archive + kTarEnd));
+  write_text("tars/all.tar", archive + kTarEnd);
   const TrainTestData data = load("webdataset");
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2"}));
   EXPECT_EQ(data.train.label_sets, (std::vector<std::uint8_t>{0, 0, 1, /**/ 1, 1, 0}));

@@ -9,8 +9,6 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 
-#include <future>
-
 namespace lockstep::idx_set_test {
 
 // Image sets as a whole: the four files must belong together.
@@ -24,20 +22,15 @@ using test::idx_header;
 using test::operator+;
 
 /// A good small set on disk; each test damages it in its own way.
-class IdxSetTest : public testing::Test {
+class IdxSetTest : public test::DirectoryTest {
  protected:
   IdxSetTest() { test::write_image_set(directory_.path()); }
 
-  void replace(const char* name, const Bytes& bytes) const {
-    test::write_file(directory_.path() / name, bytes);
-  }
   TrainTestData load() const { return load_dataset({.set = "mnist", .root = directory_.path().string()}); }
   template <typename E>
   void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<E>([this] { load(); }, parts);
   }
-
-  test::TemporaryDirectory directory_;
 };
 
 TEST_F(IdxSetTest, AGoodSetIsLoaded) {
@@ -53,7 +46,7 @@ TEST_F(IdxSetTest, AGoodSetIsLoaded) {
   EXPECT_EQ(data.train.images[13], 13);
   EXPECT_EQ(data.test.images[5], 35);
   EXPECT_EQ(data.train.features.size(), 0U);
-  for (const char* other : {"conversion.json", "validation-images-idx3-ubyte"}) replace(other, {1});
+  for (const char* other : {"conversion.json", "validation-images-idx3-ubyte"}) write(other, {1});
   EXPECT_FALSE(load().has_validation_half) << "files of people's own sets, which it is not";
 }
 
@@ -66,8 +59,8 @@ TEST_F(IdxSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
   const Fingerprint of_files{.samples = sha256_of(idx_file({20, 4, 3})),
                              .labels = sha256_of(idx_file({20}, 3, 10))};
   EXPECT_EQ(fingerprint_of(plain.train), of_files);
-  replace("train-images-idx3-ubyte.gz", test::gzip(idx_file({20, 4, 3})));
-  fs::remove(directory_.path() / "train-images-idx3-ubyte");
+  write("train-images-idx3-ubyte.gz", test::gzip(idx_file({20, 4, 3})));
+  fs::remove(path("train-images-idx3-ubyte"));
   EXPECT_EQ(fingerprint_of(load().train), of_files);
   EXPECT_EQ(load().train.quick, plain.train.quick);
 }
@@ -99,7 +92,7 @@ TEST_F(IdxSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
 }
 
 TEST_F(IdxSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {
-  test::write_image_set(directory_.path() / "mnist", 40);
+  test::write_image_set(path("mnist"), 40);
   EXPECT_EQ(load().train.size(), 40);
   EXPECT_EQ(load_dataset({.set = "mnist", .directory = directory_.path().string()}).train.size(), 20);
 }
@@ -113,51 +106,28 @@ TEST_F(IdxSetTest, PixelsAreNormalisedByMeanAndDeviation) {
   }
 }
 
-TEST_F(IdxSetTest, ASetLoadsInAThreadOfItsOwn) {
-  auto loading = std::async(std::launch::async, [this] { return load(); });
-  EXPECT_EQ(loading.get().train.size(), 20);
-}
-
-TEST_F(IdxSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
+TEST_F(IdxSetTest, FilesThatDoNotFitAreErrorsAtTheirOffsets) {
   Bytes labels = idx_file({20}, 3, 10);
   labels[8 + 17] = 10;
-  replace("train-labels-idx1-ubyte", labels);
-  expect_failure<DataError>({"train-labels-idx1-ubyte: offset 25", "label 10 is not in 0..9"});
-}
-
-TEST_F(IdxSetTest, FewerLabelsThanImagesIsAnError) {
-  replace("t10k-labels-idx1-ubyte", idx_file({4}, 1, 10));
-  expect_failure<DataError>(
-      {"t10k-images-idx3-ubyte: offset 4", "5 images", "t10k-labels-idx1-ubyte has 4 labels"});
-}
-
-TEST_F(IdxSetTest, TestImagesOfAnotherSizeAreAnError) {
-  replace("t10k-images-idx3-ubyte", idx_file({5, 3, 4}));
-  expect_failure<DataError>({"t10k-images-idx3-ubyte: offset 8", "3 x 4", "4 x 3"});
-}
-
-TEST_F(IdxSetTest, SwappedFilesAreAnError) {
-  fs::rename(directory_.path() / "train-labels-idx1-ubyte", directory_.path() / "train-images-idx3-ubyte");
-  replace("train-labels-idx1-ubyte", idx_file({20}, 3, 10));
-  expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimension, expected 3 for images"});
-}
-
-TEST_F(IdxSetTest, OtherDimensionsAreAnError) {
-  replace("train-images-idx3-ubyte", idx_file({20, 12}));
-  expect_failure<DataError>({"offset 3: 2 dimensions, expected 3 for images; is it the right file?"});
-  replace("train-images-idx3-ubyte", idx_file({20, 4, 3, 1}));
-  expect_failure<DataError>({"offset 3: 4 dimensions, expected 3 for images; is it the right file?"});
+  for (const auto& [name, bytes, part] :
+       {std::tuple{"train-labels-idx1-ubyte", labels,
+                   "offset 25: label 10 is not in 0..9; fetch it again with"},
+        {"t10k-labels-idx1-ubyte", idx_file({4}, 1, 10),
+         "has 4 labels; the two are not of one set, fetch it"},
+        {"t10k-images-idx3-ubyte", idx_file({5, 3, 4}), "offset 8: images of 1 x 3 x 4 (channels"},
+        {"train-images-idx3-ubyte", idx_file({20}), "offset 3: 1 dimension, expected 3 for images; is it"},
+        {"train-images-idx3-ubyte", idx_file({20, 4, 3, 1}),
+         "offset 3: 4 dimensions, expected 3 for images;"}}) {
+    write(name, bytes);
+    expect_failure<DataError>({name, part});
+    test::write_image_set(directory_.path());
+  }
 }
 
 TEST_F(IdxSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {
-  replace("t10k-images-idx3-ubyte", {});
-  replace("train-images-idx3-ubyte", idx_header({20, 4, 3}) + Bytes(239));
+  write("t10k-images-idx3-ubyte", {});
+  write("train-images-idx3-ubyte", idx_header({20, 4, 3}) + Bytes(239));
   for (int i = 0; i < 20; ++i) expect_failure<DataError>({"train-images-idx3-ubyte: offset 16"});
-}
-
-TEST_F(IdxSetTest, AMissingFileIsMissingData) {
-  fs::remove(directory_.path() / "t10k-images-idx3-ubyte");
-  expect_failure<MissingDataError>({"lacks t10k-images-idx3-ubyte", "launch/get-data mnist"});
 }
 
 TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
@@ -193,7 +163,7 @@ using test::Bytes;
 using test::operator+;
 
 /// Three images with CIFAR-10's shape; each test damages one file.
-class CifarSetTest : public testing::Test {
+class CifarSetTest : public test::DirectoryTest {
  protected:
   CifarSetTest() {
     for (int i = 1; i <= 5; ++i) write("data_batch_" + std::to_string(i) + ".bin", records(2, 2 * i - 2));
@@ -208,15 +178,10 @@ class CifarSetTest : public testing::Test {
     }
     return bytes;
   }
-  void write(const std::string& name, const Bytes& bytes) const {
-    test::write_file(directory_.path() / name, bytes);
-  }
   TrainTestData load() const { return load_dataset({.set = "cifar10", .root = directory_.path().string()}); }
   void expect_failure(std::initializer_list<std::string_view> parts) const {
     expect_error<DataError>([this] { load(); }, parts);
   }
-
-  test::TemporaryDirectory directory_;
 };
 
 TEST_F(CifarSetTest, FilesStandOneAfterAnother) {
@@ -234,7 +199,7 @@ TEST_F(CifarSetTest, FilesStandOneAfterAnother) {
 }
 
 TEST_F(CifarSetTest, ItLiesInTheFolderOfItsArchiveToo) {
-  const fs::path inner = directory_.path() / "cifar-10-batches-bin";
+  const fs::path inner = path("cifar-10-batches-bin");
   fs::create_directory(inner);
   for (const auto& entry : fs::directory_iterator(directory_.path()))
     if (entry.is_regular_file()) fs::rename(entry.path(), inner / entry.path().filename());
@@ -243,9 +208,8 @@ TEST_F(CifarSetTest, ItLiesInTheFolderOfItsArchiveToo) {
 
 TEST_F(CifarSetTest, FilesMayBePackedAndNamesBesideThem) {
   write("data_batch_3.bin.gz", test::gzip(records(2, 4)));
-  fs::remove(directory_.path() / "data_batch_3.bin");
-  const std::string names = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n";
-  write("batches.meta.txt", Bytes(names.begin(), names.end()));
+  fs::remove(path("data_batch_3.bin"));
+  write_text("batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
   EXPECT_EQ(load().train.size(), 10);
   EXPECT_EQ(load().class_names.at(9), "j");
 }
@@ -266,11 +230,6 @@ TEST_F(CifarSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
   bytes[3073] = 10;
   write("test_batch.bin", bytes);
   expect_failure({"test_batch.bin: offset 3073: label 10 is not in 0..9"});
-}
-
-TEST_F(CifarSetTest, AMissingFileIsMissingData) {
-  fs::remove(directory_.path() / "data_batch_4.bin");
-  expect_error<MissingDataError>([this] { load(); }, {"lacks data_batch_4.bin", "launch/get-data cifar10"});
 }
 
 /// CIFAR-100: a coarse label goes before the fine one.

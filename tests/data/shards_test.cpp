@@ -50,13 +50,10 @@ std::vector<std::string> class_names() {
   return names;
 }
 
-class ShardsTest : public ::testing::Test {
+class ShardsTest : public test::DirectoryTest {
  protected:
-  ShardsTest() { write(false); }
-
-  void write(bool replace) {
-    ShardWriter writer(Env::posix(), directory(), kShape, class_names(),
-                       {.replace = replace, .sizes = kSizes});
+  ShardsTest() {
+    ShardWriter writer(Env::posix(), directory(), kShape, class_names(), {.sizes = kSizes});
     for (std::int64_t i = 0; i < kTrain; ++i)
       writer.add(SetHalf::kTrain, image_of(i), static_cast<std::uint32_t>(label_of(i)),
                  "p/" + std::to_string(i) + ".png");
@@ -64,29 +61,16 @@ class ShardsTest : public ::testing::Test {
       writer.add(SetHalf::kTest, image_of(kTrain + i), static_cast<std::uint32_t>(label_of(kTrain + i)));
     writer.publish();
   }
-  std::string directory() const { return (directory_.path() / "set").string(); }
+  std::string directory() const { return path("set").string(); }
   fs::path file(const std::string& name) const { return fs::path(directory()) / name; }
   DatasetOptions options() const { return {.set = "shards", .root = directory()}; }
   TrainTestData load() const { return load_dataset(options()); }
-  Bytes bytes(const std::string& name) const {
-    std::ifstream stream(file(name), std::ios::binary);
-    return Bytes(std::istreambuf_iterator<char>(stream), {});
-  }
-  std::string text_of(const std::string& name) const {
-    const Bytes all = bytes(name);
-    return {all.begin(), all.end()};
-  }
-  static Bytes image(const Dataset& set, std::int32_t sample) {
-    const ImageRows rows(set, {&sample, 1});
-    return {rows[0].begin(), rows[0].end()};
-  }
+  Bytes bytes(const std::string& name) const { return test::bytes_of(test::text_in(file(name))); }
   void flip(const std::string& name, std::size_t offset) {
     Bytes all = bytes(name);
     all.at(offset) ^= 1;
     test::write_file(file(name), all);
   }
-
-  test::TemporaryDirectory directory_;
 };
 
 TEST_F(ShardsTest, WhatWasWrittenIsRead) {
@@ -99,12 +83,10 @@ TEST_F(ShardsTest, WhatWasWrittenIsRead) {
   for (std::int32_t i = 0; i < kTrain + kTest; ++i) {
     const Dataset& half = i < kTrain ? data.train : data.test;
     const std::int32_t index = i < kTrain ? i : i - static_cast<std::int32_t>(kTrain);
-    const ImageRows rows(half, {&index, 1});
-    EXPECT_TRUE(std::ranges::equal(rows[0], image_of(i))) << i;
+    EXPECT_EQ(test::image_of(half, index), image_of(i)) << i;
     EXPECT_EQ(half.labels[static_cast<std::size_t>(index)], label_of(i));
   }
-  EXPECT_THROW(image(data.train, 100), InternalError);
-  EXPECT_THROW(image(data.train, -1), InternalError);
+  for (const std::int32_t sample : {-1, 100}) EXPECT_THROW(test::image_of(data.train, sample), InternalError);
   Bytes room(104);
   EXPECT_THROW(data.train.store->read(std::vector<std::int64_t>{1}, room), InternalError);
 }
@@ -117,7 +99,10 @@ TEST_F(ShardsTest, IndexSaysWhatItHoldsAndWhatItsFingerprintIs) {
   EXPECT_EQ(outline.test_samples, kTest);
   EXPECT_EQ(outline.validation_samples, 0);
   EXPECT_TRUE(outline.on_disk && !outline.is_fp32);
-  const ShardHalf train = parse_shard_index(text_of("shards.index"), "index").train;
+  const std::string index = test::text_in(file("shards.index"));
+  EXPECT_TRUE(index.starts_with("{\"lockstep_shards\":1,\"channels\":3,"))
+      << "the oldest version that knows it";
+  const ShardHalf train = parse_shard_index(index, "index").train;
   const std::string text = "100 images of 3x5x7, blocks of 512: " + hex(train.blocks);
   const Fingerprint fingerprint = fingerprints_of(load()).train;
   EXPECT_EQ(fingerprint.samples, hex(sha256(std::as_bytes(std::span(text)))));
@@ -228,6 +213,16 @@ TEST_F(ShardedLabelsTest, EachSampleHasItsOwn) {
     ASSERT_TRUE(half.has_label_sets());
     EXPECT_EQ(labels_in(half.label_set_of(i / 3)), labels_of(i)) << i;
   }
+  DatasetOptions some = options();
+  const TrainTestData whole = load_dataset(some);
+  some.train_samples = some.test_samples = 5;
+  some.validation = {.samples = 7};
+  const TrainTestData part = load_dataset(some);
+  for (const Dataset* half : {&part.train, &part.test, &part.validation})
+    EXPECT_EQ(half->label_sets, whole.train.label_sets);
+  for (std::int64_t i = 0; i < part.validation.size(); ++i)
+    EXPECT_EQ(labels_in(part.validation.label_set_of(i)),
+              labels_in(whole.train.label_set_of(part.validation.place_in_file(i))));
   write_in_shards(Env::posix(), options(), directory() + "2", {.sizes = kSizes});
   const TrainTestData again =
       load_dataset({.set = "shards", .root = directory() + "2", .validation = {.is_files = true}});
@@ -238,16 +233,14 @@ TEST_F(ShardedLabelsTest, EachSampleHasItsOwn) {
 /// The index says what it is told, whatever the file holds.
 TEST_F(ShardedLabelsTest, LyingFilesAreRefused) {
   const Bytes kept = bytes("train-labels.u32");
-  const std::string index(reinterpret_cast<const char*>(bytes("shards.index").data()),
-                          bytes("shards.index").size());
+  const std::string index = test::text_in(file("shards.index"));
   const auto fails = [&](std::size_t at, std::uint8_t value, const char* part) {
     Bytes labels = kept;
     labels.at(at) = value;
     test::write_file(file("train-labels.u32"), labels);
     ShardIndex lying = parse_shard_index(index, "index");
     lying.train.labels = sha256(std::as_bytes(std::span(labels)));
-    const std::string text = to_text(lying);
-    test::write_file(file("shards.index"), Bytes(text.begin(), text.end()));
+    write_text("set/shards.index", to_text(lying));
     expect_error<DataError>([&] { load(); }, {"train-labels.u32: ", part});
   };
   fails(0, 200, "the labels of sample 0 are not 200 different ones");  // 2 labels: 1 and 4
@@ -259,23 +252,6 @@ TEST_F(ShardedLabelsTest, LyingFilesAreRefused) {
   expect_error<DataError>([&] { parse_shard_index(to_text(wide), "wide"); },
                           {"wide: classes is not a whole number in 1..65536"});
   expect_error<DataError>([&] { parse_shard_index("{}\n", "index"); }, {"index: "});
-}
-
-TEST_F(ShardsTest, ASetThatHasNothingNewIsOfAnOldVersion) {
-  const Bytes index = bytes("shards.index");
-  EXPECT_TRUE(std::string(index.begin(), index.end()).starts_with("{\"lockstep_shards\":1,\"channels\":3,"));
-}
-
-TEST_F(ShardsTest, OtherSamplesHaveAnotherFingerprint) {
-  const SetFingerprints before = fingerprints_of(load());
-  ShardWriter writer(Env::posix(), directory(), kShape, class_names(), {.replace = true, .sizes = kSizes});
-  for (std::int64_t i = 0; i < kTrain; ++i) writer.add(SetHalf::kTrain, image_of(i + (i == 99 ? 1 : 0)), 7);
-  for (std::int64_t i = 0; i < kTest; ++i) writer.add(SetHalf::kTest, image_of(kTrain + i), 7);
-  writer.publish();
-  const SetFingerprints now = fingerprints_of(load());
-  EXPECT_NE(before.train.samples, now.train.samples);
-  EXPECT_NE(before.train.labels, now.train.labels);
-  EXPECT_EQ(before.test.samples, now.test.samples);
 }
 
 /// Whichever bit it is: a sample of its block cannot be read, and the message says why; others can.
@@ -290,19 +266,14 @@ TEST_F(ShardsTest, AFlippedBitIsNamed) {
     const std::string block = "block " + std::to_string(at / kSizes.block_bytes) + " of";
     const Dataset train = load().train;
     if (round % 10 == 0) train.store->prefetch({sample});
-    expect_error<DataError>(
-        [&] {
-          ImageRows(train, {&sample, 1});
-        },
-        {name.c_str(), block.c_str(), text.c_str()});
-    const std::int32_t far = (sample + 50) % 100;
-    EXPECT_NO_THROW(ImageRows(train, {&far, 1}));
+    expect_error<DataError>([&] { test::image_of(train, sample); }, {name, block, text});
+    EXPECT_NO_THROW(test::image_of(train, (sample + 50) % 100));
     flip(name, at % kSizes.shard_bytes);
   }
   EXPECT_NO_THROW(load());
   flip("train-00001.shard", 600);
   expect_error<DataError>(
-      [&] { image(load().train, 25); },
+      [&] { test::image_of(load().train, 25); },
       {"train-00001.shard: bytes 512 to 1023 (block 5 of the half) are not those that the set was made with: "
        "their "
        "SHA-256 differs. They hold samples 24 to 29, and sample 25 was wanted; copy the set again"});
@@ -316,13 +287,12 @@ TEST_F(ShardsTest, ProcessesOfAHostCompareABlockOnceBetweenThem) {
   other.store->share_checks(MemoryFile::open(checks->offer()));
   EXPECT_EQ(one.store->make_shared_checks(), nullptr) << "once is enough";
   stranger.store->share_checks(MemoryFile::of_zeros(1));  // memory of another set
-  const std::int32_t first = 0, far = 50;
-  EXPECT_NO_THROW(ImageRows(one, {&first, 1}));
+  EXPECT_NO_THROW(test::image_of(one, 0));
   flip(shard_file("train", 0), 0);
   flip(shard_file("train", 2), 2 * kSizes.block_bytes);
-  EXPECT_NO_THROW(ImageRows(other, {&first, 1}));
-  expect_error<DataError>([&] { ImageRows(stranger, {&first, 1}); }, {"sample 0 was wanted"});
-  expect_error<DataError>([&] { ImageRows(other, {&far, 1}); }, {"sample 50 was wanted"});
+  EXPECT_NO_THROW(test::image_of(other, 0));
+  expect_error<DataError>([&] { test::image_of(stranger, 0); }, {"sample 0 was wanted"});
+  expect_error<DataError>([&] { test::image_of(other, 50); }, {"sample 50 was wanted"});
 }
 
 TEST_F(ShardsTest, EveryOtherDamageIsNamed) {
@@ -359,7 +329,7 @@ TEST_F(ShardsTest, EveryOtherDamageIsNamed) {
 
 TEST_F(ShardsTest, WhatIsNoFileIsRefused) {
   const fs::path shard = file("train-00003.shard");
-  fs::rename(shard, directory_.path() / "elsewhere");
+  fs::rename(shard, path("elsewhere"));
   expect_error<MissingDataError>([&] { load(); }, {"train-00003.shard: no such file"});
   fs::create_directory(shard);
   expect_error<DataError>([&] { load(); }, {"train-00003.shard: not a regular file"});
@@ -370,24 +340,20 @@ TEST_F(ShardsTest, WhatIsNoFileIsRefused) {
   fs::create_symlink(shard, shard);
   expect_error<IoError>([&] { load(); }, {"train-00003.shard: cannot be opened"});
   fs::remove(shard);
-  fs::create_symlink(directory_.path() / "elsewhere", shard);
+  fs::create_symlink(path("elsewhere"), shard);
   EXPECT_NO_THROW(load()) << "a link to a file on another disk";
 }
 
 TEST_F(ShardsTest, AFileThatIsCutWhileItIsReadIsNamed) {
   const Dataset train = load().train;
   fs::resize_file(file("train-00002.shard"), 100);
-  const std::int32_t sample = 50;
   expect_error<DataError>(
-      [&] {
-        ImageRows(train, {&sample, 1});
-      },
+      [&] { test::image_of(train, 50); },
       {"train-00002.shard: ends at byte 1535 or before, and was longer when it was opened"});
 }
 
 TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
-  const Bytes whole = bytes("shards.index");
-  const std::string head(whole.begin(), std::ranges::find(whole, '\n'));
+  const std::string whole = test::text_in(file("shards.index")), head = whole.substr(0, whole.find('\n'));
   const auto refused = [&](const std::string& from, const std::string& to, const char* part) {
     SCOPED_TRACE(to);
     std::string text = head;
@@ -432,8 +398,7 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(head, "[]", "not a JSON object");
   expect_error<DataError>([] { parse_shard_index(std::string((std::size_t{32} << 20) + 1, ' '), "lies"); },
                           {"lies: more than 33554432 bytes"});
-  ShardIndex largest =
-      parse_shard_index(head + "\n" + hex(sha256(std::as_bytes(std::span(head)))) + "\n", "x");
+  ShardIndex largest = parse_shard_index(whole, "x");
   largest.shape = {1, 4096, 4096};
   largest.is_fp32 = true;
   largest.train = largest.test = {.samples = 1};
@@ -441,12 +406,12 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
 }
 
 TEST_F(ShardsTest, ALabelThatThereIsNoClassForIsRefused) {
-  ShardIndex index = parse_shard_index(text_of("shards.index"), "index");
+  ShardIndex index = parse_shard_index(test::text_in(file("shards.index")), "index");
   for (const std::uint32_t label : {1000U, 0xFFFFFFFFU}) {
     Bytes labels = bytes("train-labels.u32");
     std::memcpy(labels.data() + std::size_t{4} * 17, &label, sizeof label);
     index.train.labels = sha256(std::as_bytes(std::span(labels)));
-    test::write_file(file("shards.index"), test::bytes_of(to_text(index)));
+    write_text("set/shards.index", to_text(index));
     test::write_file(file("train-labels.u32"), labels);
     const std::string text =
         "train-labels.u32: label " + std::to_string(label) + " of sample 17 is not in 0..999";
@@ -547,8 +512,8 @@ TEST_F(ShardsTest, ASetOfOneClassIsRefused) {
 
 TEST_F(ShardsTest, SizesThatNoIndexMayHaveAreRefusedBeforeAnythingIsWritten) {
   const auto refused = [&](const ImageShape& shape, std::vector<std::string> names, const char* part) {
-    const std::string to = (directory_.path() / "other").string();
-    expect_error<DataError>([&] { ShardWriter(Env::posix(), to, shape, std::move(names), {}); }, {part});
+    expect_error<DataError>([&] { ShardWriter(Env::posix(), path("other"), shape, std::move(names), {}); },
+                            {part});
   };
   refused({0, 5, 5}, {"one"}, "channels");
   refused({1, 5000, 5000}, {"one"}, "channels times height and width");
@@ -561,8 +526,7 @@ TEST_F(ShardsTest, ThreadsReadOneSet) {
   const auto read_all = [&](unsigned seed) {
     for (const std::int32_t i : epoch_permutation(kTrain, seed, 0)) {
       train.store->prefetch({(i + 1) % kTrain});
-      const ImageRows rows(train, {&i, 1});
-      EXPECT_TRUE(std::ranges::equal(rows[0], image_of(i)));
+      EXPECT_EQ(test::image_of(train, i), image_of(i));
     }
   };
   std::vector<std::thread> threads;
@@ -572,7 +536,7 @@ TEST_F(ShardsTest, ThreadsReadOneSet) {
 
 /// Its labels, classes and normalisation, too.
 TEST_F(ShardsTest, AnySetOfImagesIsWrittenInShards) {
-  const std::string from = (directory_.path() / "idx").string(), to = (directory_.path() / "shards").string();
+  const std::string from = path("idx"), to = path("shards");
   test::write_image_set(from, 20, 5);
   EXPECT_FALSE(find_whole_set(directory_.path().string()).has_value());
   const auto found = find_whole_set(from);

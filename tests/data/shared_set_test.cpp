@@ -12,8 +12,6 @@
 namespace lockstep::shared_set_test {
 namespace {
 
-using test::idx_file;
-
 void expect_equal(const Dataset& half, const Dataset& expected) {
   SCOPED_TRACE(expected.name);
   EXPECT_EQ(half.name, expected.name);
@@ -63,21 +61,12 @@ void expect_shared(const DatasetOptions& options) {
   expect_equal(found, expected);
 }
 
-class SharedSetTest : public ::testing::Test {
- protected:
-  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
-  void write(const std::string& name, const test::Bytes& bytes) const { test::write_file(path(name), bytes); }
-
-  test::TemporaryDirectory directory_;
-};
+using SharedSetTest = test::DirectoryTest;
 
 TEST_F(SharedSetTest, EveryKindOfSetInMemoryIsFoundAsItIs) {
   for (const char* set : {"synthetic", "random"})
     expect_shared({.set = set, .train_samples = 50, .test_samples = 7, .validation = {.samples = 5}});
-  write("train-images-idx4-ubyte", idx_file({40, 2, 3, 3}, 7));
-  write("train-labels-idx1-ubyte", idx_file({40}, 3, 4));
-  write("t10k-images-idx4-ubyte", idx_file({12, 2, 3, 3}, 7));
-  write("t10k-labels-idx1-ubyte", idx_file({12}, 1, 4));
+  test::write_colour_set(directory_.path(), 40, 12);
   const DatasetOptions own = {.set = "idx", .directory = path("")};
   expect_shared(own);
   DatasetOptions part = own;

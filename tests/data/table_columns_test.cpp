@@ -20,11 +20,10 @@ namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-class TableColumnsTest : public ::testing::Test {
+class TableColumnsTest : public test::DirectoryTest {
  protected:
-  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
   TableConversion convert(const std::string& text) {
-    test::write_file(path("t.csv"), test::bytes_of(text));
+    write_text("t.csv", text);
     TableConversionOptions options{.table = table_, .to = path("set"), .split = split_, .replace = true};
     options.table.from = path("t.csv");
     return convert_table(Env::posix(), options);
@@ -48,7 +47,7 @@ class TableColumnsTest : public ::testing::Test {
   /// As predict reads them. Of a row with trouble that alone.
   std::vector<std::string> read_new(const std::string& text,
                                     const std::vector<std::string>& drop = {}) const {
-    test::write_file(path("new.csv"), test::bytes_of(text));
+    write_text("new.csv", text);
     const auto columns = std::make_shared<const TableColumns>(parse_table_columns(load().columns, "run"));
     const auto table =
         open_table({.from = path("new.csv"), .has_labels = false, .drop = drop, .columns = columns});
@@ -56,7 +55,7 @@ class TableColumnsTest : public ::testing::Test {
     std::vector<std::string> read;
     for (TableRow row; table->next(row);) {
       std::string numbers;
-      for (const float number : row.features) numbers += fmt_number(number);
+      for (const float number : row.features) numbers += fmt::format("{:.1f} ", number);
       read.push_back(row.trouble.empty() ? numbers : row.trouble);
     }
     return read;
@@ -64,13 +63,6 @@ class TableColumnsTest : public ::testing::Test {
 
   TableOptions table_;
   SplitChoice split_ = {.test = {.samples = 1}};
-  test::TemporaryDirectory directory_;
-
- private:
-  static std::string fmt_number(float number) {
-    std::string text = std::to_string(number);
-    return text.substr(0, text.find('.') + 2) + " ";
-  }
 };
 
 constexpr const char* kWords =
@@ -156,7 +148,7 @@ TEST_F(TableColumnsTest, EmptyCellsBecomeTheMeanOrMedianOfTheTrainingHalfAlone) 
     EXPECT_TRUE(done.columns->all[1].filler);  // also where no cell was empty
     const auto read = read_new("v,w\n,1\n3,0\n");
     EXPECT_EQ(read[1], "3.0 0.0 ");
-    EXPECT_EQ(read[0].substr(0, 4), std::to_string(filler).substr(0, 4));
+    EXPECT_EQ(read[0], fmt::format("{:.1f} 1.0 ", filler));
   }
 }
 

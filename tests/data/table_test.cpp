@@ -15,6 +15,7 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/test_settings.hpp"
 
 namespace lockstep::table_test {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Bytes;
 using test::bytes_of;
+using namespace std::string_literals;
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows rows_of(const std::string& text, char separator = ',') {
@@ -33,12 +35,15 @@ Rows rows_of(const std::string& text, char separator = ',') {
   return rows;
 }
 
-TEST(CsvTest, FieldsFollowRfc4180) {
+TEST(CsvTest, FieldsFollowRfc4180AndLinesAreCountedHoweverTheyEnd) {
   EXPECT_EQ(rows_of("a,b\r\n1,2\n\n3,\r4,5"), (Rows{{"a", "b"}, {"1", "2"}, {"3", ""}, {"4", "5"}}));
   EXPECT_EQ(rows_of("\xEF\xBB\xBF\"a,\"\"b\"\"\",\"two\r\nlines\"\n\"\"\n"),
             (Rows{{"a,\"b\"", "two\r\nlines"}, {""}}));
   EXPECT_EQ(rows_of("5\" pipe;x\n", ';'), (Rows{{"5\" pipe", "x"}}));
   expect_error<DataError>([] { rows_of("a,b\n1,\"2\n3,4\n"); }, {"text: line 2", "within quotes"});
+  for (const std::string end : {"\n", "\r\n", "\r"})
+    expect_error<DataError>([&] { rows_of("a,b" + end + "1,2" + end + "3,\"4"); },
+                            {"text: line 3: the file ends within quotes"});
 }
 
 /// An empty column is one byte of the file and a string in memory.
@@ -63,10 +68,10 @@ TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
     EXPECT_STREQ(read_feature(text, value), "is not a number");
 }
 
-TEST(CsvTest, LinesAreCountedHoweverTheyEnd) {
-  for (const std::string end : {"\n", "\r\n", "\r"})
-    expect_error<DataError>([&] { rows_of("a,b" + end + "1,2" + end + "3,\"4"); },
-                            {"text: line 3: the file ends within quotes"});
+/// A header as it is, after a version and its length.
+Bytes with_header(const std::string& head, std::uint8_t version, std::size_t length) {
+  return bytes_of("\x93NUMPY" + test::little_endian_text(version, 2) +
+                  test::little_endian_text(length, version == 1 ? 2 : 4) + head);
 }
 
 /// An array as numpy.save writes it.
@@ -75,23 +80,15 @@ Bytes npy(const std::string& descr, const std::string& shape, const std::vector<
           const char* fortran_order = "False") {
   std::string head =
       "{'descr': '" + descr + "', 'fortran_order': " + fortran_order + ", 'shape': (" + shape + "), }\n";
-  const auto length = static_cast<char>(head.size());
-  Bytes bytes = bytes_of(std::string("\x93NUMPY\x01") + '\0' + length + '\0' + head);
+  Bytes bytes = with_header(head, 1, head.size());
   const auto* data = reinterpret_cast<const std::uint8_t*>(elements.data());
   bytes.insert(bytes.end(), data, data + elements.size() * sizeof(T));
   return bytes;
 }
 
-class TableTest : public ::testing::Test {
+class TableTest : public test::DirectoryTest {
  protected:
-  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
-  void write(const std::string& name, const std::string& text) const {
-    test::write_file(path(name), bytes_of(text));
-  }
-  std::string index_of(const std::string& set) const {
-    std::ifstream file(path(set + "/shards.index"));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string index_of(const std::string& set) const { return test::text_in(path(set + "/shards.index")); }
   TableConversion convert(const std::string& table, const std::string& set, bool skip_damaged = false) const {
     TableConversionOptions options = options_;
     options.table.from = path(table);
@@ -104,13 +101,12 @@ class TableTest : public ::testing::Test {
   }
 
   TableConversionOptions options_ = {.to = "", .split = {.test = {.samples = 1}}};
-  test::TemporaryDirectory directory_;
 };
 
 constexpr const char* kTable = "w,kind,h\n1,b,9\n2,b,9\n3,a,9\n4,b,9\n6,a,9\n8,a,9\n";
 
 TEST_F(TableTest, RowsBecomeANormalisedSet) {
-  write("t.csv", kTable);
+  write_text("t.csv", kTable);
   options_.table.label = "kind";
   const TableConversion done = convert("t.csv", "set");
   EXPECT_EQ(done.class_names, (std::vector<std::string>{"a", "b"}));
@@ -133,10 +129,10 @@ TEST_F(TableTest, RowsBecomeANormalisedSet) {
 }
 
 TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
-  write("t.csv", kTable);
+  write_text("t.csv", kTable);
   options_.table.label = "kind";
   convert("t.csv", "set");
-  write("t.tsv", "0\t1\t\"b\"\t9\n0\t2\tb\t9\n0\t3\ta\t9\n0\t4\tb\t9\n0\t6\ta\t9\n0\t8\ta\t9\n");
+  write_text("t.tsv", "0\t1\t\"b\"\t9\n0\t2\tb\t9\n0\t3\ta\t9\n0\t4\tb\t9\n0\t6\ta\t9\n0\t8\ta\t9\n");
   options_.table.drop = {"1"};
   options_.table.label = "3";
   convert("t.tsv", "tsv");
@@ -145,8 +141,8 @@ TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
     return index.substr(0, std::min(index.find(",\"columns\""), index.rfind('}')));
   };
   EXPECT_EQ(without_names("tsv"), without_names("set"));
-  test::write_file(path("x.npy"), npy<double>("<f8", "6, 2", {1, 9, 2, 9, 3, 9, 4, 9, 6, 9, 8, 9}));
-  test::write_file(path("y.npy"), npy<char>("|S1", "6,", {'b', 'b', 'a', 'b', 'a', 'a'}));
+  write("x.npy", npy<double>("<f8", "6, 2", {1, 9, 2, 9, 3, 9, 4, 9, 6, 9, 8, 9}));
+  write("y.npy", npy<char>("|S1", "6,", {'b', 'b', 'a', 'b', 'a', 'a'}));
   options_.table = {.label = path("y.npy")};
   convert("x.npy", "npy");
   EXPECT_EQ(without_names("npy"), without_names("set"));
@@ -154,10 +150,10 @@ TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
 
 TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {
   options_.table.label = "2";
-  write("t.csv", "1,10\n2,-1\n3,2\n4,1.0e+01\n5,-1.0\n6,2.\n");
+  write_text("t.csv", "1,10\n2,-1\n3,2\n4,1.0e+01\n5,-1.0\n6,2.\n");
   EXPECT_EQ(convert("t.csv", "set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
   EXPECT_EQ(load("set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
-  write("t.csv", "1,0.5\n2,1.5\n");
+  write_text("t.csv", "1,0.5\n2,1.5\n");
   expect_error<DataError>([&] { convert("t.csv", "other"); }, {"labels such as 0.5", "--label"});
 }
 
@@ -172,7 +168,7 @@ TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
                         {"x,z,kind\n5,0,a\n6,0,a\n7,0,b\n8,0,b\n", ""},
                         {"5,0,a\n6,0,a\n7,0,b\n8,0,b\n", ""}};
   for (const auto& [rows, column] : cases) {
-    write("t.csv", rows);
+    write_text("t.csv", rows);
     options_.replace = true;
     if (*column != '\0') {
       EXPECT_EQ(convert("t.csv", "set").label_column, column);
@@ -182,7 +178,7 @@ TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
                                {"t.csv: which of its 3 columns", "--label"});
     }
   }
-  write("t.csv", "label,pixel0\n5,0\n7,0\n");
+  write_text("t.csv", "label,pixel0\n5,0\n7,0\n");
   options_.table.label = "pixel0";
   expect_error<DataError>([&] { convert("t.csv", "set"); },
                           {"t.csv: column 2 (pixel0) of all 2 rows is '0': one class"});
@@ -190,7 +186,7 @@ TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
 
 /// An empty cell is no name of a column: the first row is a sample as the others are.
 TEST_F(TableTest, AFirstRowOfNumbersWithAGapIsNoHeader) {
-  write("t.csv", "5,,0\n6,1,0\n7,2,1\n8,3,1\n");
+  write_text("t.csv", "5,,0\n6,1,0\n7,2,1\n8,3,1\n");
   options_.table.label = "3";
   expect_error<DataError>([&] { convert("t.csv", "set"); }, {"t.csv: line 1: column 2: '' is missing"});
   options_.table.missing = MissingCells::kMean;
@@ -202,11 +198,11 @@ TEST_F(TableTest, AFirstRowOfNumbersWithAGapIsNoHeader) {
 
 TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
   for (const auto& [first, second] : {std::pair{"0", "1"}, {"0", "2"}, {"1", "2"}}) {
-    write("t.csv", std::string(",w,y\n") + first + ",3,a\n" + second + ",4,b\n2,3,a\n3,4,b\n");
+    write_text("t.csv", std::string(",w,y\n") + first + ",3,a\n" + second + ",4,b\n2,3,a\n3,4,b\n");
     options_.replace = true;
     EXPECT_EQ(convert("t.csv", "set").warning.empty(), std::string(second) != "1") << first;
   }
-  write("t.csv", "Unnamed: 0,w,y\n0,3,a\n1,4,b\n2,3,a\n3,4,b\n");
+  write_text("t.csv", "Unnamed: 0,w,y\n0,3,a\n1,4,b\n2,3,a\n3,4,b\n");
   EXPECT_EQ(
       convert("t.csv", "set").warning,
       "column 1 has no name and counts the rows from 0, as pandas' index does: leave it out with --drop 1");
@@ -216,23 +212,23 @@ TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
   for (const char* name : {"A.CSV", "iris.data", "t.txt", "t.csv.gz", "t.TSV.GZ", "x.npy"})
     EXPECT_TRUE(is_called_a_table(name)) << name;
   for (const char* name : {"csv", "t.gz", "t.zip", "x.npy.gz"}) EXPECT_FALSE(is_called_a_table(name)) << name;
-  write("t.csv", kTable);
-  test::write_file(path("t.csv.gz"), test::gzip(bytes_of(kTable)));
+  write_text("t.csv", kTable);
+  write("t.csv.gz", test::gzip(bytes_of(kTable)));
   options_.table.label = "kind";
   convert("t.csv", "set");
   convert("t.csv.gz", "same");
   EXPECT_EQ(index_of("same"), index_of("set"));
   std::string tabs = kTable;
   std::ranges::replace(tabs, ',', '\t');
-  test::write_file(path("t.TSV.gz"), test::gzip(bytes_of(tabs)));
+  write("t.TSV.gz", test::gzip(bytes_of(tabs)));
   convert("t.TSV.gz", "tabs");
   EXPECT_EQ(index_of("tabs"), index_of("set"));
 }
 
 TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
   options_.table.label = "kind";
-  write("good.csv", "w,kind\n1,b\n2,b\n3,a\n4,a\n");
-  write("bad.csv", "w,kind\n1,b\n2,b\n,a\n3,a\nx,a\n4,a,5\n\"4\"x,a\n4,a\n9,\n");
+  write_text("good.csv", "w,kind\n1,b\n2,b\n3,a\n4,a\n");
+  write_text("bad.csv", "w,kind\n1,b\n2,b\n,a\n3,a\nx,a\n4,a,5\n\"4\"x,a\n4,a\n9,\n");
   expect_error<DataError>(
       [&] { convert("bad.csv", "set"); },
       {"bad.csv: line 4: column 1 (w): '' is missing", "line 6: column 1 (w): 'x' is not a number",
@@ -242,8 +238,8 @@ TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
   EXPECT_EQ(convert("bad.csv", "set", true).damaged, 5);
   convert("good.csv", "good");
   EXPECT_EQ(index_of("set"), index_of("good"));
-  test::write_file(path("x.npy"), npy<float>("<f4", "3, 1", {1, std::numeric_limits<float>::infinity(), 3}));
-  test::write_file(path("y.npy"), npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
+  write("x.npy", npy<float>("<f4", "3, 1", {1, std::numeric_limits<float>::infinity(), 3}));
+  write("y.npy", npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
   options_.table.label = path("y.npy");
   expect_error<DataError>([&] { convert("x.npy", "set"); }, {"row 1: value 0 is inf"});
 }
@@ -272,16 +268,6 @@ TEST_F(TableTest, ArraysThatLieAreRefused) {
   expect_error<DataError>([&] { parse(npy(">f4", "2, 2", four)); }, {"little-endian"});
   expect_error<DataError>([&] { parse(npy("<f4", "2, 2", four, "True")); }, {"ascontiguousarray"});
   expect_error<DataError>([&] { parse(npy("|O", "2, 2", four)); }, {"'|O'"});
-}
-
-/// A header as it is, after a version and its length.
-Bytes with_header(const std::string& head, std::uint8_t version, std::size_t length) {
-  Bytes bytes = bytes_of("\x93NUMPY");
-  bytes.insert(bytes.end(), {version, 0});
-  for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
-    bytes.push_back(static_cast<std::uint8_t>(length >> (8 * i)));
-  bytes.insert(bytes.end(), head.begin(), head.end());
-  return bytes;
 }
 
 TEST_F(TableTest, HeadersOfArraysAreReadAsPythonWritesThem) {
@@ -370,8 +356,8 @@ TEST_F(TableTest, OptionsOfTextAreNotForArrays) {
                                       {.missing = MissingCells::kMean}})
     refused(options, "x.npy: --drop, --separator, --header, --missing and --one-hot are for text");
   refused({}, "x.npy: holds the features; say where the labels are: --label LABELS.npy");
-  test::write_file(path("x.npy"), npy<float>("<f4", "3, 1", {1, 2, 3}));
-  test::write_file(path("y.npy"), npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
+  write("x.npy", npy<float>("<f4", "3, 1", {1, 2, 3}));
+  write("y.npy", npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
   options_.table.label = path("y.npy");
   expect_error<DataError>([&] { convert("x.npy", "set"); },
                           {"x.npy: the label of all 3 rows is '0': one class"});
@@ -379,7 +365,7 @@ TEST_F(TableTest, OptionsOfTextAreNotForArrays) {
 
 TEST_F(TableTest, TablesOfTextThatAreNoneAreRefused) {
   const auto refused = [&](const std::string& text, const std::string& label, const std::string& part) {
-    write("t.csv", text);
+    write_text("t.csv", text);
     options_.table.label = label;
     expect_error<DataError>([&] { convert("t.csv", "set"); }, {part});
   };
@@ -406,7 +392,7 @@ TEST_F(TableTest, TablesOfTextThatAreNoneAreRefused) {
 }
 
 TEST_F(TableTest, HeaderAndSeparatorCanBeGiven) {
-  write("t.csv", "1;2\n3;a\n4;b\n5;a\n6;b\n");
+  write_text("t.csv", "1;2\n3;a\n4;b\n5;a\n6;b\n");
   options_.table.label = "2";
   options_.table.separator = ";";
   options_.table.header = TableHeader::kYes;
@@ -419,13 +405,13 @@ TEST_F(TableTest, HeaderAndSeparatorCanBeGiven) {
                              {"--separator: '", "is not one character that"});
   }
   options_.table = {.label = "2", .header = TableHeader::kNo};
-  write("t.csv", "x,2\n3,a\n4,b\n5,a\n6,b\n");
+  write_text("t.csv", "x,2\n3,a\n4,b\n5,a\n6,b\n");
   expect_error<DataError>([&] { convert("t.csv", "other"); },
                           {"t.csv: line 1: column 1: 'x' is not a number; mend it, or leave them out"});
   options_.table = {};
   for (const auto& [row, shown] : {std::pair{"x,z,kind", "'x', 'z', 'kind'"},
                                    {"1,2,3,4,5,6,7,8,9", "'1', '2', '3', '4', '5', '6', '7', '8', ..."}}) {
-    write("t.csv", row);
+    write_text("t.csv", row);
     const auto message = message_of<UsageError>([&] { convert("t.csv", "other"); });
     EXPECT_TRUE(message.ends_with(std::string("with --label; the first row is ") + shown)) << message;
   }
@@ -433,15 +419,13 @@ TEST_F(TableTest, HeaderAndSeparatorCanBeGiven) {
 
 TEST_F(TableTest, ArchivesOfNumpyAreRead) {
   for (const char* name : {"stored", "deflated"}) {
-    std::ifstream file(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/tables/npz-" +
-                       name);
-    Bytes bytes{std::istreambuf_iterator<char>(file), {}};
-    bytes.erase(bytes.begin());
+    Bytes bytes =
+        bytes_of(test::text_in(test::source_path("tests/fuzz/corpus/tables/npz-"s + name)).substr(1));
     const auto read = [&] {
-      test::write_file(path("t.npz"), bytes);
+      write("t.npz", bytes);
       const NpzArchive archive(path("t.npz"));
       EXPECT_EQ(archive.names(), (std::vector<std::string>{"x", "y"}));
-      NpyRows x(archive.open(0)), y(archive.open(1));
+      NpyRows x(archive.open("x")), y(archive.open("y"));
       std::vector<float> row(2);
       EXPECT_EQ(x.next(row), -1);
       EXPECT_EQ(row, (std::vector<float>{1, 2}));
@@ -462,7 +446,7 @@ TEST_F(TableTest, ArchivesOfNumpyAreRead) {
 }
 
 TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
-  write("t.csv", kTable);
+  write_text("t.csv", kTable);
   options_.table.label = "kind";
   convert("t.csv", "set");
   EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":2,"sample":"float32","channels":2)"}));
@@ -476,7 +460,7 @@ TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
 }
 
 TEST_F(TableTest, AValidationHalfIsNormalisedAsTheOthers) {
-  write("t.csv", kTable);
+  write_text("t.csv", kTable);
   options_.table.label = "kind";
   options_.split.validation = {.samples = 1};
   const TableConversion done = convert("t.csv", "set");
@@ -534,11 +518,8 @@ TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
   const Dataset train =
       load_dataset({.set = "table", .root = path("set"), .mean = {1e-3}, .std = {1e-38}}).train;
   const std::int32_t sample = 7;
-  expect_error<DataError>(
-      [&] {
-        FeatureRows(train, {&sample, 1});
-      },
-      {"table train: value", "of sample 7 is", "too far from the mean"});
+  const auto read = [&] { FeatureRows(train, std::span(&sample, 1)); };
+  expect_error<DataError>(read, {"table train: value", "of sample 7 is", "too far from the mean"});
 }
 
 TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {

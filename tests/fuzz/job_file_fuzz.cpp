@@ -3,20 +3,18 @@
 /// Job files and overrides from strangers: any bytes give a job that reads back unchanged, or one line of
 /// complaint.
 #include "common/error.hpp"
+#include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/expand.hpp"
 #include "trainer/config/job.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 namespace {
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using lockstep::fuzz::require;
 
 /// The file up to the first byte 0x01, then overrides, each up to the next.
 std::vector<std::string> split(const std::string& input) {

@@ -34,15 +34,23 @@ lockstep::MemoryDisk good_checkpoint() {
   return env.disk();
 }
 
-void use(std::string_view text) {
+/// Refusing is right.
+template <typename Use>
+void try_to(const Use& use) {
   try {
+    use();
+  } catch (const lockstep::DataError&) {    // NOLINT(bugprone-empty-catch)
+  } catch (const lockstep::ConfigError&) {  // NOLINT(bugprone-empty-catch): of another version
+  }
+}
+
+void use(std::string_view text) {
+  try_to([&] {
     const lockstep::Manifest manifest = lockstep::read_manifest(text, "fuzz");
     if (lockstep::read_manifest(lockstep::write_manifest(manifest), "copy") != manifest) std::abort();
     const std::string bytes(manifest.files[0].bytes < 4096 ? manifest.files[0].bytes : 0, 'x');
     lockstep::check_against(manifest.files[0], std::as_bytes(std::span(bytes)), "fuzz");
-  } catch (const lockstep::DataError&) {    // NOLINT(bugprone-empty-catch): refusing is right
-  } catch (const lockstep::ConfigError&) {  // NOLINT(bugprone-empty-catch): of another version
-  }
+  });
 }
 
 /// In place of the good checkpoint's own manifest.
@@ -51,14 +59,12 @@ void use_as_checkpoint(const std::string& text) {
   MemoryEnv env(disk);
   const auto bytes = std::as_bytes(std::span(text));
   env.file(kDirectory + "/manifest.json").assign(bytes.begin(), bytes.end());
-  try {
+  try_to([&] {
     lockstep::verify(env, kDirectory);
     const auto found = lockstep::open_checkpoint(env, kDirectory, [](const std::string&) {});
     lockstep::inspect_checkpoint(found.path, found.state);
     lockstep::export_npz(found.state);
-  } catch (const lockstep::DataError&) {    // NOLINT(bugprone-empty-catch): refusing is right
-  } catch (const lockstep::ConfigError&) {  // NOLINT(bugprone-empty-catch): of another version
-  }
+  });
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 #include "models/layer_options.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
+#include "tests/fuzz/checks.hpp"
 
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -24,10 +24,7 @@ namespace {
 
 using lockstep::ImageShape;
 using lockstep::Network;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using lockstep::fuzz::require;
 
 struct Input {
   ImageShape shape{1, 28, 28};

@@ -6,9 +6,9 @@
 #include "models/foreign_weights.hpp"
 #include "models/network.hpp"
 #include "models/onnx/onnx.hpp"
+#include "tests/fuzz/checks.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -17,6 +17,7 @@
 namespace {
 
 using lockstep::Network;
+using lockstep::fuzz::require;
 
 /// tests/fuzz/corpus/onnx/small.onnx is a file of it.
 const Network& network() {
@@ -27,10 +28,6 @@ const Network& network() {
       "  - linear: {out: 4, bias: false}\n  - tanh\n  - linear: classes\n",
       "small.yaml", {1, 6, 6}, 2);
   return kNetwork;
-}
-
-void require(bool condition) {
-  if (!condition) std::abort();
 }
 
 std::vector<float> read(std::vector<std::byte> bytes, lockstep::WeightsFit fit) {

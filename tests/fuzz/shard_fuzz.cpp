@@ -3,12 +3,10 @@
 /// Any bytes as the index of a set in shards. As they are, and as a head whose SHA-256 is right. What is
 /// accepted is written and read again, and is the same.
 #include "common/digest.hpp"
-#include "common/error.hpp"
 #include "data/sets/shards.hpp"
+#include "tests/fuzz/checks.hpp"
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,17 +14,10 @@
 
 namespace {
 
-[[noreturn]] void report(const char* what) {
-  std::fputs(what, stderr);
-  std::abort();
-}
+using lockstep::fuzz::report;
 
 std::optional<lockstep::ShardIndex> parse(std::string_view text) {
-  try {
-    return lockstep::parse_shard_index(text, "fuzz");
-  } catch (const lockstep::DataError&) {
-    return std::nullopt;
-  }
+  return lockstep::fuzz::accepted([&] { return lockstep::parse_shard_index(text, "fuzz"); });
 }
 
 void check(const lockstep::ShardIndex& index) {

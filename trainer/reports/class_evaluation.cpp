@@ -5,7 +5,6 @@
 
 #include "comm/agreement.hpp"
 #include "common/buffers.hpp"
-#include "common/env.hpp"
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -168,14 +167,7 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
   for (Mistake& mistake : found.mistakes) mistake.sample = part.place_in_file(mistake.sample);
   if (part.store != nullptr)
     for (Mistake& mistake : found.mistakes) mistake.picture = part.store->name_of(mistake.sample);
-  if (data.directory.empty()) return "";
-  const SetHalf half = &part == &data.test                                         ? SetHalf::kTest
-                       : &part == &data.validation && data.is_validated_by_files() ? SetHalf::kValidation
-                                                                                   : SetHalf::kTrain;
-  const std::int64_t samples = half == SetHalf::kTest         ? data.test_in_file()
-                               : half == SetHalf::kValidation ? part.size()
-                                                              : data.train_in_file();
-  SampleNames list = read_sample_names(Env::posix(), sample_names_in(data.directory, half), samples);
+  SampleNames list = read_sample_names(data, data.half_of(part));
   if (!list.names.empty())
     for (Mistake& mistake : found.mistakes) mistake.picture = at(list.names, mistake.sample);
   return list.warning;

@@ -42,11 +42,9 @@ class Want:
     details: str = ""              # each line before that sentence must have it; "": there are none
     said: str = ""                 # a regular expression that the words about a set match
     near: float = 0                # numbers may differ by so much
-    any_order: bool = False        # columns may be in any order
     is_trained: bool = True        # the converted set
     stdin: bytes = None
     data: str = None               # $LOCKSTEP_DATA
-    after: object = None           # () → what is wrong besides, or None
 
 
 def case(family, name):
@@ -141,12 +139,11 @@ def compare_numbers(read, wanted, want):
     """As sets of samples: each that is wanted is there, once."""
     left = collections.defaultdict(list)
     for name, row in read:
-        left[name].append(numpy.sort(row) if want.any_order else row)
+        left[name].append(row)
     for name, numbers in wanted:
         if numbers is None:
             continue
         row = numpy.asarray(numbers).astype("f4").astype("f8").ravel()
-        row = numpy.sort(row) if want.any_order else row
         same = [i for i, other in enumerate(left[name]) if len(other) == len(row) and
                 numpy.all(numpy.abs(other - row) <= want.near)]
         require(same, f"no sample of {name!r} is {row[:8]}... ({len(row)} numbers), but {[r[:8] for r in left[name][:3]]}")
@@ -241,6 +238,4 @@ def check(folder, want):
     if want.job:
         outcome, done = train(folder, want, want.job, want.word)
         judge(done, outcome)
-    trouble = want.after() if want.after else None
-    require(not trouble, trouble)
     return "read" if "read" in outcomes else "refused"

@@ -29,7 +29,7 @@ def idx(array):
     return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
-def write_idx(folder, names=DIGITS, ending="", test="t10k", classes=None, first=0, prefix="", size=(28, 28)):
+def write_idx(folder, names=DIGITS, ending="", test="t10k", classes=None, first=0, size=(28, 28)):
     """Two halves, and the Want of their samples."""
     os.makedirs(folder, exist_ok=True)
     write = gzip.open if ending else open
@@ -37,7 +37,7 @@ def write_idx(folder, names=DIGITS, ending="", test="t10k", classes=None, first=
     for half, called, count in (("train", "train", 20), ("test", test, 10)):
         x, y = images(half, count, *size), numpy.arange(count) % 10 + first
         for kind, array in (("images-idx3", x), ("labels-idx1", y)):
-            with write(f"{folder}/{prefix}{called}-{kind}-ubyte{ending}", "wb") as file:
+            with write(f"{folder}/{called}-{kind}-ubyte{ending}", "wb") as file:
                 file.write(idx(array))
         halves[half] = [(names[label], row) for label, row in zip(y, x)]
     if classes is not None:
@@ -80,29 +80,11 @@ def _(folder):
     return Want(job={"set": "idx", "root": "files"}, halves=halves, classes=names)
 
 
-@case("idx", "EMNIST's names of files")
-def _(folder):
-    write_idx(f"{folder}/files", prefix="emnist-letters-", first=1, names=[str(i) for i in range(11)])
-    return Want(job={"set": "idx", "root": "files"}, word="none of its files")
-
-
 @case("idx", "classes.txt has a class without samples")
 def _(folder):
     names = [*CIFAR10, "unicorn"]
     halves = write_idx(f"{folder}/files", names=names, classes="\n".join(names))
     return Want(job={"set": "idx", "root": "files"}, halves=halves, classes=names, said="unicorn")
-
-
-IDX_WRONG = {
-    "all of one class": (lambda files: [write(f"{files}/{half}-labels-idx1-ubyte", idx(numpy.zeros(count)))
-                                        for half, count in (("train", 20), ("t10k", 10))], "class"),
-}
-for name, (spoil, word) in IDX_WRONG.items():
-    @case("idx", name)
-    def _(folder, spoil=spoil, word=word):
-        write_idx(f"{folder}/files")
-        spoil(f"{folder}/files")
-        return Want(job={"set": "idx", "root": "files"}, word=word)
 
 
 def write(path, content):
@@ -141,54 +123,6 @@ for place in ("data", "data/cifar10", "data/cifar-10-batches-bin"):
         return cifar10(f"{folder}/data", halves=halves)
 
 
-class Python2Pickle:
-    """Protocol 2 as Python 2 wrote it: texts are bytes without a type, arrays are made by numpy.core.multiarray."""
-
-    def __init__(self):
-        self.out = b"\x80\x02"
-
-    def text(self, value):
-        value = value.encode("latin1") if isinstance(value, str) else value
-        self.out += (b"U" + bytes([len(value)]) if len(value) < 256 else b"T" + struct.pack("<I", len(value))) + value
-
-    def number(self, value):
-        self.out += b"K" + bytes([value]) if value < 256 else b"J" + struct.pack("<i", value)
-
-    def array(self, value):
-        self.out += b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
-        for size in value.shape:
-            self.number(size)
-        self.out += b"t" if value.ndim > 2 else {1: b"\x85", 2: b"\x86"}[value.ndim]
-        self.out += b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
-        self.text(value.tobytes())
-        self.out += b"tb"
-
-    def value(self, value):
-        if isinstance(value, numpy.ndarray):
-            self.array(value)
-        elif isinstance(value, list):
-            self.out += b"]("
-            for item in value:
-                self.value(item)
-            self.out += b"e"
-        elif isinstance(value, dict):
-            self.out += b"}("
-            for key, item in value.items():
-                self.text(key)
-                self.value(item)
-            self.out += b"u"
-        elif isinstance(value, int):
-            self.number(value)
-        else:
-            self.text(value)
-
-    @classmethod
-    def dumps(cls, value):
-        pickler = cls()
-        pickler.value(value)
-        return pickler.out + b"."
-
-
 def write_pickles(folder, dumps):
     files, y, halves = cifar_halves()
     for name, x in files.items():
@@ -203,7 +137,6 @@ def with_bytes_keys(dumps):
 
 
 PICKLES = {
-    "as Python 2 wrote them": (Python2Pickle.dumps, ""),
     "protocol 4": (lambda value: pickle.dumps(value, 4), "data_batch"),
     "protocol 2 of Python 3": (lambda value: pickle.dumps(value, 2), "data_batch"),
     "protocol 0": (lambda value: pickle.dumps(value, 0), "data_batch"),
@@ -216,32 +149,17 @@ for name, (dumps, word) in PICKLES.items():
         return cifar10(f"{folder}/data", halves=halves, word=word)
 
 
-class Trap:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (self.path,)
-
-
-@case("cifar", "a pickle that would run a program")
-def _(folder):
-    write_pickles(f"{folder}/data/cifar-10-batches-py", Python2Pickle.dumps)
-    write(f"{folder}/data/cifar-10-batches-py/data_batch_2", pickle.dumps({"labels": Trap(f"{folder}/ran"), "data": b""}, 2))
-    return cifar10(f"{folder}/data", word="data_batch_2", after=lambda: os.path.exists(f"{folder}/ran") and "it ran")
-
-
 @case("cifar", "CIFAR-100's pickles")
 def _(folder):
     names = [f"kind {i:02}" for i in range(100)]
     halves = {}
     for half, count in (("train", 200), ("test", 100)):
         x, y = images(half, count, 3, 32, 32), [i % 100 for i in range(count)]
-        write(f"{folder}/data/cifar-100-python/{half}", Python2Pickle.dumps(
+        write(f"{folder}/data/cifar-100-python/{half}", pickle.dumps(
             {"filenames": ["a.png"] * count, "fine_labels": y, "coarse_labels": [i // 5 for i in y],
-             "data": x.reshape(count, -1)}))
+             "data": x.reshape(count, -1)}, 2))
         halves[half] = named(x, y, names)
     meta = {"fine_label_names": names, "coarse_label_names": ["c"] * 20}
-    write(f"{folder}/data/cifar-100-python/meta", Python2Pickle.dumps(meta))
+    write(f"{folder}/data/cifar-100-python/meta", pickle.dumps(meta, 2))
     root = f"{folder}/data"
     return Want(convert=["cifar100"], job={"set": "cifar100", "root": root}, data=root, halves=halves, classes=names)

@@ -88,23 +88,6 @@ def _(folder):
     return text_table(folder, text, samples=[(str(label), [a]) for label, a in rows])
 
 
-@case("csv", "labels: measured numbers")
-def _(folder):
-    return table(folder, flowers("measured", kinds=[0.25, 0.5, 1.5]), want={**REFUSED, "word": "0.25"})
-
-
-@case("csv", "labels: one alone")
-def _(folder):
-    return table(folder, flowers("alone", kinds=["bee"]), want={**REFUSED, "word": "class"})
-
-
-@case("csv", "labels: some missing")
-def _(folder):
-    frame = flowers("missing label")
-    frame.loc[4, "label"] = None
-    return table(folder, frame, want={**REFUSED, "word": "line 6"})
-
-
 # How it is written.
 WRITTEN = {
     "semicolons": ("table.csv", {"sep": ";"}, ["--separator", ";"], ""),
@@ -170,16 +153,14 @@ def _(folder):
     return table(folder, frame, index=True, want={"samples": samples_of(with_index), "said": "index"})
 
 
-# Files without rows.
-NO_ROWS = {
-    "nothing": ("table.csv", "", "table.csv"),
-    "a header alone": ("table.csv", "a,b,label\n", "row"),
+# Files that are no tables.
+NO_TABLES = {
     "a web page": ("table.csv", "<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "table.csv"),
     "a spreadsheet": ("table.csv", b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00", "table.csv"),
     "what is no gzip": ("table.csv.gz", "label,a\n1,2\n", "gz"),
     "JSON": ("table.json", '[{"a": 1}]', "table.json"),
 }
-for name, (file, content, word) in NO_ROWS.items():
+for name, (file, content, word) in NO_TABLES.items():
     @case("csv", f"holds {name}")
     def _(folder, file=file, content=content, word=word):
         return text_table(folder, content, file, word=word)
