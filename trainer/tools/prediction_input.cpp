@@ -90,6 +90,7 @@ std::optional<std::int64_t> index_in(std::string_view text) {
 DatasetOptions options_for(const DatasetOptions& of_run, const SampleName& name) {
   DatasetOptions wanted = of_run;
   wanted.validation = {.is_files = name.half == SetHalf::kValidation};
+  wanted.leave_out = nullptr;  // a place is one in the file
   if (!is_made_in_memory(wanted.set)) wanted.train_samples = wanted.test_samples = 0;
   if (find_set(wanted.set).is_fp32) {  // rows as they are: the predictor normalises what it is given
     wanted.mean = {0};

@@ -7,6 +7,7 @@
 #include "common/json_text.hpp"
 #include "data/batch_loader.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -301,8 +302,9 @@ TEST(SetSamplesTest, SamplesAreImagesOfTheHalfThatIsNamed) {
   DatasetOptions& options = model.data.options;
   options.set = "synthetic";
   options.train_samples = 5, options.test_samples = 3;
-  SetSamples samples(model);
   TrainTestData data = load_dataset(options);
+  options.leave_out = std::make_shared<const LeaveOutList>(parse_leave_out("1", "list"));  // not of places
+  SetSamples samples(model);
   for (const auto& [half, index] :
        {std::pair(SetHalf::kTest, 2), {SetHalf::kTrain, 4}, {SetHalf::kTest, 0}}) {
     const Picture picture = samples.read({"", half, index}, "its name").picture;
