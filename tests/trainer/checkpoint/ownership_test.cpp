@@ -76,16 +76,12 @@ TEST_F(OwnershipTest, TemporaryNamesOfOthersAreLeftAlone) {
   EXPECT_EQ(find_latest(env_, run_, [](const std::string&) {})->state.facts.step, 500);
 }
 
-TEST_F(OwnershipTest, CheckpointThatHoldsSomebodysNotesIsNotPruned) {
+TEST_F(OwnershipTest, NotesInACheckpointAreNotPrunedAndStayWhereItIsRemoved) {
   write(checkpoints_ + "/step-00000100/notes.txt", "mine");
   clean_up();
   EXPECT_EQ(text_of(checkpoints_ + "/step-00000100/notes.txt"), "mine");
   EXPECT_TRUE(fs::exists(checkpoints_ + "/step-00000100/manifest.json"));
-  EXPECT_FALSE(fs::exists(checkpoints_ + "/step-00000200")) << "the others are";
-}
-
-TEST_F(OwnershipTest, RemovedCheckpointKeepsWhatIsNotOfACheckpoint) {
-  write(checkpoints_ + "/step-00000100/notes.txt", "mine");
+  EXPECT_FALSE(fs::exists(checkpoints_ + "/step-00000200")) << "the others are pruned";
   remove_checkpoints(env_, run_, {checkpoints_ + "/step-00000100"});
   EXPECT_EQ(text_of(checkpoints_ + "/.tmp-removed-step-00000100/notes.txt"), "mine");
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ranks.jsonl, the work of each rank: which start a step is of, damaged lines, and the one rank that is wrong.
+/// ranks.jsonl, the work of each rank: the start that took a step, damaged lines, and one wrong rank.
 #include "trainer/checkpoint/rank_file.hpp"
 
 #include "tests/support/messages.hpp"

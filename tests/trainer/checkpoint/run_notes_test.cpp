@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a run's directory notes beside its checkpoints: which of them are in doubt, and how the last start stands.
+/// Notes of a run's directory: checkpoints in doubt, and how the last start stands.
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
