@@ -59,9 +59,6 @@ class RunLock {
  public:
   /// @throws RunInUseError naming the owner and the file to delete
   RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience);
-  /// For tests: another identity, another way to tell who is running.
-  RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-          const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
   /// Checks that the directory of this name is still the locked one.

@@ -22,6 +22,12 @@ std::size_t CheckpointParameter::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }
 
+std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  return parameters;
+}
+
 std::size_t arena_size(const std::vector<CheckpointParameter>& parameters) {
   std::size_t total = 0;
   for (const CheckpointParameter& parameter : parameters) total += parameter.elements();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/safetensors.hpp"
+#include "models/arena.hpp"
 
 #include <cstddef>
 #include <span>
@@ -19,6 +20,9 @@ struct CheckpointParameter {
   std::size_t elements() const;
   friend bool operator==(const CheckpointParameter&, const CheckpointParameter&) = default;
 };
+
+/// Those of a network.
+std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors);
 
 /// One of the things that the optimiser remembers of each parameter, in arena order. What it means is the
 /// optimiser's own.

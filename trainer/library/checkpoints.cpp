@@ -18,12 +18,6 @@ namespace lockstep::v0 {
 
 namespace {
 
-std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
-  std::vector<CheckpointParameter> parameters;
-  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
-  return parameters;
-}
-
 std::string as_yaml(const std::vector<double>& numbers) {
   return numbers.size() == 1 ? fmt::format("{}", numbers.front())
                              : fmt::format("[{}]", fmt::join(numbers, ", "));

@@ -143,15 +143,13 @@ void FaultInjector::before_series(std::int64_t steps_taken) {
   if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
   if (struck_ || steps_taken != step_ - 1) return;
   struck_ = true;
-  agree(comm_, [&] { note_that_it_strikes(); });
+  agree(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    print_error(fmt::format("injected on purpose: {}", story_));
+    const std::string line = story_ + "\n";
+    if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
+  });
   if (is_mine()) strike();
-}
-
-void FaultInjector::note_that_it_strikes() {
-  if (comm_.rank() != 0) return;
-  print_error(fmt::format("injected on purpose: {}", story_));
-  const std::string line = story_ + "\n";
-  if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
 }
 
 void FaultInjector::strike() {

@@ -43,12 +43,6 @@ void restore_optimizer(const CheckpointState& checkpoint, const std::vector<Opti
 
 }  // namespace
 
-std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
-  std::vector<CheckpointParameter> parameters;
-  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
-  return parameters;
-}
-
 /// Refuses a position that is not one of this job on these data. Training would go on from it, past the end
 /// of an epoch for instance, and then for ever.
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {

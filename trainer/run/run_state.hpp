@@ -27,9 +27,6 @@ auto& accuracy_on(EvaluatedPart part, auto& state) {
   return part == EvaluatedPart::kTest ? state.test_accuracy : state.validation_accuracy;
 }
 
-/// Names and shapes, as a checkpoint has them.
-std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors);
-
 /// Steps that the job asks for in all.
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
 
