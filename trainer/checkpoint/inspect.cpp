@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 namespace lockstep {
 

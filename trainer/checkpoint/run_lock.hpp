@@ -64,8 +64,6 @@ class RunLock {
   /// Checks that the directory of this name is still the locked one.
   /// @throws IoError  the directory, or its lock, was removed, renamed or replaced meanwhile
   void require_same_directory() const;
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
 
  private:
   Env& env_;

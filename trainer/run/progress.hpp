@@ -71,8 +71,6 @@ class DataWatch {
   /// @param silent  another rank of this process says it
   DataWatch(int rank, std::string host, bool silent);
   ~DataWatch();
-  DataWatch(const DataWatch&) = delete;
-  DataWatch& operator=(const DataWatch&) = delete;
 
  private:
   void look();

@@ -29,26 +29,17 @@ class AsyncCheckpointerTest : public ::testing::Test {
   std::latch released_{1};
 };
 
-TEST_F(AsyncCheckpointerTest, SnapshotIsWrittenAsItWas) {
+TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeTheSnapshotIsWritten) {
+  hold();
   AsyncCheckpointer saver(env_, "run", {});
   CheckpointState state = make_state(100);
   saver.save(state);
   state.weights.assign(state.weights.size(), 0);  // training goes on
-  saver.finish();
-  EXPECT_TRUE(same(load_checkpoint(env_, "run/checkpoints/step-00000100"), make_state(100)));
-}
-
-TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeItIsWritten) {
-  hold();
-  AsyncCheckpointer saver(env_, "run", {});
-  saver.save(make_state(100));
   EXPECT_FALSE(saver.finished_within(std::chrono::milliseconds(0)));
   release();
   saver.finish();
   EXPECT_TRUE(saver.finished_within(std::chrono::milliseconds(0)));
-  saver.save(make_state(300));
-  saver.finish();
-  EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
+  EXPECT_TRUE(same(load_checkpoint(env_, "run/checkpoints/step-00000100"), make_state(100)));
 }
 
 TEST_F(AsyncCheckpointerTest, SecondSaveWaitsForTheFirstAndThePolicyIsApplied) {

@@ -12,8 +12,7 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 
-namespace lockstep::power_loss_test {
-
+namespace lockstep {
 namespace {
 
 const std::string kRun = "run";
@@ -146,18 +145,8 @@ TEST(PowerLossTest, ModelLosesWhatWasNotSynced) {
             0);
 }
 
-}  // namespace
-
-}  // namespace lockstep::power_loss_test
-
-namespace lockstep::bit_flip_test {
-
 // Every flipped bit and every truncation of a checkpoint's files is found, and named with its file and
 // tensor.
-
-namespace {
-
-const std::string kRun = "run";
 
 /// Damages one checkpoint in many ways and compares what load says with what was done.
 class Damager {
@@ -254,5 +243,4 @@ TEST(BitFlipTest, VerifyNamesEveryTensorThatIsHit) {
 }
 
 }  // namespace
-
-}  // namespace lockstep::bit_flip_test
+}  // namespace lockstep

@@ -11,8 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep::io_error_test {
-
+namespace lockstep {
 namespace {
 
 const std::string kRun = "run";
@@ -46,7 +45,7 @@ MemoryDisk disk_with_damaged_beside_replaced(std::int64_t step) {
 }
 
 /// Saves step `saved` on a disk with step 100 while every call in turn fails. @returns the number of failures
-std::size_t fail_every_call(std::int64_t saved, bool for_good, const MemoryDisk& base) {
+std::size_t save_while_every_call_fails(std::int64_t saved, bool for_good, const MemoryDisk& base) {
   for (std::size_t call = 0;; ++call) {
     MemoryEnv env(base);
     env.fail_at(call, for_good);
@@ -68,9 +67,9 @@ TEST(IoErrorTest, FailedCallsAndADyingDiskKeepTheLastGoodCheckpoint) {
   const MemoryDisk good = disk_with_checkpoint(100), damaged = disk_with_damaged_beside_replaced(100);
   for (const bool for_good : {false, true}) {
     SCOPED_TRACE(for_good);
-    EXPECT_GE(fail_every_call(200, for_good, good), 40U);
-    EXPECT_GE(fail_every_call(100, for_good, good), 25U);
-    EXPECT_GE(fail_every_call(100, for_good, damaged), 30U);
+    EXPECT_GE(save_while_every_call_fails(200, for_good, good), 40U);
+    EXPECT_GE(save_while_every_call_fails(100, for_good, good), 25U);
+    EXPECT_GE(save_while_every_call_fails(100, for_good, damaged), 30U);
   }
 }
 
@@ -94,18 +93,8 @@ TEST(IoErrorTest, FullDiskAtAnyByteKeepsTheLastGoodCheckpointAndLeavesNoRubbish)
   EXPECT_GE(failures, kTries);
 }
 
-}  // namespace
-
-}  // namespace lockstep::io_error_test
-
-namespace lockstep::read_fault_test {
-
 // Reading that fails, once or for good, at every call. An error that passes is waited for, one that does not
 // is said, and in neither case is a good checkpoint passed over or removed.
-
-namespace {
-
-const std::string kRun = "run";
 
 CheckpointState evaluated(std::int64_t step, double accuracy) {
   CheckpointState state = make_state(step);
@@ -143,7 +132,7 @@ void expect_nothing_good_is_gone(const MemoryDisk& disk) {
 }
 
 /// Lets every call in turn fail. @returns how many there were, and how many starts were refused
-std::pair<std::size_t, std::size_t> fail_every_call(bool for_good) {
+std::pair<std::size_t, std::size_t> start_while_every_call_fails(bool for_good) {
   const MemoryDisk base = disk_of_a_run();
   std::size_t refused = 0;
   for (std::size_t call = 0;; ++call) {
@@ -165,8 +154,8 @@ std::pair<std::size_t, std::size_t> fail_every_call(bool for_good) {
 }
 
 TEST(ReadFaultTest, FailedCallsAndADyingDiskPassOverNothingAndRemoveNothingGood) {
-  EXPECT_GE(fail_every_call(false).first, 40U);
-  const auto [calls, refused] = fail_every_call(true);
+  EXPECT_GE(start_while_every_call_fails(false).first, 40U);
+  const auto [calls, refused] = start_while_every_call_fails(true);
   EXPECT_GE(calls, 30U);
   EXPECT_GE(refused, 10U) << "an error that stays is said";
 }
@@ -234,5 +223,4 @@ TEST(ReadFaultTest, CheckpointThatIsPrunedMeanwhileMakesItLookAgain) {
 }
 
 }  // namespace
-
-}  // namespace lockstep::read_fault_test
+}  // namespace lockstep
