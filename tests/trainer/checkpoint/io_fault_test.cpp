@@ -160,36 +160,27 @@ TEST(ReadFaultTest, FailedCallsAndADyingDiskPassOverNothingAndRemoveNothingGood)
   EXPECT_GE(refused, 10U) << "an error that stays is said";
 }
 
-/// Reading of one file fails so often; everything else works.
-class Unreadable {
- public:
-  Unreadable(MemoryEnv& env, std::string path, int times) : path_(std::move(path)), left_(times) {
-    env.on_call = [this](const std::string& call, const std::string& file) {
-      if (call == "read" && file.starts_with(path_) && left_-- > 0)
-        throw IoError(file + ": cannot read: injected");
-    };
-  }
-
- private:
-  std::string path_;
-  int left_;
-};
+/// Reading of files that begin so fails so often; everything else works.
+void make_unreadable(MemoryEnv& env, const std::string& path, int times) {
+  env.on_call = [path, left = times](const std::string& call, const std::string& file) mutable {
+    if (call == "read" && file.starts_with(path) && left-- > 0)
+      throw IoError(file + ": cannot read: injected");
+  };
+}
 
 TEST(ReadFaultTest, ErrorThatPassesIsWaitedForAndOneThatStaysNamesTheCheckpointAndTheWayOut) {
   const std::string newest = "run/checkpoints/step-00000300";
   MemoryEnv env(disk_of_a_run());
-  {
-    const Unreadable unreadable(env, newest, 2);
-    EXPECT_EQ(start(env), 300);
-    EXPECT_EQ(env.pauses(), 2U);
-  }
-  const Unreadable unreadable(env, newest, 1000);
+  make_unreadable(env, newest, 2);
+  EXPECT_EQ(start(env), 300);
+  EXPECT_EQ(env.pauses(), 2U);
+  make_unreadable(env, newest, 1000);
   test::expect_error<IoError>([&] { start(env); }, {"move " + newest + " away"});
 }
 
 TEST(ReadFaultTest, UnreadableBestIsNotPruned) {
   MemoryEnv env(disk_of_a_run());
-  const Unreadable unreadable(env, "run/checkpoints/step-00000100", 1000);
+  make_unreadable(env, "run/checkpoints/step-00000100", 1000);
   EXPECT_EQ(start(env), 300);
   expect_nothing_good_is_gone(env.disk());
 }
