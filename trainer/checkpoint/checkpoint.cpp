@@ -122,30 +122,36 @@ auto ask_part(Env& env, const std::string& directory, const std::string& name, a
   }
 }
 
+/// The error of a file, which it may name: to_string names it, too.
+Damage damage_of(const std::string& path, const DataError& error) {
+  const std::string text = error.what();
+  return {path, "", text.starts_with(path + ": ") ? text.substr(path.size() + 2) : text};
+}
+
 /// A file and what is wrong with it. One of another size than recorded is not read: it could be of any.
 std::pair<std::vector<std::byte>, std::vector<Damage>> read_checked(Env& env, const std::string& directory,
                                                                     const FileRecord& record) {
   const std::string path = directory + "/" + record.name;
-  const std::uint64_t size = ask_part(env, directory, record.name, &Env::size);
-  if (size != record.bytes) return {{}, {size_damage(record, size, path)}};
-  auto bytes = ask_part(env, directory, record.name, &Env::read);
-  auto damages = check_against(record, bytes, path);
-  return {std::move(bytes), std::move(damages)};
+  try {
+    const std::uint64_t size = ask_part(env, directory, record.name, &Env::size);
+    if (size != record.bytes) return {{}, {size_damage(record, size, path)}};
+    auto bytes = ask_part(env, directory, record.name, &Env::read);
+    auto damages = check_against(record, bytes, path);
+    return {std::move(bytes), std::move(damages)};
+  } catch (const DataError& error) {
+    return {{}, {damage_of(path, error)}};
+  }
 }
 
 /// Copies the tensors into one buffer of arena order, as bytes, since numbers may be unaligned in the file.
 std::vector<float> gather(const SafetensorsFile& file, const std::vector<CheckpointParameter>& parameters,
                           const std::string& prefix) {
-  for (const CheckpointParameter& parameter :
-       parameters)  // before memory is taken for what a manifest claims
-    file.require(prefix + parameter.name, "F32", parameter.shape);
+  std::vector<std::span<const std::byte>> parts;  // before memory is taken for what a manifest claims
+  for (const CheckpointParameter& parameter : parameters)
+    parts.push_back(file.require(prefix + parameter.name, "F32", parameter.shape).bytes);
   std::vector<float> arena(arena_size(parameters));
-  auto rest = std::as_writable_bytes(std::span(arena));
-  for (const CheckpointParameter& parameter : parameters) {
-    const auto bytes = file.require(prefix + parameter.name, "F32", parameter.shape).bytes;
-    std::ranges::copy(bytes, rest.begin());
-    rest = rest.subspan(bytes.size());
-  }
+  auto rest = std::as_writable_bytes(std::span(arena)).begin();
+  for (const auto& part : parts) rest = std::ranges::copy(part, rest).out;
   return arena;
 }
 
@@ -177,26 +183,16 @@ CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {
 
 std::vector<Damage> damages_of(Env& env, const std::string& path) {
   std::vector<Damage> damages;
-  const auto note = [&](const std::string& name, const Error& error) {
-    const std::string file = path + "/" + name, text = error.what();
-    const bool named = text.starts_with(file + ": ");  // to_string names it, too
-    damages.push_back({file, "", named ? text.substr(file.size() + 2) : text});
-  };
   try {
     const Manifest manifest = manifest_of(env, path);
-    for (const FileRecord& record : manifest.files) {
-      try {
-        std::ranges::move(read_checked(env, path, record).second, std::back_inserter(damages));
-      } catch (const DataError& error) {
-        note(record.name, error);
-      }
-    }
+    for (const FileRecord& record : manifest.files)
+      std::ranges::move(read_checked(env, path, record).second, std::back_inserter(damages));
     if (!damages.empty()) return damages;
     const CheckpointState state = state_of(env, path, Weights::kAny);
     const std::string wrong = unusable_weights(state.facts.tensors(), state.weights);
     if (!wrong.empty()) damages.push_back({path + "/" + kModelFile, "", wrong});
   } catch (const DataError& error) {
-    note(kManifestFile, error);
+    damages.push_back(damage_of(path + "/" + kManifestFile, error));
   }
   return damages;
 }

@@ -124,8 +124,6 @@ class AsyncCheckpointer {
                     std::function<void()> before_each = {});
   /// Waits for the save in flight. Its error, if any, is lost: call finish() before.
   ~AsyncCheckpointer();
-  AsyncCheckpointer(const AsyncCheckpointer&) = delete;
-  AsyncCheckpointer& operator=(const AsyncCheckpointer&) = delete;
 
   /// Waits for the save in flight, then starts this one.
   void save(CheckpointState state);

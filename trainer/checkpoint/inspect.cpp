@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 
 namespace lockstep {
 
@@ -279,6 +278,7 @@ CheckpointDifference diff_checkpoints(const CheckpointState& a, const Checkpoint
   CheckpointDifference result{.facts = diff_facts(a.facts, b.facts), .tensors = {}};
   if (a.facts.parameters != b.facts.parameters || a.facts.kept != b.facts.kept) {
     result.facts.emplace_back("parameters: other names or shapes: these are different models");
+    result.same_model = false;
     return result;
   }
   diff_tensors(tensors_of(a.facts.tensors(), a.weights, ""), tensors_of(b.facts.tensors(), b.weights, ""),
@@ -291,7 +291,8 @@ std::string to_text(const CheckpointDifference& difference) {
   if (difference.empty()) return "no difference: the same bits\n";
   std::string text;
   for (const std::string& fact : difference.facts) text += fact + "\n";
-  if (difference.tensors.empty()) return text + "weights and optimiser state that both have: the same bits\n";
+  if (difference.tensors.empty() && difference.same_model)
+    return text + "weights and optimiser state that both have: the same bits\n";
   for (const TensorDifference& t : difference.tensors) text += tensor_text(t);
   return text;
 }

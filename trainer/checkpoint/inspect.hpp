@@ -62,6 +62,7 @@ struct TensorDifference {
 struct CheckpointDifference {
   std::vector<std::string> facts;  ///< "step: 100 in A, 200 in B"; the world is not compared
   std::vector<TensorDifference> tensors;
+  bool same_model = true;  ///< false: tensors are not compared
   bool empty() const { return facts.empty() && tensors.empty(); }
 };
 

@@ -18,7 +18,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <span>
 
@@ -32,8 +31,11 @@ constexpr const char* kFormat = "lockstep checkpoint";
 constexpr const char* kHexDigits = "0123456789abcdef";
 constexpr const char* kInRange = "a list of whole numbers in range";
 
-void require_digest(auto&& archive, const std::string& digest) {
-  archive.require(digest.size() == 64 && digest.find_first_not_of(kHexDigits) == digest.npos, "sha256",
+/// Position in a file of the run: how many records or lines, and the SHA-256 of what is before it.
+void position_fields(auto&& archive, const char* key, std::int64_t& count, std::string& sha256) {
+  archive(key, count);
+  archive("sha256", sha256);
+  archive.require(sha256.size() == 64 && sha256.find_first_not_of(kHexDigits) == sha256.npos, "sha256",
                   "64 hexadecimal digits");
 }
 
@@ -130,14 +132,10 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
     inner.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
   });
   optional_field(archive, "trail", facts.trail, [](auto&& inner, CheckpointTrail& trail) {
-    inner("records", trail.records);
-    inner("sha256", trail.sha256);
-    require_digest(inner, trail.sha256);
+    position_fields(inner, "records", trail.records, trail.sha256);
   });
   optional_field(archive, "metrics", facts.metrics, [](auto&& inner, CheckpointMetrics& metrics) {
-    inner("lines", metrics.lines);
-    inner("sha256", metrics.sha256);
-    require_digest(inner, metrics.sha256);
+    position_fields(inner, "lines", metrics.lines, metrics.sha256);
   });
   optional_field(archive, "replayed", facts.replayed);
   archive.require(facts.replayed >= 0 && facts.replayed <= facts.step, "replayed", "a step of this run");
@@ -238,18 +236,16 @@ void check_seal(std::string_view text, const std::string& file) {
         fmt::format("{}: its own checksum does not match: the manifest is damaged or cut off", file));
 }
 
-/// Tensors of the model file: parameters and kept tensors, one section each, after that of the header.
+/// Sections of the model file: the header, then parameters and kept tensors in arena order.
 void check_sections(const Manifest& manifest, const JsonFieldsReader& top) {
-  std::map<std::string_view, std::size_t> bytes;
   const auto tensors = manifest.facts.tensors();
-  for (const CheckpointParameter& p : tensors) bytes[p.name] = sizeof(float) * p.elements();
-  std::size_t matches = 0;
-  for (const SectionRecord& section : manifest.files[0].sections) {
-    const auto parameter = bytes.find(section.name);
-    if (parameter != bytes.end() && parameter->second == section.end - section.begin) ++matches;
-  }
-  top.require(matches == bytes.size() && manifest.files[0].sections.size() == bytes.size() + 1, "parameters",
-              "what the sections of model.safetensors are");
+  const auto& sections = manifest.files[0].sections;
+  const auto is_of = [](const CheckpointParameter& tensor, const SectionRecord& section) {
+    return section.name == tensor.name && section.end - section.begin == sizeof(float) * tensor.elements();
+  };
+  top.require(sections.size() == tensors.size() + 1 &&
+                  std::equal(tensors.begin(), tensors.end(), sections.begin() + 1, is_of),
+              "parameters", "what the sections of model.safetensors are");
 }
 
 void check_version(const JsonFieldsReader& top, const std::string& file) {

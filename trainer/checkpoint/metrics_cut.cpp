@@ -34,15 +34,6 @@ bool was_told(std::string_view text, std::int64_t step) {
   return false;
 }
 
-/// The last line, if it is whole and the end of a run.
-std::optional<MetricsEvent> end_of_run(std::string_view text) {
-  MetricsEvent event;
-  if (!text.ends_with('\n')) return std::nullopt;
-  text.remove_suffix(1);
-  const bool is_it = event.read(text.substr(text.rfind('\n') + 1)) && event.name() == "end";
-  return is_it ? std::optional(event) : std::nullopt;
-}
-
 }  // namespace
 
 std::string_view first_lines(std::string_view text, std::int64_t lines) {
@@ -86,18 +77,15 @@ void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool
   if (kept != text.size()) replace_file(env, path, std::span(bytes).first(kept));
 }
 
-bool ends_a_run(Env& env, const std::string& path) {
-  if (!env.exists(path)) return false;
-  const std::vector<std::byte> bytes = env.read(path);
-  const std::string_view text = as_text(bytes);
-  return end_of_run(text.substr(0, text.rfind('\n') + 1)).has_value();
-}
-
-std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps) {
+std::optional<RecordedEnd> recorded_end(Env& env, const std::string& path) {
   if (!env.exists(path)) return std::nullopt;
   const std::vector<std::byte> bytes = env.read(path);
-  const auto event = end_of_run(as_text(bytes));
-  return event && event->integer("step") == steps ? event->text("weights_sha256") : std::nullopt;
+  std::string_view text = as_text(bytes);
+  text = text.substr(0, text.rfind('\n') + 1);  // whole lines
+  if (!text.empty()) text.remove_suffix(1);
+  MetricsEvent event;
+  if (!event.read(text.substr(text.rfind('\n') + 1)) || event.name() != "end") return std::nullopt;
+  return RecordedEnd{event.integer("step"), event.text("weights_sha256")};
 }
 
 }  // namespace lockstep

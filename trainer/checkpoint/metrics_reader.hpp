@@ -113,9 +113,11 @@ std::string_view first_lines(std::string_view text, std::int64_t lines);
 /// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.
 void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated = true);
 
-/// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
-bool ends_a_run(Env& env, const std::string& path);
-/// The weights_sha256 that the last line gives, if that line is the end of a run of so many steps. @throws IoError
-std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps);
+struct RecordedEnd {
+  std::optional<std::int64_t> step;
+  std::optional<std::string> weights_sha256;
+};
+/// The last whole line, if it is the end of a run. Nothing also where there is no such file. @throws IoError
+std::optional<RecordedEnd> recorded_end(Env& env, const std::string& path);
 
 }  // namespace lockstep

@@ -78,17 +78,14 @@ bool is_running(const LockOwner& owner) {
 }
 
 RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience)
-    : RunLock(env, run_dir, LockOwner::self(job), is_running, patience) {}
-
-RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-                 const std::function<bool(const LockOwner&)>& running, const LockPatience& patience)
     : env_(env), run_dir_(run_dir) {
+  const LockOwner self = LockOwner::self(job);
   const std::string path = run_dir + "/lock";
   std::optional<LockOwner> owner;
   const auto is_free = [&] {
     claim_ = env.claim(path);
     owner = read_owner(env, path);
-    if (claim_ && owner && running(*owner)) claim_.reset();
+    if (claim_ && owner && is_running(*owner)) claim_.reset();
     return claim_ != nullptr;
   };
   constexpr std::chrono::milliseconds kPause{50};

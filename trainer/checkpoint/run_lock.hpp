@@ -59,16 +59,11 @@ class RunLock {
  public:
   /// @throws RunInUseError naming the owner and the file to delete
   RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience);
-  /// For tests: another identity, another way to tell who is running.
-  RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-          const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
   /// Checks that the directory of this name is still the locked one.
   /// @throws IoError  the directory, or its lock, was removed, renamed or replaced meanwhile
   void require_same_directory() const;
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
 
  private:
   Env& env_;

@@ -11,10 +11,6 @@
 
 namespace lockstep {
 
-std::size_t TrailHead::record_bytes() const {
-  return kTrailRecordFacts + slots() * sizeof(std::uint64_t) + sizeof(Sha256Digest);
-}
-
 namespace {
 
 std::string described(const TrailHead& head) {

@@ -27,6 +27,7 @@ inline constexpr const char* kTrailFile = "trail.bin";
 inline constexpr std::array<char, 8> kTrailMagic = {'L', 'S', 'T', 'R', 'A', 'I', 'L', '\0'};
 inline constexpr std::uint32_t kTrailVersion = 1;
 inline constexpr std::size_t kMaxTrailHeadBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kTrailRecordFacts = 24;  ///< bytes of a record before its fingerprints
 
 /// Job, network and data of a trail. Equal for any number of ranks. The file knows tensors by name and number
 /// of elements: tensors read from it have one dimension.
@@ -37,7 +38,9 @@ struct TrailHead {
 
   /// Fingerprints of a step, in the order of trainer/training/weight_update.hpp.
   std::size_t slots() const { return trained.size() * (2 + buffers.size()) + kept.size(); }
-  std::size_t record_bytes() const;
+  std::size_t record_bytes() const {
+    return kTrailRecordFacts + slots() * sizeof(std::uint64_t) + sizeof(Sha256Digest);
+  }
   friend bool operator==(const TrailHead&, const TrailHead&) = default;
 };
 
@@ -75,7 +78,6 @@ TrailPosition trail_start(std::span<const std::byte> head);
 static_assert(std::endian::native == std::endian::little, "trails are little-endian, as memory is here");
 
 inline constexpr std::size_t kTrailHeadBytesAt = 12;  ///< in the head: how long it is
-inline constexpr std::size_t kTrailRecordFacts = 24;  ///< bytes of a record before its fingerprints
 
 class TrailBytesWriter {
  public:

@@ -181,22 +181,22 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   DataRecord record;
   record.fingerprints.train = {data.text("train_samples_sha256"), data.text("train_labels_sha256")};
   record.fingerprints.test = {data.text("test_samples_sha256"), data.text("test_labels_sha256")};
-  record.fingerprints.validation = {data.text_or("validation_samples_sha256", ""),
-                                    data.text_or("validation_labels_sha256", "")};
-  record.validation_samples = data.number_or<std::int64_t>("validation_samples", 0);
+  record.fingerprints.validation = {data.text("validation_samples_sha256", ""),
+                                    data.text("validation_labels_sha256", "")};
+  record.validation_samples = data.number<std::int64_t>("validation_samples", 0);
   record.train_samples = data.number<std::int64_t>("train_samples");
   record.test_samples = data.number<std::int64_t>("test_samples");
-  record.light_background = data.text_or("background", "dark") == "light";
+  record.light_background = data.text("background", "dark") == "light";
   DatasetOptions& options = record.options;
   options.set = known_set(model.text("set"), checkpoint);
-  options.directory = data.text_or("directory", "");
+  options.directory = data.text("directory", "");
   options.mean = model.numbers("mean");
   options.std = model.numbers("std");
   record.class_names = split_names(data.text("class_names"), checkpoint);
   record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
-  record.columns = options.columns = data.text_or("columns", "");
-  record.leave_out = data.text_or("leave_out", "");
-  record.leave_out_contents = RecordedValues(facts.job, checkpoint, "job").text_or("data.leave_out", "");
+  record.columns = options.columns = data.text("columns", "");
+  record.leave_out = data.text("leave_out", "");
+  record.leave_out_contents = RecordedValues(facts.job, checkpoint, "job").text("data.leave_out", "");
   options.seed = facts.seed;
   options.validation = asked.validation;
   options.pictures = asked.pictures;
@@ -206,7 +206,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
     options.test_samples = record.test_samples;
   } else {
     options.train_samples = asked.train_samples;
-    options.test_samples = data.number_or<std::int64_t>(kTestSubset, 0);
+    options.test_samples = data.number<std::int64_t>(kTestSubset, 0);
   }
   require_possible(options, checkpoint);
   return record;

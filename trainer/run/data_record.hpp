@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,22 +101,19 @@ class RecordedValues {
 
   bool has(const std::string& key) const { return entries_.contains(key); }
 
-  /// @throws DataError  it is not there
-  const std::string& text(const std::string& key) const {
+  /// @throws DataError  it is not there, and nothing is given for that
+  std::string text(const std::string& key, const std::optional<std::string>& otherwise = {}) const {
     const auto entry = entries_.find(key);
-    if (entry == entries_.end())
-      throw DataError(fmt::format("{}: the manifest does not say {}.{}", checkpoint_, section_, key));
-    return entry->second;
+    if (entry != entries_.end()) return entry->second;
+    if (otherwise) return *otherwise;
+    throw DataError(fmt::format("{}: the manifest does not say {}.{}", checkpoint_, section_, key));
   }
 
-  std::string text_or(const std::string& key, const std::string& otherwise) const {
-    return has(key) ? text(key) : otherwise;
-  }
-
-  /// @throws DataError  it is not there, or not a number of that type
+  /// @throws DataError  as text(), or it is not a number of that type
   template <typename Number>
-  Number number(const std::string& key) const {
-    const std::string& value = text(key);
+  Number number(const std::string& key, std::optional<Number> otherwise = {}) const {
+    if (otherwise && !has(key)) return *otherwise;
+    const std::string value = text(key);
     if (const auto number = parse_whole<Number>(value)) return *number;
     throw DataError(
         fmt::format("{}: the manifest's {}.{} is '{}', not a number", checkpoint_, section_, key, value));
@@ -129,11 +127,6 @@ class RecordedValues {
     if (is_list && std::ranges::all_of(value, &nlohmann::json::is_number)) return value;
     throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not a number or a list of them",
                                 checkpoint_, section_, key, text(key)));
-  }
-
-  template <typename Number>
-  Number number_or(const std::string& key, Number otherwise) const {
-    return has(key) ? number<Number>(key) : otherwise;
   }
 
  private:

@@ -20,7 +20,6 @@
 #include <span>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 namespace lockstep {
 namespace {
@@ -80,21 +79,17 @@ bool lasts(Kind kind) {
 /// The part of a step that a fault changes. Those that change none: as if it were the samples.
 Sight sight_of(const Fault& fault) {
   using Target = Fault::Target;
-  static const std::map<Kind, Sight> kOfKinds = {{Kind::kStale, Sight::kSumsOnTheirWay},
-                                                 {Kind::kSwapped, Sight::kSumsOnTheirWay},
-                                                 {Kind::kWrongForward, Sight::kOutputs},
-                                                 {Kind::kWrongLane, Sight::kOutputs},
-                                                 {Kind::kSlow, Sight::kOutputs},
-                                                 {Kind::kBusy, Sight::kOutputs},
-                                                 {Kind::kNan, Sight::kState}};
   static const std::map<Target, Sight> kOfFlippedBits = {
       {Target::kWeights, Sight::kState},       {Target::kOptimizer, Sight::kState},
       {Target::kStatistics, Sight::kState},    {Target::kGradient, Sight::kSums},
       {Target::kSums, Sight::kSumsOnTheirWay}, {Target::kLink, Sight::kSumsOnTheirWay},
       {Target::kMessage, Sight::kMessages},    {Target::kData, Sight::kSamples}};
   if (fault.kind == Kind::kFlipBit) return kOfFlippedBits.at(fault.target);
-  const auto found = kOfKinds.find(fault.kind);
-  return found == kOfKinds.end() ? Sight::kSamples : found->second;
+  if (fault.kind == Kind::kNan) return Sight::kState;
+  if (fault.kind == Kind::kStale || fault.kind == Kind::kSwapped) return Sight::kSumsOnTheirWay;
+  const bool of_outputs =
+      lasts(fault.kind) || fault.kind == Kind::kWrongForward || fault.kind == Kind::kWrongLane;
+  return of_outputs ? Sight::kOutputs : Sight::kSamples;
 }
 
 }  // namespace
@@ -143,15 +138,13 @@ void FaultInjector::before_series(std::int64_t steps_taken) {
   if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
   if (struck_ || steps_taken != step_ - 1) return;
   struck_ = true;
-  agree(comm_, [&] { note_that_it_strikes(); });
+  agree(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    print_error(fmt::format("injected on purpose: {}", story_));
+    const std::string line = story_ + "\n";
+    if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
+  });
   if (is_mine()) strike();
-}
-
-void FaultInjector::note_that_it_strikes() {
-  if (comm_.rank() != 0) return;
-  print_error(fmt::format("injected on purpose: {}", story_));
-  const std::string line = story_ + "\n";
-  if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
 }
 
 void FaultInjector::strike() {
@@ -173,12 +166,9 @@ void FaultInjector::strike() {
       PendingWork network([] { return false; });
       return comm_.wait(network, "the network, from which inject cut it off");
     }
-    case Kind::kFlipBit:
-    case Kind::kStale:
-    case Kind::kSwapped:
-    case Kind::kWrongForward:
-    case Kind::kWrongLane:
-    case Kind::kNan:
+    case Kind::kDesync:
+      return comm_.barrier();
+    default:  // the others change numbers
       strategy_.require_sight(sight_);
       if (sight_ == Sight::kSamples) return flip_bits_of_a_sample();
       if (sight_ != Sight::kState) return armed_.store(true);
@@ -186,8 +176,6 @@ void FaultInjector::strike() {
         change_state(own);
         return true;
       });
-    case Kind::kDesync:
-      return comm_.barrier();
   }
 }
 

@@ -55,7 +55,6 @@ class FaultInjector final : public StepObserver {
   bool is_armed(Sight part) const { return armed_.load(std::memory_order_relaxed) && part == sight_; }
   /// True for the first that asks.
   bool strikes(Sight part) { return part == sight_ && armed_.load() && armed_.exchange(false); }
-  void note_that_it_strikes();
   void strike();
   void slow_down();
   void lose_time() const;

@@ -23,18 +23,13 @@ constexpr double kWorthSaying = 5, kBetweenWords = 30;  ///< seconds of a wait f
 DataWatch::DataWatch(int rank, std::string host, bool silent)
     : who_(fmt::format("rank {} on {}", rank, host)) {
   if (silent) return;
-  thread_ = start_thread([this] {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kBetweenLooks, [this] { return ends_; })) look();
+  thread_ = start_thread([this, end = end_.get_future().share()] {
+    while (end.wait_for(kBetweenLooks) == std::future_status::timeout) look();
   });
 }
 
 DataWatch::~DataWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_one();
+  end_.set_value();
   if (thread_.joinable()) thread_.join();
 }
 

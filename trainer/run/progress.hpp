@@ -8,9 +8,8 @@
 #include "common/text_layout.hpp"
 #include "trainer/run/run_events.hpp"
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+#include <future>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -72,8 +71,6 @@ class DataWatch {
   /// @param silent  another rank of this process says it
   DataWatch(int rank, std::string host, bool silent);
   ~DataWatch();
-  DataWatch(const DataWatch&) = delete;
-  DataWatch& operator=(const DataWatch&) = delete;
 
  private:
   void look();
@@ -81,9 +78,7 @@ class DataWatch {
   std::string who_;     ///< "rank 1 on node2"
   double said_at_ = 0;  ///< seconds of the wait under way when it was said last; 0: not yet
   std::string file_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ends_ = false;
+  std::promise<void> end_;
   std::thread thread_;
 };
 

@@ -72,7 +72,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
   if (!env.exists(job_file))
     return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
-  if (ends_a_run(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
+  if (recorded_end(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
     Job then = parse_job(std::string(as_text(env.read(job_file))), job_file);
     if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
@@ -153,7 +153,7 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
 }
 
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
-  return job.run.report && ends_a_run(env, run_dir + "/metrics.jsonl") &&
+  return job.run.report && recorded_end(env, run_dir + "/metrics.jsonl") &&
          !env.exists(run_dir + "/report.html");
 }
 

@@ -61,10 +61,7 @@ struct FinishedRun {
 /// Events in the order of a run; each does nothing unless it is overridden.
 class RunListener {
  public:
-  RunListener() = default;
   virtual ~RunListener() = default;
-  RunListener(const RunListener&) = delete;
-  RunListener& operator=(const RunListener&) = delete;
 
   virtual void epoch_begins(const BegunEpoch& /*epoch*/) {}
   virtual void steps_taken(const StepSeries& /*series*/) {}

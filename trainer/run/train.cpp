@@ -85,8 +85,9 @@ bool nothing_left(const RunContext& run) {
   const std::int64_t taken = run.state.step;
   if (taken > run.steps()) return true;
   if (!run.at_end()) return false;
-  return recorded_end(Env::posix(), run.job.run.dir + "/metrics.jsonl", taken) ==
-         weights_sha256(run.strategy->whole_state().weights);
+  const auto end = recorded_end(Env::posix(), run.job.run.dir + "/metrics.jsonl");
+  return end && end->step == taken &&
+         end->weights_sha256 == weights_sha256(run.strategy->whole_state().weights);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/config/job_values.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"

@@ -119,7 +119,16 @@ WrongNumbers numbers_of(const ReplayVerdict& verdict, const ComparedPart& part, 
                                : "test that host's memory and processor, and leave it out"};
 }
 
-void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
+/// Names these ranks of a communicator. Collective.
+void name_ranks(WrongNumbers& numbers, const std::vector<int>& places, Communicator& comm,
+                const std::string& device) {
+  const auto in_whole = gather(comm, comm.rank_in_whole());
+  const auto who = descriptions(comm, device);
+  std::vector<std::string> named;
+  for (const int place : places) {
+    numbers.ranks.push_back(at(in_whole, place));
+    named.push_back(at(who, place));
+  }
   numbers.what = fmt::format("{}: {}", fmt::join(named, " and "), numbers.what);
 }
 
@@ -127,13 +136,9 @@ void add_name(WrongNumbers& numbers, const std::vector<std::string>& named) {
 [[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
                                 const ComparedPart& part, WrongNumbers numbers) {
   const int members = replaying.whole.size() / replaying.teams.size();
-  const auto who = descriptions(replaying.whole, replaying.device);
-  std::vector<std::string> named;
-  for (const int team : verdict.wrong) {
-    numbers.ranks.push_back(team * members + part.member);
-    named.push_back(at(who, numbers.ranks.back()));
-  }
-  add_name(numbers, named);
+  std::vector<int> places;
+  for (const int team : verdict.wrong) places.push_back(team * members + part.member);
+  name_ranks(numbers, places, replaying.whole, replaying.device);
   throw WrongRankError(std::move(numbers));
 }
 
@@ -234,14 +239,7 @@ void expect_equal_copies(Communicator& whole_run, Communicator& copies, const Su
   if (differ) {
     const ReplayVerdict verdict = judge(copies, own);
     mine = wrong_state(verdict, parts[verdict.place], step);
-    const auto numbers = gather(copies, copies.rank_in_whole());
-    const auto who = descriptions(copies, device);
-    std::vector<std::string> named;
-    for (const int place : verdict.wrong) {
-      mine->ranks.push_back(at(numbers, place));
-      named.push_back(at(who, place));
-    }
-    add_name(*mine, named);
+    name_ranks(*mine, verdict.wrong, copies, device);
   }
   throw_on_all(whole_run, mine, step);
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// RUN@best, RUN@last, RUN@epoch:3, RUN@step:500, and what is said where there is no such checkpoint.
+/// RUN@best, RUN@last, RUN@epoch:3, RUN@step:500, and what is said where there is no such checkpoint or run.
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -60,11 +60,6 @@ TEST_F(CheckpointNamesTest, NamesMeanCheckpointsOfTheirRun) {
   EXPECT_EQ(open_checkpoint(env_, run_ + "@last", {}).state.facts.step, 300);
 }
 
-TEST_F(CheckpointNamesTest, OnlyAnEmptyRunMakesANameAPath) {
-  EXPECT_EQ(named_checkpoint(env_, "@best"), "@best");
-  EXPECT_THROW(named_checkpoint(env_, "no1@best"), MissingDataError);
-}
-
 TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
   CheckpointState state = make_state(400);
   state.optimizer.push_back({"ema", std::vector<float>(state.weights.size(), 0.25F)});
@@ -93,11 +88,7 @@ TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
   EXPECT_EQ(message_of<MissingDataError>([&] { open_checkpoint(env_, step(200) + "@ema", {}); }),
             step(200) + ": it keeps no average of its weights named ema; a run with train.ema=0.999 does");
   EXPECT_THROW(open_checkpoint(env_, run_ + "@mean", {}), UsageError);
-}
-
-TEST_F(CheckpointNamesTest, ADamagedAverageIsRefusedAndShown) {
-  CheckpointState state = make_state(400);
-  state.optimizer.push_back({"ema", std::vector<float>(state.weights.size(), NAN)});
+  state.optimizer[1].values.assign(state.optimizer[1].values.size(), NAN);
   save_checkpoint(env_, run_, state);
   EXPECT_THROW(open_checkpoint(env_, run_ + "@ema", {}), DataError);
   EXPECT_EQ(open_checkpoint(env_, run_ + "@ema", {}, Weights::kAny).path, step(400) + "@ema");
@@ -113,11 +104,11 @@ TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
 
 TEST_F(CheckpointNamesTest, BestThatWasPrunedIsNamed) {
   remove(200);
-  const std::string said = refused<MissingDataError>("@best");
   test::expect_words(
-      said, {"run@best: the best of this run, 68.94 % after epoch 2, was not kept",
-             "there are step:300 (epoch 3, 45.34 %), step:150 (epoch 1 + 50 steps), step:100 (epoch 1",
-             "run.keep.best=true keeps it"});
+      refused<MissingDataError>("@best"),
+      {"run@best: the best of this run, 68.94 % after epoch 2, was not kept",
+       "there are step:300 (epoch 3, 45.34 %), step:150 (epoch 1 + 50 steps), step:100 (epoch 1",
+       "run.keep.best=true keeps it"});
 }
 
 TEST_F(CheckpointNamesTest, WithoutMetricsManifestsTell) {
@@ -138,16 +129,12 @@ TEST_F(CheckpointNamesTest, CheckpointSavedBeforeItsEvaluationCountsAll) {
   EXPECT_EQ(name("@epoch:2"), step(200));
 }
 
-TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
-  for (const char* behind : {"@step:7", "@epoch:9", "@step:99999999999999"}) {
-    const std::string said = refused<MissingDataError>(behind);
-    test::expect_words(said, {"the run has no checkpoint of ", "step:200 (epoch 2, 68.94 %)"});
-  }
+TEST_F(CheckpointNamesTest, NamesThatMeanNothingAreRefused) {
   for (const char* behind : {"@bset", "@", "@epoch:", "@step:-1", "@step:1x"})
-    EXPECT_NE(refused<UsageError>(behind).find("after @ write best, last, epoch:N, step:N"),
-              std::string::npos)
-        << behind;
-  EXPECT_NE(refused<MissingDataError>("2@best").find("there is no such run"), std::string::npos);
+    EXPECT_EQ(refused<UsageError>(behind),
+              fmt::format("{}{}: after @ write best, last, epoch:N, step:N, ema or swa, not '{}'", run_,
+                          behind, behind + 1));
+  test::expect_words(refused<MissingDataError>("2@best"), {"there is no such run"});
 }
 
 TEST_F(CheckpointNamesTest, OneCheckpointIsNamedAndOfManyTheNewestSix) {
@@ -164,14 +151,17 @@ TEST_F(CheckpointNamesTest, OneCheckpointIsNamedAndOfManyTheNewestSix) {
   EXPECT_EQ(refused<MissingDataError>("@epoch:9"),
             run_ + "@epoch:9: the run has no checkpoint of epoch 9; there are " + six + more);
   save_checkpoint(env_, run_, make_state(200));
-  EXPECT_EQ(refused<MissingDataError>("@step:7"),
-            run_ + "@step:7: the run has no checkpoint of step 7; there are " + six + " and 1 more" + more);
+  EXPECT_EQ(refused<MissingDataError>("@step:99999999999999"),
+            run_ + "@step:99999999999999: the run has no checkpoint of step 99999999999999; there are " +
+                six + " and 1 more" + more);
 }
 
 TEST_F(CheckpointNamesTest, WhatHasSuchANameIsItself) {
   std::filesystem::create_directory(run_ + "@best");
   EXPECT_EQ(name("@best"), run_ + "@best");
   EXPECT_EQ(name("2/weights@home.safetensors"), run_ + "2/weights@home.safetensors");
+  EXPECT_EQ(named_checkpoint(env_, "@best"), "@best") << "of no run";
+  EXPECT_THROW(named_checkpoint(env_, "no1@best"), MissingDataError);
 }
 
 TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
@@ -181,6 +171,8 @@ TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
   EXPECT_FALSE(checkpoints[1].damage.empty());
   EXPECT_EQ(best_checkpoint(checkpoints)->step, 100);
   EXPECT_EQ(name("@best"), step(200)) << "the run says so: opening it names the damage";
+  test::expect_words(refused<MissingDataError>("@step:7"),
+                     {"there are step:300 (epoch 3, 45.34 %), step:200 (damaged)"});
 }
 
 TEST_F(CheckpointNamesTest, InspectListsThemWithTheirAccuracies) {
@@ -208,6 +200,35 @@ TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
       << "\n";
   EXPECT_EQ(best_line(env_, run_),
             "best: validation accuracy 75.00 % after step 150, checkpoint " + run_ + "@step:150");
+}
+
+/// Mistakes of a beginner: the message names the runs that there are.
+TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
+  MemoryEnv env;
+  const auto file = [&](const std::string& path) { env.create(path)->close(); };
+  env.make_directory("runs");
+  env.make_directory("data");
+  EXPECT_EQ(
+      why_no_run(env, "runs/mnist"),
+      "runs/mnist: there is no such run or checkpoint; 'lockstep train JOB.yaml' makes one and says where");
+  for (const std::string run : {"runs/mnist", "runs/mnist-2"}) {
+    env.make_directory(run);
+    file(run + "/job.yaml");
+    file(run + "/metrics.jsonl");
+  }
+  file("data/job.yaml");
+  const std::string both = "runs/mnist, runs/mnist-2";
+  EXPECT_EQ(why_no_run(env, "runs"), "runs: is not a run, but holds some; say which: " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "runs/mnst"),
+            "runs/mnst: there is no such run or checkpoint; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "mnist/"),
+            "mnist/: there is no such run or checkpoint; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "runs/mnist/job.yaml"),
+            "runs/mnist/job.yaml: is a file; give the directory of a run; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "data"),
+            "data: is not a run, which has job.yaml and checkpoints; there are " + both);
+  EXPECT_TRUE(
+      why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -49,6 +50,17 @@ inline bool same(const CheckpointState& a, const CheckpointState& b) {
 inline std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
   KnownCheckpoints nothing;
   return prune_checkpoints(env, run_dir, policy, nothing);
+}
+
+/// A disk in memory with the directory of a run.
+class RunEnv final : public MemoryEnv {
+ public:
+  RunEnv() { make_directory("run"); }
+};
+
+/// A whole file.
+inline std::string text_of(const std::string& path, Env& env = Env::posix()) {
+  return std::string(as_text(env.read(path)));
 }
 
 using testing::TemporaryDirectory;

@@ -71,20 +71,19 @@ TEST_F(CheckpointTest, WeightsThatAreNotFiniteAreRefusedAndNamed) {
             weights_sha256(state.weights));
 }
 
-TEST_F(CheckpointTest, OptimiserWithoutMomentumHasNone) {
-  CheckpointState state = make_state(5);
-  state.optimizer.clear();
-  EXPECT_TRUE(load_checkpoint(env_, save_checkpoint(env_, run_.path(), state)).optimizer.empty());
-}
-
-TEST_F(CheckpointTest, WhateverTheOptimiserRemembersComesBackByItsName) {
+TEST_F(CheckpointTest, FilesArePlainSafetensorsAndTheOptimisersTensorsComeBackByTheirNames) {
   CheckpointState state = make_state(5);
   state.optimizer = {{"exp_avg", state.weights}, {"exp_avg_sq", state.optimizer[0].values}};
   const std::string path = save_checkpoint(env_, run_.path(), state);
   EXPECT_EQ(load_checkpoint(env_, path).optimizer, state.optimizer);
-  const auto file = test::read_safetensors(path + "/" + kOptimizerFile);
-  EXPECT_EQ(file.tensors().front().name, "exp_avg.fc.weight");
-  EXPECT_EQ(file.require("exp_avg_sq.fc.weight", "F32", {2, 3}).bytes.size(), 24U);
+  const auto model = test::read_safetensors(path + "/" + kModelFile),
+             optimizer = test::read_safetensors(path + "/" + kOptimizerFile);
+  EXPECT_EQ(model.tensors().front().name, "fc.weight");
+  EXPECT_EQ(model.require("fc.weight", "F32", {2, 3}).bytes.size(), 24U);
+  EXPECT_EQ(optimizer.tensors().front().name, "exp_avg.fc.weight");
+  EXPECT_EQ(optimizer.require("exp_avg_sq.fc.weight", "F32", {2, 3}).bytes.size(), 24U);
+  state.optimizer.clear();
+  EXPECT_TRUE(load_checkpoint(env_, save_checkpoint(env_, run_.path(), state)).optimizer.empty());
 }
 
 TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {
@@ -95,37 +94,35 @@ TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {
   EXPECT_EQ(env_.read(path + "/" + kManifestFile), manifest);
 }
 
-TEST_F(CheckpointTest, ModelFileIsPlainSafetensors) {
-  const auto file = test::read_safetensors(save(3) + "/" + kModelFile);
-  EXPECT_EQ(file.tensors()[0].name, "fc.weight");
-  EXPECT_EQ(file.require("fc.weight", "F32", {2, 3}).bytes.size(), 24U);
-}
-
-TEST_F(CheckpointTest, NewestIsFound) {
-  save(100);
-  save(90000000000);
+TEST_F(CheckpointTest, TheNewestIsFoundAndStandsForItsRun) {
+  EXPECT_FALSE(find());
+  EXPECT_FALSE(find_latest(env_, run_.path() + "/nowhere", {}));
+  const std::string path = save(100), newest = save(90000000000);
   save(300);
   EXPECT_EQ(find()->state.facts.step, 90000000000);
   EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(open_checkpoint(env_, run_.path(), {}).path, newest);
+  EXPECT_EQ(open_checkpoint(env_, path, {}).path, path);
+  const auto all = list_checkpoints(env_, run_.path());
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[1].step, 300) << "newest first";
+  EXPECT_EQ(all[2].path, path);
 }
 
 TEST_F(CheckpointTest, DamagedNewestIsNamedAndTheOneBeforeUsed) {
   save(100);
-  const std::string newest = save(200);
-  damage(newest + "/" + kModelFile,
-         static_cast<std::streamoff>(env_.read(newest + "/" + kModelFile).size()) - 1);
-  const auto found = find();
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->state.facts.step, 100);
-  ASSERT_EQ(told_.size(), 1U);
-  EXPECT_TRUE(told_[0].starts_with(newest + "/model.safetensors: tensor 'scale': ")) << told_[0];
-}
-
-TEST_F(CheckpointTest, CheckpointWithAMissingFileIsDamaged) {
-  save(100);
-  std::filesystem::remove(save(200) + "/" + kOptimizerFile);
-  EXPECT_EQ(find()->state.facts.step, 100);
-  EXPECT_NE(told_.at(0).find("optimizer.safetensors: is missing"), std::string::npos) << told_[0];
+  const std::string newest = save(200), model = newest + "/" + kModelFile;
+  const auto expect_told = [&](const std::string& said) {
+    EXPECT_EQ(find()->state.facts.step, 100);
+    ASSERT_EQ(told_.size(), 1U);
+    EXPECT_TRUE(told_[0].starts_with(newest + said)) << told_[0];
+    told_.clear();
+  };
+  damage(model, static_cast<std::streamoff>(env_.size(model)) - 1);
+  expect_told("/model.safetensors: tensor 'scale': ");
+  save(200);
+  std::filesystem::remove(newest + "/" + kOptimizerFile);
+  expect_told("/optimizer.safetensors: is missing");
 }
 
 /// No memory is asked for that the manifest does not promise.
@@ -139,26 +136,18 @@ TEST_F(CheckpointTest, FileThatHasGrownToTerabytesIsDamagedAndNotRead) {
   test::expect_words(told_.at(0), {"model.safetensors: the file is 4398046511104 bytes long"});
 }
 
-TEST_F(CheckpointTest, NothingIsFoundInANewRun) {
-  EXPECT_FALSE(find().has_value());
-  EXPECT_FALSE(find_latest(env_, run_.path() + "/nowhere", [](const std::string&) {}).has_value());
-}
-
 TEST_F(CheckpointTest, MissingCheckpointIsMissingData) {
   EXPECT_THROW(load_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(verify_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
-  EXPECT_THROW(open_checkpoint(env_, run_.path(), [](const std::string&) {}), MissingDataError);
+  EXPECT_THROW(open_checkpoint(env_, run_.path(), {}), MissingDataError);
 }
 
 TEST_F(CheckpointTest, RunWhoseCheckpointsAreAllDamagedIsDamagedData) {
-  damage(save(5) + "/model.safetensors", 200);
-  EXPECT_THROW(open_checkpoint(env_, run_.path(), [](const std::string&) {}), DataError);
-}
-
-TEST_F(CheckpointTest, RunDirectoryStandsForItsNewestCheckpoint) {
-  const std::string path = save(100);
-  EXPECT_EQ(open_checkpoint(env_, run_.path(), [](const std::string&) {}).path, path);
-  EXPECT_EQ(open_checkpoint(env_, path, [](const std::string&) {}).path, path);
+  for (const auto& [step, told] : {std::pair{5, "its only one is"}, {6, "all 2 are"}}) {
+    damage(save(step) + "/model.safetensors", 200);
+    EXPECT_EQ(message_of<DataError>([&] { open_checkpoint(env_, run_.path(), [](const std::string&) {}); }),
+              fmt::format("{}: holds no good checkpoint; {} damaged", run_.path(), told));
+  }
 }
 
 TEST_F(CheckpointTest, ReplacedOneIsUsedWhileItsSuccessorIsDamaged) {
@@ -186,14 +175,6 @@ TEST_F(CheckpointTest, LeftoversOfACrashGo) {
   EXPECT_EQ(env_.list(directory), std::vector<std::string>{"step-00000100"});
 }
 
-TEST_F(CheckpointTest, CheckpointsAreListedNewestFirst) {
-  for (const std::int64_t step : {100, 200}) save(step);
-  const auto all = list_checkpoints(env_, run_.path());
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[0].step, 200);
-  EXPECT_EQ(all[1].step, 100);
-}
-
 TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
   save(100);
   for (int time = 1; time <= 2; ++time) {
@@ -216,10 +197,6 @@ TEST_F(CheckpointTest, NamesOfOtherThingsAreNotCheckpoints) {
   for (const char* name :
        {"step-", "step-1x", "step--1", ".tmp-step-00000001", "steps-1", "step-99999999999999999999"})
     EXPECT_FALSE(checkpoint_step(name).has_value()) << name;
-}
-
-TEST_F(CheckpointTest, UnwritableRunDirectoryIsAnIoError) {
-  EXPECT_THROW(save_checkpoint(env_, "/proc/nowhere", make_state(1)), IoError);
 }
 
 }  // namespace

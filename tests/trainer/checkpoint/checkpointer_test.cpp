@@ -29,40 +29,26 @@ class AsyncCheckpointerTest : public ::testing::Test {
   std::latch released_{1};
 };
 
-TEST_F(AsyncCheckpointerTest, SnapshotIsWrittenAsItWas) {
+TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeTheSnapshotIsWritten) {
+  hold();
   AsyncCheckpointer saver(env_, "run", {});
   CheckpointState state = make_state(100);
   saver.save(state);
   state.weights.assign(state.weights.size(), 0);  // training goes on
-  saver.finish();
-  EXPECT_TRUE(same(load_checkpoint(env_, "run/checkpoints/step-00000100"), make_state(100)));
-}
-
-TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeItIsWritten) {
-  hold();
-  AsyncCheckpointer saver(env_, "run", {});
-  saver.save(make_state(100));
   EXPECT_FALSE(saver.finished_within(std::chrono::milliseconds(0)));
   release();
   saver.finish();
   EXPECT_TRUE(saver.finished_within(std::chrono::milliseconds(0)));
-  saver.save(make_state(300));
-  saver.finish();
-  EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
+  EXPECT_TRUE(same(load_checkpoint(env_, "run/checkpoints/step-00000100"), make_state(100)));
 }
 
-TEST_F(AsyncCheckpointerTest, SecondSaveWaitsForTheFirst) {
-  AsyncCheckpointer saver(env_, "run", {10, 0, false});
-  for (int step = 1; step <= 8; ++step) saver.save(make_state(step));
-  saver.finish();
-  EXPECT_EQ(list_checkpoints(env_, "run").size(), 8U);
-}
-
-TEST_F(AsyncCheckpointerTest, PolicyIsApplied) {
-  AsyncCheckpointer saver(env_, "run", {2, 0, false});
-  for (int step = 1; step <= 5; ++step) saver.save(make_state(step));
-  saver.finish();
-  EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
+TEST_F(AsyncCheckpointerTest, SecondSaveWaitsForTheFirstAndThePolicyIsApplied) {
+  for (const std::size_t kept : {2U, 8U}) {
+    AsyncCheckpointer saver(env_, "run", {static_cast<std::int64_t>(kept), 0, false});
+    for (int step = 1; step <= 8; ++step) saver.save(make_state(step));
+    saver.finish();
+    EXPECT_EQ(list_checkpoints(env_, "run").size(), kept);
+  }
 }
 
 TEST_F(AsyncCheckpointerTest, ErrorArrivesAtTheNextCallOnce) {
@@ -70,17 +56,13 @@ TEST_F(AsyncCheckpointerTest, ErrorArrivesAtTheNextCallOnce) {
   env_.fail_at(5, false);
   saver.save(make_state(100));
   EXPECT_THROW(saver.save(make_state(200)), IoError);
-  saver.save(make_state(200));  // the disk has recovered
-  saver.finish();
-  EXPECT_EQ(list_checkpoints(env_, "run").at(0).step, 200);
-}
-
-TEST_F(AsyncCheckpointerTest, ErrorArrivesInFinish) {
-  AsyncCheckpointer saver(env_, "run", {});
   env_.fail_at(5, false);
-  saver.save(make_state(100));
+  saver.save(make_state(200));  // the disk has recovered, or so it seems
   EXPECT_THROW(saver.finish(), IoError);
   EXPECT_NO_THROW(saver.finish());
+  saver.save(make_state(200));
+  saver.finish();
+  EXPECT_EQ(list_checkpoints(env_, "run").at(0).step, 200);
 }
 
 TEST_F(AsyncCheckpointerTest, WithoutAThreadOfItsOwnItSavesAllTheSame) {
@@ -127,27 +109,26 @@ class RetentionTest : public ::testing::Test {
 
 using Steps = std::vector<std::int64_t>;
 
-TEST_F(RetentionTest, LastOnesStay) {
-  for (const int step : {10, 20, 30, 40}) save(step);
-  EXPECT_EQ(prune_checkpoints(env_, "run", {2, 0, false}), 2U);
-  EXPECT_EQ(steps(), (Steps{40, 30}));
-  EXPECT_EQ(env_.list("run/checkpoints").size(), 2U) << "nothing is left behind under another name";
-}
-
-TEST_F(RetentionTest, MultiplesStay) {
-  for (const int step : {10, 20, 30, 40, 50}) save(step);
-  prune_checkpoints(env_, "run", {1, 20, false});
-  EXPECT_EQ(steps(), (Steps{50, 40, 20}));
-}
-
-TEST_F(RetentionTest, BestStaysTheOlderAmongEquals) {
-  save(10, 0.5);
-  save(20, 0.9);
-  save(30, 0.9);
-  save(40, 0.7);
-  save(50);
-  prune_checkpoints(env_, "run", {1, 0, true});
-  EXPECT_EQ(steps(), (Steps{50, 20}));
+TEST_F(RetentionTest, WhatThePolicyNamesStays) {
+  struct Row {
+    std::vector<std::pair<std::int64_t, std::optional<double>>> saved;
+    KeepPolicy keep;
+    Steps left;
+  };
+  const std::optional<double> none{};
+  const Row rows[] = {
+      {{{10, none}, {20, none}, {30, none}, {40, none}}, {2, 0, false}, {40, 30}},
+      {{{10, none}, {20, none}, {30, none}, {40, none}, {50, none}}, {1, 20, false}, {50, 40, 20}},
+      {{{10, 0.5}, {20, 0.9}, {30, 0.9}, {40, 0.7}, {50, none}}, {1, 0, true}, {50, 20}},  // the older best
+      {{{10, none}, {20, none}}, {0, 0, false}, {20}}};                                    // at least one
+  for (const Row& row : rows) {
+    for (const auto& [step, accuracy] : row.saved) save(step, accuracy);
+    EXPECT_EQ(prune_checkpoints(env_, "run", row.keep), row.saved.size() - row.left.size());
+    EXPECT_EQ(steps(), row.left) << &row - rows;
+    EXPECT_EQ(env_.list("run/checkpoints").size(), row.left.size()) << "nothing stays under another name";
+    for (const std::string& name : env_.list("run/checkpoints"))
+      env_.remove_directory("run/checkpoints/" + name, checkpoint_files());
+  }
 }
 
 TEST_F(RetentionTest, NewestGoodOneStaysWhenAllNewerAreDamaged) {
@@ -173,13 +154,6 @@ TEST_F(RetentionTest, DamagedOneIsNeverTheBest) {
   env_.file("run/checkpoints/step-00000020/manifest.json")[5] ^= std::byte{1};
   prune_checkpoints(env_, "run", {1, 0, true});
   EXPECT_EQ(steps(), (Steps{30, 10}));
-}
-
-TEST_F(RetentionTest, AtLeastOneStaysWhateverThePolicy) {
-  save(10);
-  save(20);
-  prune_checkpoints(env_, "run", {0, 0, false});
-  EXPECT_EQ(steps(), (Steps{20}));
 }
 
 }  // namespace

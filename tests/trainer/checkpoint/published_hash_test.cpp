@@ -27,7 +27,7 @@ std::string row_text(const std::string& computation, const std::string& weights)
   return "# a comment\n\n" + computation + " 12 " + weights + " the linear job, 3 epochs\n";
 }
 
-TEST(PublishedHashTest, WhatDecidesWeightsIsAnotherComputation) {
+TEST(PublishedHashTest, WhatDecidesWeightsIsAnotherComputationAndWhereItRunsIsNot) {
   std::set<std::string> digests = {computation_digest(facts_of_a_run())};
   const std::function<void(CheckpointFacts&)> changes[] = {
       [](CheckpointFacts& f) { f.job["train.seed"] = "8"; },
@@ -43,9 +43,6 @@ TEST(PublishedHashTest, WhatDecidesWeightsIsAnotherComputation) {
     EXPECT_TRUE(digests.insert(computation_digest(facts)).second);
   }
   EXPECT_EQ(digests.begin()->size(), 64U);
-}
-
-TEST(PublishedHashTest, WhereAndOnWhatItRunsIsNot) {
   CheckpointFacts facts = facts_of_a_run();
   facts.world = {{"ranks", "13"}, {"device", "emulated"}, {"kernels", "native"}};
   facts.data["directory"] = "/there";

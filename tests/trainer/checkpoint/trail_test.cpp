@@ -7,7 +7,6 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
-#include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
 
 namespace lockstep {
@@ -33,14 +32,18 @@ std::vector<TrailRecord> records(std::int64_t first, std::int64_t last) {
   return list;
 }
 
-std::vector<std::byte> trail_bytes(std::int64_t steps) {
+std::vector<std::byte> bytes_of(const std::vector<TrailRecord>& list) {
   auto bytes = write_trail_head(small_head());
   TrailPosition position = trail_start(bytes);
-  for (const TrailRecord& record : records(1, steps)) {
+  for (const TrailRecord& record : list) {
     const auto more = write_trail_record(small_head(), record, position);
     bytes.insert(bytes.end(), more.begin(), more.end());
   }
   return bytes;
+}
+
+std::vector<std::byte> trail_bytes(std::int64_t steps) {
+  return bytes_of(records(1, steps));
 }
 
 TEST(TrailTest, RoundTrip) {
@@ -107,32 +110,17 @@ TEST(TrailTest, RemovedRecordBreaksTheChain) {
   EXPECT_FALSE(Trail(bytes, "t").damage().empty());
 }
 
-/// Every checksum of it is right.
-TEST(TrailTest, StepThatComesAfterALaterOneIsDamage) {
-  auto bytes = write_trail_head(small_head());
-  TrailPosition position = trail_start(bytes);
-  for (const std::int64_t step : {1, 2, 2, 4}) {
-    const auto more = write_trail_record(small_head(), record_of(step), position);
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
-  const Trail trail(bytes, "t");
-  ASSERT_EQ(trail.damage().size(), 1U);
-  EXPECT_EQ(trail.damage().front().record, 2);
-}
-
-/// A step as large as there is leaves none to come: the next record is damaged, whatever it says.
-TEST(TrailTest, AbsurdStepHidesNoDamageBehindIt) {
-  auto bytes = write_trail_head(small_head());
-  TrailPosition position = trail_start(bytes);
-  for (const std::int64_t step : {std::int64_t{1}, INT64_MAX, std::int64_t{3}, INT64_MIN, std::int64_t{5}}) {
-    const auto more = write_trail_record(small_head(), record_of(step), position);
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
-  const Trail trail(bytes, "t");
-  ASSERT_EQ(trail.damage().size(), 2U);
-  EXPECT_EQ(trail.damage()[0].step, 2);
-  EXPECT_EQ(trail.damage()[1].step, 4);
-  EXPECT_EQ(trail.find(5)->step, 5);
+/// Every checksum is right. A step as large as there is leaves none to come: the next record is damaged, whatever it says.
+TEST(TrailTest, StepThatDoesNotComeAfterTheOneBeforeIsDamage) {
+  std::vector<TrailRecord> list;
+  for (const std::int64_t step : {std::int64_t{1}, std::int64_t{2}, std::int64_t{2}, INT64_MAX,
+                                  std::int64_t{5}, INT64_MIN, std::int64_t{7}})
+    list.push_back(record_of(step));
+  const Trail trail(bytes_of(list), "t");
+  std::vector<std::pair<std::int64_t, std::int64_t>> damage;
+  for (const TrailDamage& one : trail.damage()) damage.emplace_back(one.record, one.step);
+  EXPECT_EQ(damage, (std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 3}, {3, 4}, {5, 6}}));
+  EXPECT_EQ(trail.find(7)->step, 7);
 }
 
 TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
@@ -169,18 +157,25 @@ class TrailFileTest : public ::testing::Test {
     file.sync();
     return file.position();
   }
-  std::vector<std::byte> bytes() const { return Env::posix().read(run_ + "/" + kTrailFile); }
+  std::vector<std::byte> bytes() const { return Env::posix().read(file_); }
 
   testing::TemporaryDirectory directory_;
-  std::string run_ = directory_.path(), said_;
+  std::string run_ = directory_.path(), file_ = directory_.path(kTrailFile), said_;
 };
 
 TEST_F(TrailFileTest, GoesOnBehindTheCheckpointByteForByte) {
   const TrailPosition at_3 = write(0, 3);
   write(3, 9, at_3);
   write(3, 7, at_3);
-  EXPECT_EQ(bytes(), trail_bytes(7));
+  AppendFile(file_).append(std::string("half a record"));
+  write(7, 8);
+  EXPECT_EQ(bytes(), trail_bytes(8));
   EXPECT_EQ(said_, "");
+  cut_trail(Env::posix(), run_, 4);
+  EXPECT_EQ(bytes(), trail_bytes(4)) << "of a run that keeps none any more";
+  replace_file(Env::posix(), file_, std::as_bytes(std::span("no trail")));
+  EXPECT_NO_THROW(cut_trail(Env::posix(), run_, 4));
+  EXPECT_EQ(bytes().size(), 9U) << "left alone";
 }
 
 /// Whatever fits. Nothing of a record stands in the file but whole ones, and what was kept follows when there is room.
@@ -223,8 +218,8 @@ TEST_F(TrailFileTest, HeadThatDoesNotFitIsSaidAndTheNextStartWritesIt) {
 /// A file as large as the disk can name costs only the memory of the job's remaining records.
 TEST_F(TrailFileTest, NoMoreIsReadThanTheJobHasSteps) {
   write(0, 9);
-  std::filesystem::resize_file(run_ + "/" + kTrailFile, std::uintmax_t{1} << 40);
-  const Trail trail = read_trail(Env::posix(), run_ + "/" + kTrailFile, 10);
+  std::filesystem::resize_file(file_, std::uintmax_t{1} << 40);
+  const Trail trail = read_trail(Env::posix(), file_, 10);
   EXPECT_EQ(trail.records(), 10);
   ASSERT_EQ(trail.damage().size(), 1U);
   EXPECT_EQ(trail.damage().front().step, 10);
@@ -233,18 +228,11 @@ TEST_F(TrailFileTest, NoMoreIsReadThanTheJobHasSteps) {
   EXPECT_EQ(said_, "");
 }
 
-TEST_F(TrailFileTest, TornEndIsCutOff) {
-  const TrailPosition at_3 = write(0, 3);
-  AppendFile(run_ + "/" + kTrailFile).append(std::string("half a record"));
-  write(3, 5, at_3);
-  EXPECT_EQ(bytes(), trail_bytes(5));
-}
-
 TEST_F(TrailFileTest, DamagedOneIsKeptAsideAndANewOneBegins) {
   const TrailPosition at_4 = write(0, 4);
   auto damaged = bytes();
   damaged[damaged.size() - small_head().record_bytes() - 50] ^= std::byte{1};
-  replace_file(Env::posix(), run_ + "/" + kTrailFile, damaged);
+  replace_file(Env::posix(), file_, damaged);
   write(4, 6, at_4);
   EXPECT_NE(said_.find("is damaged at step 3; kept as"), std::string::npos) << said_;
   EXPECT_EQ(Env::posix().read(run_ + "/trail.bin.damaged"), damaged);
@@ -258,88 +246,6 @@ TEST_F(TrailFileTest, AnotherTrailThanTheCheckpointsIsNotGoneOnWith) {
   at_3.chain[0] ^= std::byte{1};
   write(3, 4, at_3);
   EXPECT_NE(said_.find("is not that of the checkpoint"), std::string::npos) << said_;
-}
-
-RankStretch stretch_of(std::int64_t from, std::size_t ranks) {
-  RankStretch stretch{.from = from, .strategy = "data", .split = "even", .ranks = {}};
-  for (std::size_t i = 0; i < ranks; ++i)
-    stretch.ranks.push_back({.host = "node" + std::to_string(i),
-                             .device = "cpu",
-                             .uuid = i == 0 ? "GPU-1" : "",
-                             .first_grain = static_cast<std::int64_t>(i),
-                             .grains = 1});
-  return stretch;
-}
-
-/// ranks.jsonl beside it.
-class RankFileTest : public TrailFileTest {
- protected:
-  void write_ranks(const RankStretch& stretch, std::int64_t last) {
-    RankFile file(Env::posix(), run_, stretch);
-    for (std::int64_t step = stretch.from; step <= last; ++step)
-      file.write(std::vector{RankSums{step, static_cast<std::uint64_t>(step) << 60, UINT64_MAX}});
-    file.sync();
-  }
-  std::optional<RecordedRanks> find(std::int64_t step) const { return find_ranks(path(), step); }
-  std::string text() const {
-    const auto bytes = Env::posix().read(path());
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-  std::string path() const { return run_ + "/" + kRankFile; }
-};
-
-TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
-  EXPECT_FALSE(find(1));
-  EXPECT_FALSE(report_ranks(path()));
-  write_ranks(stretch_of(1, 4), 9);
-  AppendFile(path()).append(std::string("{\"step\":10,\"co"));  // a crash
-  write_ranks(stretch_of(6, 3), 8);
-  write_ranks(stretch_of(8, 2), 8);  // twice interrupted
-  write_ranks(stretch_of(8, 1), 7);
-  EXPECT_EQ(find(5)->stretch, stretch_of(1, 4));
-  EXPECT_EQ(find(5)->sums, (RankSums{5, std::uint64_t{5} << 60, UINT64_MAX}));
-  EXPECT_EQ(find(7)->stretch, stretch_of(6, 3));
-  EXPECT_EQ(find(8)->stretch, stretch_of(8, 1));
-  EXPECT_FALSE(find(8)->sums);
-  EXPECT_EQ(report_ranks(path())->text,
-            path() +
-                ": 10 lines, all good\n  step 1 on: 4 ranks on 4 hosts (node0, node1, node2, node3), data\n"
-                "  step 6 on: 3 ranks on 3 hosts (node0, node1, node2), data\n"
-                "  step 8 on: 1 rank on 1 host (node0), data\n");
-  cut_rank_file(Env::posix(), run_, 6);
-  EXPECT_EQ(report_ranks(path())->text.find("step 6"), std::string::npos);
-  EXPECT_EQ(find(5)->sums->step, 5) << "what stays is as it was";
-}
-
-TEST_F(RankFileTest, DamagedLineIsOfNoUseAndTheOthersAre) {
-  write_ranks(stretch_of(1, 2), 3);
-  const std::string good = text();
-  std::string bad = good;
-  bad[bad.find("\"step\":2") + 20] ^= 1;
-  replace_file(Env::posix(), path(), std::as_bytes(std::span(bad)));
-  EXPECT_FALSE(find(2)->sums);
-  EXPECT_TRUE(find(3)->sums);
-  EXPECT_FALSE(report_ranks(path())->good);
-  std::string host = good;
-  host[host.find("node1")] = 'm';
-  replace_file(Env::posix(), path(), std::as_bytes(std::span(host)));
-  EXPECT_FALSE(find(3)) << "a host that was never there";
-}
-
-TEST(RankTest, OneWrongRankIsFoundFromTwoSums) {
-  for (const std::uint64_t difference : {1ULL, 3ULL << 40, ~0ULL, 0x123456789abcdef0ULL}) {
-    for (int rank = 0; rank < 1024; rank += 31)
-      EXPECT_EQ(find_wrong_rank(difference, rank_weight(rank) * difference, 1024), rank) << difference;
-  }
-  EXPECT_FALSE(find_wrong_rank(0, 0, 8));
-  EXPECT_FALSE(find_wrong_rank(5 + 9, 5 * 1 + 9 * 3, 8)) << "two ranks";
-  EXPECT_FALSE(find_wrong_rank(1ULL << 62, 1ULL << 62, 8)) << "rank 0 or 4";
-}
-
-TEST_F(TrailFileTest, RunThatKeepsNoneAnyMoreCutsOffWhatItTakesAnew) {
-  write(0, 9);
-  cut_trail(Env::posix(), run_, 4);
-  EXPECT_EQ(bytes(), trail_bytes(4));
 }
 
 }  // namespace

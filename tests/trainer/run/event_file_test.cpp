@@ -3,35 +3,25 @@
 /// Records as TensorBoard's reader has them, names in the order of starts, and what of an event becomes a scalar.
 #include "trainer/run/event_file.hpp"
 
-#include "common/error.hpp"
-#include "tests/common/memory_env.hpp"
-#include "tests/support/messages.hpp"
+#include "common/digest.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/small_disk.hpp"
-#include "tests/support/temporary_directory.hpp"
-#include "trainer/run/run_events.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string hex_of(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 /// The two records are what tensorboard 2.20 makes of these bytes.
 TEST(EventRecordTest, LengthAndBytesHaveMaskedChecksums) {
+  const auto hex_of = [](const std::string& bytes) { return hex(std::as_bytes(std::span(bytes))); };
   EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
   EXPECT_EQ(hex_of(event_record("")), "000000000000000029039807d8ea82a2");
   EXPECT_EQ(hex_of(event_record("lockstep")), "0800000000000000ff86240f6c6f636b73746570d7adff72");
 }
 
 TEST(EventRecordTest, ANewFileIsReadBehindAllOthers) {
-  MemoryEnv env;
-  env.make_directory("run");
+  RunEnv env;
   const std::string first = next_event_file(env, "run");
   EXPECT_TRUE(is_event_file(first.substr(4))) << first;
   EXPECT_FALSE(is_event_file("events.out.tfevents.1.other"));
@@ -46,14 +36,12 @@ TEST(EventRecordTest, ANewFileIsReadBehindAllOthers) {
 }
 
 /// The payloads of a file's records. Each must be whole.
-std::vector<std::string> records_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+std::vector<std::string> records_of(const std::string& path) {
+  const std::string bytes = text_of(path);
   std::vector<std::string> records;
   for (std::size_t at = 0; at < bytes.size();) {
     std::uint64_t size = 0;
-    for (int i = 7; i >= 0; --i)
-      size = size << 8 | static_cast<unsigned char>(bytes.at(at + static_cast<std::size_t>(i)));
+    bytes.copy(reinterpret_cast<char*>(&size), sizeof size, at);
     records.push_back(bytes.substr(at + 12, size));
     EXPECT_EQ(bytes.substr(at, size + 16), event_record(records.back()));
     at += size + 16;
@@ -63,9 +51,7 @@ std::vector<std::string> records_of(const fs::path& path) {
 
 class EventFileTest : public ::testing::Test {
  protected:
-  fs::path only_file() const { return fs::directory_iterator(folder_)->path(); }
-
-  testing::TemporaryDirectory directory_;
+  TemporaryDirectory directory_;
   std::string folder_ = directory_.path();
 };
 
@@ -79,7 +65,7 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
     file.add_line({{"event", "evaluation"}, {"epoch", 1}, {"step", 3}, {"validation_accuracy", 0.5}});
     file.add_line(nlohmann::ordered_json::array());
   }
-  const auto records = records_of(only_file());
+  const auto records = records_of(fs::directory_iterator(folder_)->path());
   ASSERT_EQ(records.size(), 3U);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   EXPECT_NE(records[1].find("step/loss"), std::string::npos);
@@ -119,45 +105,6 @@ TEST_F(EventFileTest, WhereTheFileCannotBeWrittenARunGoesOn) {
   EXPECT_TRUE(said.starts_with("lockstep: warning: ")) << said;
   EXPECT_TRUE(said.ends_with("; the run goes on without TensorBoard's event file\n")) << said;
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
-}
-
-TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {
-  EventFile file(Env::posix(), folder_);
-  const SmallDisk disk(64);
-  test::expect_error<IoError>(
-      [&] {
-        file.add_line({{"event", "step"}, {"step", 3}, {"loss", 0.5}});
-      },
-      {"tfevents"});
-}
-
-TEST(RankMemoryTest, RanksTogetherHaveWhatTheyShareOnce) {
-  const std::vector<RankMemory> ranks = {{.peak = 85, .shared = 60}, {.peak = 84, .shared = 70}};
-  EXPECT_EQ(resident_together(ranks), 25U + 14U + 70U);
-  EXPECT_EQ(resident_together(std::span(ranks).first(1)), 85U);
-  const std::vector<RankMemory> all_shared(3, {.peak = 85, .shared = 90});  // with other programs as well
-  EXPECT_EQ(resident_together(all_shared), 85U) << "no less than one of them has";
-}
-
-TEST(EpochClockTest, APercentileCountsEachStepOfASeries) {
-  EpochClock clock;
-  EXPECT_EQ(clock.percentile(0.5), 0);
-  clock.add(0, 7);
-  clock.add(1, 5);
-  clock.add(8, 8);
-  clock.add(1, 2);
-  EXPECT_EQ(clock.percentile(0.5), 1);
-  EXPECT_EQ(clock.percentile(0.9), 2);
-  EXPECT_EQ(clock.percentile(0.99), 5);
-}
-
-TEST(EpochClockTest, RanksAreComparedAndTheLargestMemoryCounts) {
-  nlohmann::ordered_json event;
-  EpochClock().add_to(event, {{.busy_seconds = 1, .exposed_seconds = 2, .resident = 5, .peak_resident = 9},
-                              {.busy_seconds = 3, .exposed_seconds = 0, .resident = 7, .peak_resident = 8}});
-  EXPECT_EQ(event, nlohmann::ordered_json::parse(
-                       R"({"resident_bytes":7,"peak_resident_bytes":9,"exposed_seconds":1.0,"rank_skew":0.5,
-                           "slowest_rank":1,"rank_busy_seconds":[1.0,3.0],"rank_exposed_seconds":[2.0,0.0]})"));
 }
 
 }  // namespace

@@ -91,66 +91,61 @@ TEST(StepTraceTest, AFileThatCannotBeWrittenIsNoErrorOfTheRun) {
   });
 }
 
+/// Closed, with slices on the track of its main thread.
+struct FilledTimeline : Timeline {
+  explicit FilledTimeline(const std::vector<TimeSlice>& slices) {
+    thread_track();
+    open();
+    for (const TimeSlice& slice : slices) add(slice);
+    close();
+  }
+};
+
 TimeSlice slice_of(std::int64_t begin, std::int64_t end, Work work, std::string_view of = {}) {
   return {.begin_ns = begin, .end_ns = end, .of = of, .track = 0, .work = work};
 }
 
-TEST(StepTraceTest, PacketsBeginAndEndInOrder) {
-  Timeline timeline;
-  timeline.thread_track();
-  timeline.open();
-  timeline.add(slice_of(20, 30, Work::kForward, "fc1"));
-  timeline.add(slice_of(30, 45, Work::kBackward, "fc1"));  // cut where the step ends
-  timeline.add(slice_of(10, 40, Work::kStep));
-  timeline.close();
+/// Packets of rank 2, whose clock is 4 ns ahead, as Perfetto reads them: a line for each.
+std::string packets_of(const Timeline& timeline) {
   perfetto::Trace trace;
-  ASSERT_TRUE(trace.ParseFromString(trace_packets(timeline, 2, "node7", {.begin = {0, 4}, .end = {0, 4}})));
-  EXPECT_EQ(trace.packet(0).track_descriptor().process().process_name(), "rank 2 (node7)");
-  EXPECT_EQ(trace.packet(1).track_descriptor().thread().thread_name(), "main thread");
-  constexpr std::uint64_t kProcess = 3ULL << 20;
-  ASSERT_EQ(trace.packet_size(), 8);
-  EXPECT_EQ(trace.packet(0).sequence_flags(), 1U);
-  EXPECT_EQ(trace.packet(0).track_descriptor().uuid(), kProcess);
-  EXPECT_EQ(trace.packet(0).track_descriptor().process().pid(), 3);
-  EXPECT_EQ(trace.packet(1).track_descriptor().uuid(), kProcess + 1);
-  EXPECT_EQ(trace.packet(1).track_descriptor().parent_uuid(), kProcess);
-  EXPECT_EQ(trace.packet(1).track_descriptor().thread().pid(), 3);
-  EXPECT_EQ(trace.packet(1).track_descriptor().thread().tid(), 30000);
+  EXPECT_TRUE(trace.ParseFromString(trace_packets(timeline, 2, "node7", {.begin = {0, 4}, .end = {0, 4}})));
+  std::string text;
   for (const perfetto::TracePacket& packet : trace.packet()) {
     EXPECT_EQ(packet.trusted_packet_sequence_id(), 3U);
-    if (!packet.has_track_event()) continue;
-    const bool begins = packet.track_event().type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN;
-    EXPECT_EQ(packet.track_event().track_uuid(), kProcess + 1);
-    EXPECT_EQ(begins, !packet.track_event().name().empty());
-    EXPECT_EQ(packet.track_event().categories_size(), begins ? 1 : 0);
+    const perfetto::TrackDescriptor& track = packet.track_descriptor();
+    const perfetto::TrackEvent& event = packet.track_event();
+    if (packet.has_track_event())
+      text += fmt::format("{} on {}: {} '{}' of {}\n", packet.timestamp(), event.track_uuid(),
+                          event.type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN ? "begin" : "end",
+                          event.name(), event.categories_size());
+    else if (track.has_process())
+      text += fmt::format("{} is process {}, {}; flags {}\n", track.uuid(), track.process().pid(),
+                          track.process().process_name(), packet.sequence_flags());
+    else
+      text += fmt::format("{} in {} is thread {} of {}, {}\n", track.uuid(), track.parent_uuid(),
+                          track.thread().tid(), track.thread().pid(), track.thread().thread_name());
   }
-  std::vector<std::pair<std::string, std::uint64_t>> events;
-  for (const perfetto::TracePacket& packet : trace.packet())
-    if (packet.has_track_event()) events.emplace_back(packet.track_event().name(), packet.timestamp());
-  const std::vector<std::pair<std::string, std::uint64_t>> expected = {
-      {"step", 6}, {"fc1 forward", 16}, {"", 26}, {"fc1 backward", 26}, {"", 36}, {"", 36}};
-  EXPECT_EQ(events, expected);
+  return text;
 }
 
-TEST(StepTraceTest, NothingHappensBeforeTheClockOfRank0Begins) {
-  Timeline timeline;
-  timeline.thread_track();
-  timeline.open();
-  timeline.add(slice_of(1, 6, Work::kStep));
-  timeline.close();
-  perfetto::Trace trace;
-  ASSERT_TRUE(trace.ParseFromString(trace_packets(timeline, 0, "a", {.begin = {0, 4}, .end = {0, 4}})));
-  ASSERT_EQ(trace.packet_size(), 4);
-  EXPECT_EQ(trace.packet(2).timestamp(), 0U);
-  EXPECT_EQ(trace.packet(3).timestamp(), 2U);
+TEST(StepTraceTest, PacketsBeginAndEndInOrderAndNothingBeforeTheClockOfRank0) {
+  const std::string tracks =
+      "3145728 is process 3, rank 2 (node7); flags 1\n3145729 in 3145728 is thread 30000 of 3, main thread\n";
+  EXPECT_EQ(packets_of(FilledTimeline({slice_of(20, 30, Work::kForward, "fc1"),
+                                       slice_of(30, 45, Work::kBackward, "fc1"),  // cut where the step ends
+                                       slice_of(10, 40, Work::kStep)})),
+            tracks +
+                "6 on 3145729: begin 'step' of 1\n16 on 3145729: begin 'fc1 forward' of 1\n26 on 3145729: "
+                "end '' of 0\n"
+                "26 on 3145729: begin 'fc1 backward' of 1\n36 on 3145729: end '' of 0\n36 on 3145729: end '' "
+                "of 0\n");
+  EXPECT_EQ(packets_of(FilledTimeline({slice_of(1, 6, Work::kStep)})),
+            tracks + "0 on 3145729: begin 'step' of 1\n2 on 3145729: end '' of 0\n");
 }
 
 TEST(StepTraceTest, TheLongerOfTwoSlicesThatBeginTogetherIsTheOuterOne) {
-  Timeline timeline;
-  timeline.thread_track();
-  timeline.open();
-  for (const std::int64_t end : {20, 40, 30}) timeline.add(slice_of(10, end, Work::kStep));
-  timeline.close();
+  const FilledTimeline timeline(
+      {slice_of(10, 20, Work::kStep), slice_of(10, 40, Work::kStep), slice_of(10, 30, Work::kStep)});
   std::vector<std::int64_t> ends;
   for (const TimeSlice& slice : slices_of(timeline, 0)) ends.push_back(slice.end_ns);
   EXPECT_EQ(ends, (std::vector<std::int64_t>{40, 30, 20}));

@@ -19,33 +19,50 @@ namespace {
 
 const SumFingerprints kRight = {1, 2, 3}, kWrong = {1, 5, 3}, kOther = {9, 2, 3};
 
-TEST(ReplayTest, MostRanksAreRight) {
-  const std::vector<ShareResult> results = {{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}};
-  const ReplayVerdict verdict = judge_share(results);
-  EXPECT_TRUE(verdict.is_certain);
-  EXPECT_EQ(verdict.wrong, std::vector{2});
-  EXPECT_EQ(verdict.place, 1);
+TEST(ReplayTest, MostAreRightAndARankThatContradictsItselfIsWrong) {
+  struct Row {
+    std::vector<ShareResult> results;
+    bool is_certain;
+    std::vector<int> wrong;
+    std::size_t place;
+  };
+  const Row rows[] = {
+      {{{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}}, true, {2}, 1},
+      {{{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}}, true, {0}, 1},
+      {{{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}}, false, {0, 1}, 1},  // each insists
+      {{{0, kWrong}, {3, kRight}, {0, kWrong}, {1, kRight}, {2, kOther}, {3, kRight}, {4, kRight}},
+       true,
+       {0, 2},
+       0}};
+  for (const Row& row : rows) {
+    const ReplayVerdict verdict = judge_share(row.results);
+    EXPECT_EQ(verdict.is_certain, row.is_certain) << &row - rows;
+    EXPECT_EQ(verdict.wrong, row.wrong) << &row - rows;
+    EXPECT_EQ(verdict.place, row.place) << &row - rows;
+  }
 }
 
-TEST(ReplayTest, OfTwoRanksTheOneThatContradictsItselfIsWrong) {
-  const std::vector<ShareResult> results = {{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}};
-  const ReplayVerdict verdict = judge_share(results);
-  EXPECT_TRUE(verdict.is_certain);
-  EXPECT_EQ(verdict.wrong, std::vector{0});
-}
-
-TEST(ReplayTest, OfTwoRanksThatInsistNeitherIsBlamedAlone) {
-  const std::vector<ShareResult> results = {{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}};
-  const ReplayVerdict verdict = judge_share(results);
-  EXPECT_FALSE(verdict.is_certain);
-  EXPECT_EQ(verdict.wrong, (std::vector{0, 1}));
-  EXPECT_EQ(verdict.place, 1);
-}
-
-TEST(ReplayTest, TwoRanksMayBeWrongEachInItsWay) {
-  const std::vector<ShareResult> results = {{0, kWrong}, {3, kRight}, {0, kWrong}, {1, kRight},
-                                            {2, kOther}, {3, kRight}, {4, kRight}};
-  EXPECT_EQ(judge_share(results).wrong, (std::vector{0, 2}));
+/// The one error of all ranks; empty where they throw none.
+struct Thrown {
+  std::string text;
+  WrongNumbers numbers;
+};
+Thrown thrown_by(int ranks, const std::function<void(Communicator&)>& work) {
+  std::vector<Thrown> all(static_cast<std::size_t>(ranks));
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    try {
+      work(comm);
+    } catch (const WrongRankError& error) {
+      EXPECT_EQ(error.code(), ExitCode::kWrongRank);
+      at(all, comm.rank()) = {error.what(), error.numbers()};
+    }
+  });
+  for (const Thrown& one : all) {
+    EXPECT_EQ(one.text, all.front().text) << "ranks disagree";
+    EXPECT_EQ(one.numbers.ranks, all.front().numbers.ranks);
+    EXPECT_EQ(one.numbers.doubt, all.front().numbers.doubt);
+  }
+  return all.front();
 }
 
 const std::vector<ComparedPart> kStateParts = {
@@ -56,12 +73,8 @@ using OfRank = std::function<SumFingerprints(int rank)>;
 
 /// Statements of ranks when one of them computes, remembers or holds something else.
 /// @param members  ranks that compute a share together
-/// @param doubt    which steps before it may be wrong, too
-std::string said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
-                 Doubt doubt = Doubt::kNone) {
-  const std::string device = "cpu";
-  std::vector<std::string> texts(static_cast<std::size_t>(4 * members));
-  run_thread_ranks(4 * members, [&](Communicator& comm) {
+Thrown said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1) {
+  return thrown_by(4 * members, [&](Communicator& comm) {
     const auto teams = comm.split(comm.rank() % members);
     const int team = teams->rank();
     const ReplayWork work{
@@ -71,15 +84,8 @@ std::string said(const Compute& compute, const OfRank& state, const OfRank& samp
         .compute_share = [&](int share) { return compute(team, share); },
         .state = [&] { return state(team); },
         .samples = [&](int /*share*/) { return samples(team); }};
-    try {
-      replay_next_share(comm, *teams, compute(team, team), work, 7, device);
-    } catch (const WrongRankError& error) {
-      texts[static_cast<std::size_t>(comm.rank())] = error.what();
-      EXPECT_EQ(error.numbers().doubt, doubt) << error.what();
-    }
+    replay_next_share(comm, *teams, compute(team, team), work, 7, "cpu");
   });
-  for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
-  return texts.front();
 }
 
 SumFingerprints share_of(int share) {
@@ -103,24 +109,27 @@ OfRank other_on(int odd) {
   return [odd](int rank) { return rank == odd ? kWrong : kRight; };
 }
 
-TEST(ReplayTest, AnHonestStepIsSilent) {
-  EXPECT_EQ(said([](int, int share) { return share_of(share); }, right, right), "");
-}
-
 TEST(ReplayTest, WhatIsAtFaultIsSaid) {
+  EXPECT_EQ(said([](int, int share) { return share_of(share); }, right, right).text, "");
   for (int odd = 0; odd < 4; ++odd) {
     const std::string who = fmt::format("step 7: rank {} on {} (cpu): ", odd, host_name()),
                       cure = ". Try this: test that host's memory and processor, and leave it out";
+    const Thrown wrong_share = said(wrong_on(odd, 2), right, right),
+                 wrong_samples = said(wrong_on(odd, 2), right, other_on(odd)),
+                 wrong_state = said(wrong_on(odd, 2), other_on(odd), right);
     EXPECT_EQ(
-        said(wrong_on(odd, 2), right, right, 1, Doubt::kSinceReplay),
+        wrong_share.text,
         who +
             "it computed the gradients of c differently from other ranks with the same weights and samples: "
             "its processor computed wrongly" +
             cure);
-    EXPECT_EQ(said(wrong_on(odd, 2), right, other_on(odd), 1, Doubt::kSinceStart),
+    EXPECT_EQ(wrong_share.numbers.doubt, Doubt::kSinceReplay);
+    EXPECT_EQ(wrong_samples.text,
               who + "its training samples are not those of the others: its memory changed them" + cure);
-    EXPECT_EQ(said(wrong_on(odd, 2), other_on(odd), right),
+    EXPECT_EQ(wrong_samples.numbers.doubt, Doubt::kSinceStart);
+    EXPECT_EQ(wrong_state.text,
               who + "its weights are not those of the others from b on: its memory changed them" + cure);
+    EXPECT_EQ(wrong_state.numbers.doubt, Doubt::kNone);
   }
 }
 
@@ -139,15 +148,14 @@ TEST(ReplayTest, WhichStepsAreReplayedDoesNotDependOnTime) {
 
 /// The first number that differs names the rank of a team of two: what follows from it is wrong, too.
 TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
-  const std::string first = said(wrong_on(1, 0), right, right, 2, Doubt::kSinceReplay),
-                    link = said(wrong_on(1, 1), right, right, 2, Doubt::kSinceReplay),
-                    labels = said(wrong_on(3, 0), right, other_on(3), 2, Doubt::kSinceStart);
-  EXPECT_EQ(first.find("step 7: rank 2 on "), 0) << first;
-  EXPECT_NE(first.find("computed the output of a differently"), std::string::npos) << first;
-  EXPECT_EQ(link.find("step 7: rank 3 on "), 0) << link;
-  test::expect_words(link, {"the output of a arrived changed", "Try this: look at that host's network"});
-  test::expect_words(first, {"Try this: test that host's memory and processor"});
-  EXPECT_EQ(labels.find("step 7: rank 7 on "), 0) << labels;
+  const std::string first = said(wrong_on(1, 0), right, right, 2).text,
+                    link = said(wrong_on(1, 1), right, right, 2).text,
+                    labels = said(wrong_on(3, 0), right, other_on(3), 2).text;
+  test::expect_words(first, {"step 7: rank 2 on ", "computed the output of a differently",
+                             "Try this: test that host's memory and processor"});
+  test::expect_words(link, {"step 7: rank 3 on ", "the output of a arrived changed",
+                            "Try this: look at that host's network"});
+  test::expect_words(labels, {"step 7: rank 7 on "});
 }
 
 TEST(ReplayTest, PartsOfARowAreNamedWithTheirKindsAndHolders) {
@@ -196,67 +204,44 @@ TEST(ReplayTest, FingerprintsOfSamplesAreOfAShareAsItIsInMemory) {
 TEST(WrongSumsTest, TheMemoryOrTheLinkOfARankIsNamedWithTheTensor) {
   ParameterLayout layout;
   layout.parameters = {{.name = "a", .shape = {}}, {.name = "b", .shape = {}}};
-  const std::string device = "cpu", host = host_name();
-  const auto said_with = [&](int odd, const SumRecord& its_record) {
-    std::vector<std::string> texts(3);
-    run_thread_ranks(3, [&](Communicator& comm) {
-      const SumRecord good{.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}};
-      try {
-        throw_wrong_sums(comm, SumsDifferError(comm.rank() == odd ? its_record : good), 5, layout, device);
-      } catch (const WrongRankError& wrong) {
-        texts[static_cast<std::size_t>(comm.rank())] = wrong.what();
-        EXPECT_EQ(wrong.numbers().ranks, std::vector{odd});
-        EXPECT_EQ(wrong.numbers().step, 5);
-      }
+  const std::string host = host_name();
+  const SumRecord good{.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}};
+  const auto thrown_with = [&](int odd, const SumRecord& its_record) {
+    return thrown_by(3, [&](Communicator& comm) {
+      throw_wrong_sums(comm, SumsDifferError(comm.rank() == odd ? its_record : good), 5, layout, "cpu");
     });
-    EXPECT_EQ(texts[0], texts[2]);
-    return texts[1];
   };
+  const Thrown memory = thrown_with(1, {.left = {1, 2, 3}, .kept = {1, 7, 3}, .arrived = {3, 6, 9}}),
+               link = thrown_with(2, {.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {4, 6, 9}}),
+               unknown = thrown_with(0, good);  // a fingerprint itself was hit
   EXPECT_EQ(
-      said_with(1, {.left = {1, 2, 3}, .kept = {1, 7, 3}, .arrived = {3, 6, 9}}),
+      memory.text,
       "step 5: rank 1 on " + host +
           " (cpu) sent other sums of b than it had added up: its memory changed them. Try this: test that "
           "host's memory, and leave it out");
+  EXPECT_EQ(memory.numbers.ranks, std::vector{1});
   EXPECT_EQ(
-      said_with(2, {.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {4, 6, 9}}),
+      link.text,
       "step 5: what arrived at rank 2 on " + host +
           " (cpu) is not the sum of a that the ranks sent: a link or memory at its end changed it. Try this: "
           "look at that host's network, and leave it out if it happens again");
+  EXPECT_EQ(link.numbers.ranks, std::vector{2});
+  EXPECT_EQ(link.numbers.step, 5);
+  test::expect_words(unknown.text, {"step 5: what arrived at an unknown rank is not the sum of the step's "
+                                    "counters that the ranks sent"});
+  EXPECT_TRUE(unknown.numbers.ranks.empty());
 }
 
 TEST(WrongNumbersTest, FindingsOfSomeRanksAreThrownOnAll) {
-  run_thread_ranks(3, [](Communicator& comm) {
+  const Thrown thrown = thrown_by(3, [](Communicator& comm) {
     std::optional<WrongNumbers> mine;
     if (comm.rank() == 1)
       mine = WrongNumbers{.step = 9, .what = "w", .help = "h", .ranks = {2}, .doubt = Doubt::kSinceReplay};
-    try {
-      throw_on_all(comm, mine, 9);
-    } catch (const WrongRankError& error) {
-      EXPECT_STREQ(error.what(), "step 9: w. Try this: h");
-      EXPECT_EQ(error.numbers().ranks, std::vector{2});
-      EXPECT_EQ(error.numbers().doubt, Doubt::kSinceReplay);
-      EXPECT_EQ(error.code(), ExitCode::kWrongRank);
-    }
+    throw_on_all(comm, mine, 9);
   });
-}
-
-/// Memory and results agree with what was sent: a fingerprint itself was hit.
-TEST(WrongSumsTest, ARankThatCannotBeToldIsCalledUnknown) {
-  ParameterLayout layout;
-  layout.parameters.resize(2);
-  const std::string device = "cpu";
-  run_thread_ranks(3, [&](Communicator& comm) {
-    const SumsDifferError error({.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}});
-    try {
-      throw_wrong_sums(comm, error, 5, layout, device);
-      ADD_FAILURE() << "nothing was thrown";
-    } catch (const WrongRankError& wrong) {
-      test::expect_words(wrong.what(),
-                         {"step 5: what arrived at an unknown rank is not the sum of the step's "
-                          "counters that the ranks sent"});
-      EXPECT_TRUE(wrong.numbers().ranks.empty());
-    }
-  });
+  EXPECT_EQ(thrown.text, "step 9: w. Try this: h");
+  EXPECT_EQ(thrown.numbers.ranks, std::vector{2});
+  EXPECT_EQ(thrown.numbers.doubt, Doubt::kSinceReplay);
 }
 
 /// Two pipelines of two ranks: a message is compared where it left and where it arrived.
@@ -287,31 +272,18 @@ TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToIt
 
 /// Compares the states of groups of `members` that hold copies: kRight on all ranks but those in `wrong`.
 std::string said_of_copies(int members, int ranks, const std::map<int, SumFingerprints>& wrong) {
-  const std::string device = "cpu";
-  std::vector<std::string> texts(static_cast<std::size_t>(ranks));
-  std::atomic<int> named = 0;
-  run_thread_ranks(ranks, [&](Communicator& comm) {
+  const Thrown thrown = thrown_by(ranks, [&](Communicator& comm) {
     const auto copies = comm.split(comm.rank() / members);
     const auto mine = wrong.find(comm.rank());
-    try {
-      expect_equal_copies(comm, *copies, mine == wrong.end() ? kRight : mine->second, kStateParts, 1500,
-                          device);
-    } catch (const WrongRankError& error) {
-      texts[static_cast<std::size_t>(comm.rank())] = error.what();
-      named = static_cast<int>(error.numbers().ranks.size());
-    }
+    expect_equal_copies(comm, *copies, mine == wrong.end() ? kRight : mine->second, kStateParts, 1500, "cpu");
   });
-  for (const std::string& text : texts) EXPECT_EQ(text, texts.front()) << "ranks disagree";
-  return texts.front().substr(0, texts.front().find(". Try this")) + "; " + std::to_string(named) + " named";
+  return fmt::format("{}; {} named", thrown.text.substr(0, thrown.text.find(". Try this")),
+                     thrown.numbers.ranks.size());
 }
 
-TEST(CopiesTest, EqualOnesPass) {
-  EXPECT_EQ(said_of_copies(1, 1, {}), "; 0 named");
-  EXPECT_EQ(said_of_copies(4, 4, {}), "; 0 named");
-  EXPECT_EQ(said_of_copies(2, 4, {}), "; 0 named");
-}
-
-TEST(CopiesTest, TheRankStepAndFirstTensorAreNamedOnAllRanks) {
+TEST(CopiesTest, EqualOnesPassAndOtherwiseRankStepAndFirstTensorAreNamedOnAllRanks) {
+  for (const auto& [members, ranks] : {std::pair{1, 1}, {4, 4}, {2, 4}})
+    EXPECT_EQ(said_of_copies(members, ranks, {}), "; 0 named");
   const std::string b = "its weights are not those of the others from b on: its memory changed them",
                     a = "its weights are not those of the others from a on: its memory changed them";
   const auto name = [](int rank) { return "rank " + std::to_string(rank) + " on " + host_name() + " (cpu)"; };

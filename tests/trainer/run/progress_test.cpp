@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A terminal shows a run under way: the bar, its speed and time left, and the curve of accuracies.
+#include "trainer/run/progress.hpp"
+
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+
+namespace lockstep {
+namespace {
+
+// The curve of test accuracy: its rows at any width.
+
+TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs) {
+  for (const int columns : {40, 80, 200}) {
+    const int width = std::min(columns, 72);
+    for (const double accuracy : {0.0, 0.1, 0.5, 0.97125, 1.0}) {
+      const std::string row = curve_row(7, accuracy, columns, false);
+      EXPECT_LE(display_width(row), width) << row;
+      EXPECT_EQ(display_width(curve_row(7, accuracy, columns, true)), display_width(row));
+      const std::size_t begin = row.find('|') + 1, end = row.rfind('|');
+      const double place = static_cast<double>(row.find('*') - begin) / static_cast<double>(end - begin - 1);
+      EXPECT_NEAR(place, accuracy, 0.5 / static_cast<double>(end - begin - 1) + 1e-9) << row;
+    }
+    EXPECT_EQ(curve_scale(columns).find('0'), curve_row(7, 0.5, columns, false).find('|'));
+  }
+}
+
+/// The last step has two samples.
+StepSeries series_of(std::int64_t steps, std::int64_t samples, double loss) {
+  StepSeries series;
+  series.steps = steps;
+  series.samples = samples;
+  series.last.samples = 2;
+  series.last.loss_units.limbs[0] = static_cast<std::int64_t>(2 * loss * kLossScale);
+  return series;
+}
+
+TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(1);
+  progress.say("hello");
+  progress.say(std::vector<LineField>{{"hello"}});
+  progress.epoch_begins({.epoch = 1, .epochs = 1, .steps_taken = 0, .steps = 10, .steps_left_in_run = 10});
+  progress.steps_taken(series_of(1, 64, 2.3));
+  wipe_bar();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
+/// 4 of 10 steps were taken before a resume; 100 of 160 samples and 2 steps since the last line.
+TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(ProgressBar::Style::kBar);
+  const auto before = Clock::now();
+  progress.epoch_begins(
+      {.epoch = 2, .epochs = 3, .steps_taken = 4, .steps = 10, .steps_left_in_run = 200'000});
+  const auto between = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  progress.steps_taken(series_of(1, 60, 2.5));  // drawn, the first
+  std::this_thread::sleep_for(ProgressBar::kInterval);
+  const double least = seconds_since(between);
+  progress.steps_taken(series_of(2, 100, 1.25));
+  const double most = seconds_since(before);
+  wipe_bar();
+  const std::string out = ::testing::internal::GetCapturedStdout(), line = out.substr(out.rfind("epoch"));
+  EXPECT_EQ(line.find("epoch  2/3"), 0U) << out;
+  test::expect_words(line, {"  7/10 steps", "loss 1.2500"});
+  const int samples = std::stoi(line.substr(line.find("steps") + 5));
+  EXPECT_GE(samples + 1, 160 / most) << out;
+  EXPECT_LE(samples, 160 / least) << out;
+  int hours = 0, minutes = 0, seconds = 0;
+  char colon = 0;
+  std::istringstream(line.substr(line.find("ETA") + 3)) >> hours >> colon >> minutes >> colon >> seconds;
+  const double eta = 3600.0 * hours + 60 * minutes + seconds;  // 199,997 steps, where 3 took the time
+  EXPECT_GE(eta + 1, least / 3 * 199'997) << out;
+  EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
+}
+
+TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(ProgressBar::Style::kBar);
+  progress.epoch_begins({.epoch = 1, .epochs = 1, .steps_taken = 0, .steps = 3, .steps_left_in_run = 3});
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(600));  // as a mean of three steps it would be a second
+  progress.steps_taken(series_of(3, 90, 1));
+  wipe_bar();
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  test::expect_words(out, {"3/3 steps", "ETA 0:00"});
+}
+
+}  // namespace
+}  // namespace lockstep
