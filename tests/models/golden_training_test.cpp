@@ -38,7 +38,7 @@ std::string golden_path() {
   return test::source_path("tests/golden/net_100_steps.safetensors");
 }
 
-class GoldenTrainingTest : public testing::Test {
+class GoldenTrainingTest : public ::testing::Test {
  protected:
   GoldenTrainingTest()
       : file_(test::read_safetensors(golden_path())),

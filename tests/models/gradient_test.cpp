@@ -19,7 +19,7 @@ std::ostream& operator<<(std::ostream& out, const GradientCase& c) {
   return out << c.name;
 }
 
-class GradientTest : public testing::TestWithParam<GradientCase> {
+class GradientTest : public ::testing::TestWithParam<GradientCase> {
  protected:
   static constexpr int kClasses = 4;
   static constexpr int kSamples = 19;
