@@ -18,7 +18,7 @@ constexpr const char* kScancel = "scancel";  // Slurm's own way of ending a job
 constexpr int kLeftBehind = 128;             // and the signal
 
 struct SentSignal {
-  enum class Target { kLauncher, kTimeout, kOneProcess, kSlurm };
+  enum class Target { kMpirun, kTimeout, kOneProcess, kSlurm };
 
   std::string name;  ///< "SIGTERM"
   int number = 0;
@@ -96,7 +96,7 @@ SentSignal send_one(Attempt& attempt, Dice& dice) {
   if (placement.under_timeout) {
     signal.target = Target::kTimeout;
   } else if (placement.has_launcher() && (to_launcher || ranks.empty())) {
-    signal.target = Target::kLauncher;
+    signal.target = Target::kMpirun;
   } else if (!ranks.empty()) {
     pid = dice.pick(ranks);
   }

@@ -66,7 +66,7 @@ TEST_P(GradientTest, AgreesWithFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Networks, GradientTest,
-    testing::Values(
+    ::testing::Values(
         GradientCase{"linear", "  - linear: classes\n", {5, 1, 1}},
         GradientCase{"mlp", "  - flatten\n  - linear: 9\n  - relu\n  - linear: classes\n", {2, 3, 3}},
         GradientCase{"convolutions",

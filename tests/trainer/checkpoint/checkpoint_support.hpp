@@ -11,6 +11,8 @@
 
 namespace lockstep {
 
+inline const std::string kRun = "run";
+
 /// A checkpoint of a tiny model whose every number depends on the step.
 inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
   CheckpointState state;

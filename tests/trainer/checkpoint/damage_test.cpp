@@ -15,7 +15,6 @@
 namespace lockstep {
 namespace {
 
-const std::string kRun = "run";
 /// Losses of a disk: every combination of PowerLoss::variant(), 20 of them, so often.
 constexpr std::uint32_t kVariants = 20 * test::effort(8, 1);
 

@@ -14,8 +14,6 @@
 namespace lockstep {
 namespace {
 
-const std::string kRun = "run";
-
 MemoryDisk disk_with_checkpoint(std::int64_t step) {
   RunEnv env;
   save_checkpoint(env, kRun, make_state(step));

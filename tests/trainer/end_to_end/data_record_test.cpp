@@ -228,8 +228,7 @@ TEST_F(OwnDataTest, ValuesThatCannotBeAreDamage) {
   train_own("train.max_steps=3");
   const std::string good = directory_.path("good");
   fs::copy(run(), good, fs::copy_options::recursive);
-  for (const std::function<void(CheckpointFacts&)>& change :
-       std::initializer_list<void (*)(CheckpointFacts&)>{
+  for (const auto change : std::initializer_list<void (*)(CheckpointFacts&)>{
            [](auto& facts) { facts.model["set"] = "mnits"; },
            [](auto& facts) { facts.model["mean"] = "nan"; },
            [](auto& facts) { facts.model["std"] = "[0.1, 1, 1"; },

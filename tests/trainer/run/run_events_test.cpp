@@ -6,16 +6,11 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/trainer/run/short_run.hpp"
 #include "trainer/run/progress.hpp"
 
 namespace lockstep {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-WideSum units_of(double loss) {
-  return {{static_cast<std::int64_t>(loss * kLossScale)}};
-}
 
 RunState state_in_epoch_3() {
   RunState state;

@@ -7,14 +7,11 @@
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/trainer/run/short_run.hpp"
 #include "trainer/training/weight_update.hpp"
 
 namespace lockstep {
 namespace {
-
-WideSum units_of(double loss) {
-  return {{static_cast<std::int64_t>(loss * kLossScale)}};
-}
 
 TEST(RunStateTest, SpacingOfLogsGrowsWithTheStepsTaken) {
   Job job;

@@ -12,6 +12,10 @@ namespace lockstep {
 
 using Json = nlohmann::ordered_json;
 
+inline WideSum units_of(double loss) {
+  return {{static_cast<std::int64_t>(loss * kLossScale)}};
+}
+
 class RunOfAFewSteps : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return directory_.path(name); }
