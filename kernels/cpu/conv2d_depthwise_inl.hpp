@@ -68,15 +68,16 @@ inline std::vector<ColumnRun> column_runs(const Correlation& c) {
   std::vector<ColumnRun> runs;
   const std::size_t period = c.column_period;
   for (std::size_t start = 0; start < std::min(period, c.columns.size()); ++start) {
+    const TapRange* before = nullptr;
     for (std::size_t q = start; q < c.columns.size(); q += period) {
       const TapRange& taps = c.columns[q];
-      const TapRange* before = q > start ? &c.columns[q - period] : nullptr;
       if (before == nullptr || before->tap != taps.tap || before->count != taps.count) {
         runs.push_back({q, 1, taps, 0});
-        continue;
+      } else {
+        ++runs.back().count;
+        runs.back().shift = taps.source - before->source;
       }
-      ++runs.back().count;
-      runs.back().shift = taps.source - before->source;
+      before = &taps;
     }
   }
   return runs;

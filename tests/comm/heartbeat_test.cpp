@@ -137,6 +137,28 @@ TEST_F(HeartbeatTest, ARankThatHasSaidGoodbyeAnswersNoHello) {
   expect_disconnected(encode(Hello{token, 1, 2}), "a rank that is late");
 }
 
+/// A process that ends may close its connections first, and its port a moment later.
+TEST_F(HeartbeatTest, ARankWhosePortClosesAfterItsConnectionIsDead) {
+  of(1).heartbeat->drop_network([](int) { return true; });
+  tcp::acceptor port = listen();
+  port.non_blocking(true);
+  peer(0, 1).who.port = port.local_endpoint().port();
+  {
+    tcp::socket process = stranger();
+    asio::write(process, asio::buffer(encode(Hello{token, 1, 2})));
+    std::size_t heard = 0;
+    until("it is taken for rank 1", [&] { return is_closed(process, heard) || heard > 0; });
+  }
+  until("its port is tried", [&] {
+    asio::error_code error;
+    port.accept(error);
+    return !error;
+  });
+  EXPECT_FALSE(peer(0, 1).dead) << "somebody listens";
+  port.close();
+  until("it is found dead", [this] { return peer(0, 1).dead; });
+}
+
 TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   const Bytes hello = encode(Hello{draw_token(), 1, 2});
   std::deque<tcp::socket> silent;  // some with half a message, which could become a hello

@@ -184,8 +184,11 @@ TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
         env_, run_.path(), [](const std::string&) {}, &damaged);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->state.facts.step, 100);
-    set_aside_damaged(env_, run_.path(), damaged, [](const std::string&) {});
+    set_aside_damaged(env_, run_.path(), damaged, [&](const std::string& line) { told_.push_back(line); });
   }
+  const std::string kept = run_.path() + "/checkpoints/step-00000200: kept as step-00000200.damaged",
+                    advice = "; delete it when it is not needed any more";
+  EXPECT_EQ(told_, (std::vector<std::string>{kept + advice, kept + "-2" + advice}));
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"),
             (std::vector<std::string>{"step-00000100", "step-00000200.damaged", "step-00000200.damaged-2"}));
   EXPECT_EQ(list_checkpoints(env_, run_.path()).size(), 1U);

@@ -9,6 +9,8 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep {
 namespace {
 
@@ -72,6 +74,20 @@ TEST(DoctorCommandTest, ALogWithAKnownCauseIsNotWell) {
   EXPECT_EQ(found["checks"][0]["id"], "root");
   std::ofstream(directory.path("log")) << "epoch 1/2\n";
   EXPECT_EQ(answer_to({"doctor", "--log", directory.path("log")}), "no known cause\n");
+}
+
+TEST(OptionFactsTest, OptionsOfEachRankAreLeftOut) {
+  CLI::App command;
+  ParallelSection parallel;
+  parallel.device = "cpu";
+  std::string backend = "auto";
+  add_parallel_options(command, parallel);
+  add_backend_option(command, backend);
+  command.add_flag("--quick");
+  command.parse("--threads 2 --backend thread");
+  std::vector<std::string> facts;
+  for (const RankFact& fact : option_facts(command)) facts.push_back(fact.key + " " + fact.value);
+  EXPECT_EQ(facts, (std::vector<std::string>{"--device cpu", "--backend thread", "--quick not given"}));
 }
 
 // Samples, as conversions describe them.
