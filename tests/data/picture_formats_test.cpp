@@ -56,6 +56,9 @@ TEST(PictureFormatsTest, AWebpIsTurnedAsItsExifDataSay) {
       << "it says that it has none";
   EXPECT_FALSE(change_of_reading(with_exif(plain, kExif, 2)).empty());
   EXPECT_TRUE(change_of_reading(with_exif(plain, kExif, 1)).empty() && change_of_reading(plain).empty());
+  Bytes head = with_exif(plain, kExif, 2);
+  head.resize(30);  // the chunk VP8X alone
+  EXPECT_EQ(change_of_reading(head), "") << "it says that there are some";
   testing::expect_errors_of_damage(with_exif(plain, kAlpha | kExif, 6), PictureColour::kRgb);
 }
 

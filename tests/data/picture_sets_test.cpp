@@ -366,6 +366,8 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
     fails(tar_entry("1.png", "", {.type = type}) + kTarEnd, "1.png is a device or FIFO");
   fails(tar_entry("1.png", "", {.type = '?'}) + kTarEnd, "an entry of the unknown kind 63");
   fails(tar_entry("1.png", "", {.size = "77777777777"}) + kTarEnd, "8589934591 bytes should follow");
+  fails(tar_entry("1.png", "", {.size = std::string("\x80\0\0\0\x3f", 5) + std::string(7, '\xff')}) + kTarEnd,
+        "4611686018427387903 bytes should follow");
   fails(tar_entry("1.png", "", {.size = std::string(12, '\xff')}) + kTarEnd, "size is not a number of bytes");
   fails(tar_entry("1.png", "", {.size = "\x80" + std::string(11, '\x7f')}) + kTarEnd,
         "size is not a number of bytes");

@@ -475,6 +475,10 @@ class Program(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/nowhere/lockstep"):
             self.assertRaisesRegex(lockstep.DeviceError, "no program /nowhere/lockstep: install the wheel", program.program)
 
+    def test_a_command_without_its_package_is_told(self):
+        done = subprocess.run([sys.executable, "-I", "-S", PACKAGE / "scripts" / "lockstep"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, f"lockstep: the Python package lockstep is not installed for {sys.executable}\n"))
+
     def test_a_run_is_named_with_its_checkpoint(self):
         run = lockstep.Run("runs/a")
         self.assertEqual([(str(one.path), one.checkpoint) for one in (run, run.best, run.at(epoch=3), run.at(step=500), run.at("last"))],
@@ -579,6 +583,11 @@ class Wheel(InAFolder):
 
     def test_name_says_what_it_needs(self):
         self.assertRegex(self.name, r"^lockstep-1\.2\.3-py3-none-manylinux_2_\d+_[a-z0-9_]+\.whl$")
+
+    def test_without_arguments_it_says_what_it_takes(self):
+        done = subprocess.run([sys.executable, PACKAGE / "wheel_backend.py"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stderr.startswith("Builds the wheel: wheel_backend.py BUNDLE DIRECTORY"), done.stderr)
 
     def test_tag_is_of_the_newest_symbol_of_any_library(self):
         sys.path.insert(0, str(PACKAGE))

@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Schedules of pipelines: complete, in order, without circles; cuts.
+/// Schedules of pipelines: complete, in order, without circles; cuts; a pipeline of two stages, and its evaluation.
+#include "comm/thread/thread_ranks.hpp"
 #include "models/layer.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/parallel/stage_plan.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
 
 namespace lockstep {
 namespace {
@@ -115,6 +119,42 @@ TEST(StageBalanceTest, ConnectionsAreNotCut) {
   EXPECT_EQ(balance_stages(network, 3), (std::vector<std::size_t>{0, 1, 4}));
   ASSERT_TRUE(connection_across(network, 3));
   EXPECT_EQ(connection_across(network, 3)->from, "a");
+}
+
+/// Two ranks have a stage each. As many samples are for validation as for the test.
+void with_pipeline(const std::function<void(ParallelStrategy&)>& check) {
+  const Job job = parse_job(
+      "model: mlp\n"
+      "data: {set: synthetic, train_samples: 64, validation: 8, test_samples: 8, global_batch: 16}\n"
+      "parallel: {device: cpu, grain: 4, strategy: pipeline}\n",
+      "test.yaml", {});
+  const DatasetFuture data = load_in_advance(job);
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const StrategyEntry& entry = find_strategy(job);
+    const JobSetup setup = set_up(job, comm, data, entry.setup);
+    const auto pipeline = entry.make(setup, comm);
+    if (comm.rank() == 0) setup.network.initialise(job.train.seed, pipeline->whole_state().weights);
+    pipeline->distribute();
+    check(*pipeline);
+  });
+}
+
+TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
+  with_pipeline([](const ParallelStrategy& pipeline) {
+    EXPECT_EQ(
+        pipeline.describe().lines,
+        (std::vector<std::string>{"stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 80 % of the work",
+                                  "stage 1 (relu1 to fc3) on rank 1: 34,186 parameters, 20 % of the work"}));
+  });
+}
+
+TEST(PipelineTest, EvaluatesThePartThatIsAskedFor) {
+  with_pipeline([](ParallelStrategy& pipeline) {
+    const Evaluation test = pipeline.evaluate(EvaluatedPart::kTest, never_leave),
+                     validation = pipeline.evaluate(EvaluatedPart::kValidation, never_leave);
+    EXPECT_EQ(validation.samples, test.samples);
+    EXPECT_NE(validation.loss, test.loss) << "they are other samples";
+  });
 }
 
 }  // namespace

@@ -94,6 +94,15 @@ TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   EXPECT_EQ(facts.trail->records, 1);
 }
 
+TEST_F(SavingTest, NothingIsSavedInAnotherDirectoryOfTheSameName) {
+  open(0);
+  std::filesystem::rename(job_.run.dir, job_.run.dir + "-moved");
+  std::filesystem::create_directory(job_.run.dir);
+  files_->save(make_state(1));
+  EXPECT_THROW(files_->finish(), IoError);
+  EXPECT_TRUE(std::filesystem::is_empty(job_.run.dir));
+}
+
 TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   CheckpointState best = make_state(1);
   best.facts.test_accuracy = 0.75;

@@ -49,6 +49,7 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   const Diagnosis diagnosis = diagnosis_of(3, small_job());
   ASSERT_EQ(diagnosis.ranks.size(), 3U);
   EXPECT_EQ(diagnosis.ranks[2].rank, 2);
+  EXPECT_FALSE(diagnosis.ranks[2].versions.contains("MPI")) << "threads need none";
   EXPECT_FALSE(diagnosis.all_reduce.empty());
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);

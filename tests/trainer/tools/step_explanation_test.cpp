@@ -153,7 +153,7 @@ TEST(StepExplanationTest, AdviceNamesTheLargestLossFirst) {
       first_advice({.threads = 1, .grains = 4, .cores = 8}),
       "more ranks or parallel.threads: 1 of 8 cores in use, and a step has 4 grains on this rank (88 %)");
   for (const StepSurroundings& used :
-       {StepSurroundings{.threads = 1, .grains = 1, .cores = 8}, {.threads = 8, .grains = 8, .cores = 8}})
+       {StepSurroundings{.threads = 1, .cores = 8}, {.threads = 8, .grains = 8, .cores = 8}})
     test::expect_words(first_advice(used), {"input is gathered"});
 }
 
