@@ -40,8 +40,8 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
-/// Pixels of a row that alternate in each group of channels. A tile should read the source from the
-/// first-level cache, where the window of the pixel before left it: those of one tile, if their windows fit there.
+/// Pixels of a row that alternate in each group of channels. A tile should read the source from the first-level cache,
+/// where the windows before left it: one tile for each column of a period, if the windows of all groups fit there.
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
@@ -62,21 +62,22 @@ inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::s
 /// Computes pixels with the same taps. Where a vector has all samples, two neighbours are the vectors of one tile: a
 /// tile of one vector loads a weight for each product, which two units of multiply-adds wait for.
 /// @param size  size of the block of targets
-inline void run_alike(TileCall call, TileFunction tile, std::size_t size, std::size_t batch) {
-  if (batch == kVector && call.pixels > 1) {
-    TileCall pairs = call;
-    pairs.pixels = call.pixels / 2;
-    pairs.source_vector = call.source_pixel;
-    pairs.target_vector = call.target_pixel;
-    pairs.source_pixel = 2 * call.source_pixel;
-    pairs.target_pixel = 2 * call.target_pixel;
-    find_tile<true>(size, 2)(pairs);
-    const auto done = static_cast<std::ptrdiff_t>(pairs.pixels);
-    call.source += done * pairs.source_pixel;
-    call.target += done * pairs.target_pixel;
-    call.pixels %= 2;
-  }
-  tile(call);
+inline void run_alike(const TileCall& call, TileFunction tile, std::size_t size, std::size_t batch) {
+  if (batch != kVector || call.pixels == 1) return tile(call);
+  TileCall pairs = call;
+  pairs.pixels = call.pixels / 2;
+  pairs.source_vector = call.source_pixel;
+  pairs.target_vector = call.target_pixel;
+  pairs.source_pixel = 2 * call.source_pixel;
+  pairs.target_pixel = 2 * call.target_pixel;
+  find_tile<true>(size, 2)(pairs);
+  if (call.pixels % 2 == 0) return;
+  TileCall last = call;
+  const auto before = static_cast<std::ptrdiff_t>(call.pixels - 1);
+  last.pixels = 1;
+  last.source += before * call.source_pixel;
+  last.target += before * call.target_pixel;
+  tile(last);
 }
 
 /// Some neighbouring pixels of a row, group by group, since windows overlap within a channel.
