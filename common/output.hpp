@@ -88,7 +88,7 @@ class ProgressBar {
   /// How often a bar is drawn.
   static constexpr std::chrono::milliseconds kInterval{100};
 
-  /// A bar where standard output can have one. It is wiped before an error is printed.
+  /// A bar where standard output can have one.
   /// @param otherwise  kPlain or kSilent   @param speaks  false: silent in any case
   explicit ProgressBar(Style otherwise, bool speaks = true)
       : ProgressBar(speaks ? otherwise : Style::kSilent, speaks ? output_terminal() : OutputTerminal{}) {}
