@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -135,7 +136,7 @@ using ClassSamples = std::pair<std::int32_t, std::vector<std::int32_t>>;
 std::vector<ClassSamples> samples_by_class(std::span<const std::int32_t> labels) {
   std::map<std::int32_t, std::vector<std::int32_t>> by_label;
   for (std::size_t i = 0; i < labels.size(); ++i) by_label[labels[i]].push_back(static_cast<std::int32_t>(i));
-  return {by_label.begin(), by_label.end()};
+  return {std::make_move_iterator(by_label.begin()), std::make_move_iterator(by_label.end())};
 }
 
 /// The draws of a class from `first` on, to every `stride`-th place of `to`, until its end.

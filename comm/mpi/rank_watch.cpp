@@ -130,10 +130,12 @@ RankWatch::~RankWatch() {
 }
 
 void RankWatch::expect(const std::string& place, std::chrono::duration<double> limit) {
+  // Far enough away, without overflow in the clock's units: a program may have no limit.
+  constexpr std::chrono::duration<double> kForever{1e9};
   const std::lock_guard lock(mutex_);
   waiting_ = true;
   place_ = place;
-  limit_ = limit;
+  limit_ = std::min(limit, kForever);
   deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit_);
   changed_.notify_one();
 }

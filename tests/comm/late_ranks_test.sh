@@ -17,6 +17,7 @@ Ranks_that_hang_or_are_stopped_before_MPI_Init_are_named() {
 Rank_that_does_not_come_to_MPI_Finalize_is_named() {
   expect_exit 71 timeout 60 mpirun --bind-to none -np 2 "$LATE_RANK" finalize
   expect_contains "$output" "in MPI_Finalize: rank 1 (pid "
+  expect_lacks "$output" "in MPI_Init"
 }
 
 run_tests "$@"

@@ -146,6 +146,19 @@ TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
   EXPECT_TRUE(with("<u2", "2, 2", 8).is_fp32 && with("|i1", "2, 2", 4).is_fp32);
 }
 
+/// A table's are ordered so, too.
+TEST_F(NpzSetTest, NamesAreOrderedByNumberIfAllAreNumbersAndElseByTheirBytes) {
+  const auto classes_of = [&](const std::string& names) {
+    return convert({{"x_train", "<f4", "4", elements({1.0F, 2.0F, 3.0F, 4.0F})},
+                    {"y_train", "|S2", "4", names},
+                    {"x_test", "<f4", "1", elements({5.0F})},
+                    {"y_test", "|S2", "1", "10"}})
+        .samples.class_names;
+  };
+  EXPECT_EQ(classes_of("9\0"s + "09" + "b\0"s + "10"), (std::vector<std::string>{"09", "10", "9", "b"}));
+  EXPECT_EQ(classes_of("10"s + "9\0"s + "09" + "2\0"s), (std::vector<std::string>{"2", "09", "9", "10"}));
+}
+
 /// Archives with tables: the arrays of one are found by their usual names, or asked for.
 TEST_F(NpzSetTest, TablesInArchivesAreRead) {
   const auto table_of = [&](const std::vector<NamedArray>& arrays, const std::string& label,
