@@ -87,7 +87,7 @@ class SampleRing {
 
   void fill();
   bool send(std::int64_t step);
-  /// Reads samples into the rows from `first` on.
+  /// Reads samples into the rows from `first` on, and queues the copy to the device.
   void put(std::span<const std::int32_t> samples, std::int64_t first, Stream& stream);
   bool is_sent(std::int64_t end);
 

@@ -83,7 +83,7 @@ void compare_reading(DatasetOptions of_record, const TrainTestData& now,
     differences.push_back("other pixels now of " + printable_line(change));
 }
 
-const std::string& known_set(const std::string& set, const std::string& checkpoint) {
+std::string known_set(const std::string& set, const std::string& checkpoint) {
   try {
     is_made_in_memory(set);
     return set;

@@ -69,7 +69,7 @@ struct RankShare {
   int rank = 0, ranks = 1;
 };
 
-/// One grain that a thread has passed forward.
+/// One grain that a thread has passed forward. Pointers are valid until the thread passes the next one.
 struct EvaluatedGrain {
   std::int64_t first;  ///< place in the set of its first sample
   LossShape shape;     ///< without the rule
@@ -90,7 +90,7 @@ bool pass_forward(WorkerPool& pool, std::vector<ThreadContext>& threads, const D
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
 /// @param loss    the evaluation_rule() of the set
-/// @param leave   of pass_forward(), as `unread`; all ranks hear of it
+/// @param leave   as of pass_forward(), and so is `unread`; all ranks then hear that it was left
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, const LossRule& loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave, UnreadSamples* unread = nullptr);

@@ -55,6 +55,31 @@ TEST_F(MetricsCutTest, WhatComesAfterTheStepGoes) {
   EXPECT_NO_THROW(truncate_metrics(env_, "nowhere", 5));
 }
 
+TEST_F(MetricsCutTest, ARunHasEndedIfItsLastWholeLineSaysSo) {
+  const std::string end = line(R"({"event":"end","step":200,"weights_sha256":"ab"})");
+  struct Row {
+    std::string text;
+    bool has_ended;
+  };
+  const Row rows[] = {{kStep200 + end, true},
+                      {end + R"({"event":"st)", true},  // torn
+                      {kStep200 + end.substr(0, end.size() - 1), false},
+                      {end + kStep200, false},
+                      {end + "\n", false},
+                      {"\n", false},
+                      {"", false}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.text);
+    write(row.text);
+    const auto found = recorded_end(env_, "m");
+    EXPECT_EQ(found.has_value(), row.has_ended);
+    if (!found) continue;
+    EXPECT_EQ(found->step, 200);
+    EXPECT_EQ(found->weights_sha256, "ab");
+  }
+  EXPECT_FALSE(recorded_end(env_, "nowhere").has_value());
+}
+
 /// Note of a checkpoint of step 100, against a file.
 class LostMetricsTest : public MetricsCutTest {
  protected:
