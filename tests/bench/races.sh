@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: MIT
 # Functions that races against PyTorch share. To be sourced, after launch/lib.sh.
 
-# data_of SET: the folder of a data set, as launch/get-data, users or Debian's packages leave it.
+# data_of SET [OPTION]: the folder of a data set, as launch/get-data, users or Debian's packages leave it. OPTION names another.
 data_of() {
   local place
   for place in "${LOCKSTEP_DATA:-/nonexistent}/$1" "${XDG_CACHE_HOME:-$HOME/.cache}/lockstep/$1" "/usr/share/datasets/$1"; do
     if [ -d "$place" ]; then echo "$place" && return; fi
   done
-  die 66 "no $1 at hand: launch/get-data $1"
+  die 66 "no $1 at hand: launch/get-data $1${2:+, or $2}"
 }
 
 # require_torch PYTHON: it has what the peers need.

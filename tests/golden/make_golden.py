@@ -209,7 +209,7 @@ def python():
 
     save_file({
         "conv1.weight": (torch.arange(250.0) / 8 - 3).reshape(10, 1, 5, 5),
-        "conv1.bias": torch.linspace(-1, 1, 10),
+        "conv1.bias": torch.linspace(-1, 1, 10, dtype=torch.float64).float(),
         "counts": torch.tensor([-1, 0, 2**62]),
         "pixels": torch.arange(7, dtype=torch.uint8),
         "scalar": torch.tensor(2.5, dtype=torch.float64),

@@ -141,7 +141,7 @@ def contend(arguments, mode):
         training = Training(arguments, *load_data(arguments), mode)
         run = captured(training) if "graph" in mode else training.step
         turn(arguments, training, run, 20)
-    except Exception as error:  # whatever a mode fails with, the others still race
+    except (Exception, SystemExit) as error:  # whatever a mode fails with, the others still race
         answer({"error": f"{type(error).__name__}: {error}".splitlines()[0]})
         return
     answer(facts(arguments))

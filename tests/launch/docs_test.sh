@@ -204,6 +204,7 @@ Versus_torch_refuses_another_folder_in_one_sentence() {
     printf '\0\0\10\1\0\0\0\1\0' >"odd/$part-labels-idx1-ubyte"
   done
   expect_says 66 "empty has no train-images-idx3-ubyte" "$repo/tests/bench/versus_torch" --data empty
+  LOCKSTEP_DATA=$PWD XDG_CACHE_HOME=$PWD expect_says 66 "no mnist at hand: launch/get-data mnist, or --data DIR" "$repo/tests/bench/versus_torch"
   expect_exit 65 "$repo/tests/bench/versus_torch" --data odd
   expect_equal "$(wc -l <<<"$output")" 1
 }
