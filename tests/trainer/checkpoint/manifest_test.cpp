@@ -115,6 +115,10 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
             "m.json: parameters[0].shape is not one that fits into memory");
   EXPECT_EQ(refusal(forged(R"("name": "scale")", R"("name": "other")")),
             "m.json: manifest.parameters is not what the sections of model.safetensors are");
+  Manifest fewer = read_manifest(manifest_text(), "m.json");
+  fewer.facts.parameters.pop_back(), fewer.facts.gradient_units.exponents.pop_back();
+  EXPECT_EQ(refusal(write_manifest(fewer)),
+            "m.json: manifest.parameters is not what the sections of model.safetensors are");
 }
 
 /// Older programs read what version 1 can say: momentum, or nothing.
