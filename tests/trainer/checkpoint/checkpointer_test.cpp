@@ -43,7 +43,7 @@ TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeTheSnapshotIsWritten) {
 }
 
 TEST_F(AsyncCheckpointerTest, SecondSaveWaitsForTheFirstAndThePolicyIsApplied) {
-  for (const std::size_t kept : {2U, 8U}) {
+  for (const std::size_t kept : {8U, 2U}) {
     AsyncCheckpointer saver(env_, "run", {static_cast<std::int64_t>(kept), 0, false});
     for (int step = 1; step <= 8; ++step) saver.save(make_state(step));
     saver.finish();

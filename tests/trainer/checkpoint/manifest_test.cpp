@@ -119,6 +119,10 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
   std::ranges::reverse(manifest.facts.parameters);
   EXPECT_EQ(refusal(write_manifest(manifest)),
             "m.json: manifest.parameters is not what the sections of model.safetensors are");
+  Manifest fewer = read_manifest(manifest_text(), "m.json");
+  fewer.facts.parameters.pop_back(), fewer.facts.gradient_units.exponents.pop_back();
+  EXPECT_EQ(refusal(write_manifest(fewer)),
+            "m.json: manifest.parameters is not what the sections of model.safetensors are");
 }
 
 /// Older programs read what version 1 can say: momentum, or nothing.

@@ -139,7 +139,8 @@ TEST(DataRecordTest, ValuesThatNoSetHasAreNamed) {
   facts.data["train_samples"] = "10000000";
   EXPECT_NO_THROW(read_data_record(facts, "ck"));
   facts.data["train_samples"] = "10000001";
-  EXPECT_THROW(read_data_record(facts, "ck"), DataError);
+  expect_error<DataError>([&] { read_data_record(facts, "ck"); },
+                          {" says mean 0.5, std 0.25, 2, 10000001 and 2 samples, and "});
   facts.data.erase("class_names");
   EXPECT_EQ(message_of<DataError>([&] { read_data_record(facts, "ck"); }),
             "ck: the manifest does not say data.class_names");

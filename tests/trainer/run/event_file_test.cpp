@@ -5,6 +5,7 @@
 
 #include "common/digest.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 namespace lockstep {
@@ -98,13 +99,21 @@ TEST_F(EventFileTest, ASecondStartWritesTheLinesFromItsStepOn) {
 }
 
 TEST_F(EventFileTest, WhereTheFileCannotBeWrittenARunGoesOn) {
-  ::testing::internal::CaptureStderr();
-  TensorBoard board(Env::posix(), folder_ + "/none", 0);
-  board.add_line({{"event", "step"}, {"step", 1}, {"loss", 0.5}});
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(said.starts_with("lockstep: warning: ")) << said;
-  EXPECT_TRUE(said.ends_with("; the run goes on without TensorBoard's event file\n")) << said;
-  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  const nlohmann::ordered_json line = {{"event", "step"}, {"step", 1}, {std::string(2000, 'x'), 0.5}};
+  std::ofstream(folder_ + "/metrics.jsonl").close();
+  for (const bool is_there : {false, true}) {
+    ::testing::internal::CaptureStderr();
+    TensorBoard board(Env::posix(), folder_ + (is_there ? "" : "/none"), 0);
+    {
+      const SmallDisk disk(1000);  // for what is said, and not for the line
+      for (int time = 0; time < 2; ++time) board.add_line(line);
+    }
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(said.starts_with("lockstep: warning: ")) << said;
+    EXPECT_TRUE(said.ends_with("; the run goes on without TensorBoard's event file\n")) << said;
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    EXPECT_EQ(said.find(".lockstep: cannot be written: File too large") != said.npos, is_there) << said;
+  }
 }
 
 }  // namespace
