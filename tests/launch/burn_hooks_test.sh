@@ -72,7 +72,9 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
     CODE=$code expect_exit 1 "$hooks/slurm-burn"
     expect_equal "$output" "node7: burn: NOT TESTED: lockstep cannot be started"
   done
-  rm calls && CODE=3 LOCKSTEP_BURN_DRAIN="1 3" expect_exit 1 "$hooks/slurm-burn"
+  rm calls && CODE=1 LOCKSTEP_BURN_DRAIN=69 expect_exit 0 "$hooks/slurm-burn"
+  expect_no_file calls
+  CODE=3 LOCKSTEP_BURN_DRAIN="1 3" expect_exit 1 "$hooks/slurm-burn"
   expect_contains "$(cat calls)" state=drain
   stand_in lockstep 'printf "%0300d\n" 7; exit 1'
   rm calls && expect_exit 1 "$hooks/slurm-burn"

@@ -83,9 +83,11 @@ Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
     RANKS=$ranks expect_says 2 "RANKS '$ranks' is not a whole number" 'a place/launch/quickstart' train.epochs=1
   done
-  printf '#!/bin/sh\nenv | grep include >environment\nexit 1\n' >mpirun && chmod +x mpirun
+  unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+  stand_in id 'echo 0'
+  printf '#!/bin/sh\nenv | grep -E "include|AS_ROOT" | LC_ALL=C sort >environment\nexit 1\n' >mpirun && chmod +x mpirun
   OMPI_MCA_oob_tcp_if_include='lo touch executed' PATH=$PWD:$PATH expect_exit 1 'a place/launch/quickstart' train.epochs=1
-  expect_equal "$(cat 'a place/environment')" 'OMPI_MCA_oob_tcp_if_include=lo touch executed'
+  expect_equal "$(cat 'a place/environment')" $'OMPI_ALLOW_RUN_AS_ROOT=1\nOMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\nOMPI_MCA_oob_tcp_if_include=lo touch executed'
   expect_no_file executed
   expect_no_file "a place/executed"
 }

@@ -171,6 +171,13 @@ TEST_F(CommandsTest, MemoryOfAllRanksIsNoLessThanThatOfOneAndNoPeakIsBelowWhatTh
   EXPECT_GT(epochs, 0);
 }
 
+/// NCCL_GRAPH_REGISTER is set for other commands.
+TEST(DoctorCommandTest, TellsOnlyWhatUsersHaveSet) {
+  const auto told = run_shell("unset NCCL_GRAPH_REGISTER; NCCL_DEBUG=WARN $LOCKSTEP_PROGRAM doctor --json");
+  expect_words(told.out, {R"("NCCL_DEBUG": "WARN")"});
+  EXPECT_EQ(told.out.find("NCCL_GRAPH_REGISTER"), std::string::npos) << told.everything();
+}
+
 TEST(VersionTest, SaysWhatAReportOfABugAndAProgramNeed) {
   const auto brief = succeed("--version"), verbose = succeed("--version --verbose");
   EXPECT_TRUE(verbose.out.starts_with(brief.out)) << verbose.out;

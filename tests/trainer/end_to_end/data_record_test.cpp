@@ -156,6 +156,8 @@ TEST_F(DataRecordTest, PredictionKnowsTheBackgroundOfTheTrainingImages) {
   write_text(directory_.path("light.pgm"), "P5 28 28 255\n" + std::string(784, '\xf0'));
   expect_says(command("predict " + run() + " --raw " + directory_.path("light.pgm")), 0,
               {"not inverted: its background is that of the training images)"});
+  expect_says(command("predict " + run() + " --invert yes " + own() + "/t10k-images-idx3-ubyte[0]"), 0,
+              {"(inverted)"});
 }
 
 /// A set of a user's own: three classes of colour pictures, 5 x 4.

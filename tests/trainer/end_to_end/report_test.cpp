@@ -194,6 +194,9 @@ TEST_F(ReportTest, ClassesOfAnEvaluationAreTheSameOnAnyNumberOfRanks) {
   EXPECT_EQ(json["accuracy"], end["test_accuracy"]);
   EXPECT_EQ(json["loss"], end["test_loss"]);
   EXPECT_EQ(json["weights_sha256"], end["weights_sha256"]);
+  const Outcome plain = succeed("eval " + run_);
+  EXPECT_EQ(succeed("eval " + run_ + " --classes").last_line(), plain.last_line());
+  EXPECT_EQ(plain.out.find("classes:"), std::string::npos) << plain.out;
 }
 
 }  // namespace

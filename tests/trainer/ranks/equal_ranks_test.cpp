@@ -113,8 +113,10 @@ TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameByte
     return refusal_of(3, ExitCode::kDataDamaged, [&](int rank) { return rank == 2 ? bad : good; });
   };
   data.train.images[7] ^= 1;
+  data.train.labels[3] ^= 1;
   data.train.quick = quick_fingerprint_of(data.train);
-  test::expect_words(refusal(), {"the digest of synthetic train samples is ", "on rank 2"});
+  test::expect_words(refusal(), {"the digest of synthetic train samples is ", "on rank 2",
+                                 "the digest of synthetic train labels is "});
   data.train.shape = {1, 14, 56};
   data.class_names.back() = "ten";
   test::expect_words(refusal(),

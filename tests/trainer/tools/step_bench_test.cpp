@@ -120,9 +120,9 @@ TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
     expect_near(way["samples_per_second"], kBatch / seconds, "samples/s");
     expect_near(way["flops"], report["flops_per_sample"].get<double>() * kBatch / seconds, "FLOP/s");
   }
-  test::expect_words(
-      printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
-      {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank, ", "\nnative, no graph "});
+  test::expect_words(printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
+                     {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank, ", " us/step ",
+                      "\nnative, no graph "});
 }
 
 TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
