@@ -408,6 +408,7 @@ TEST_F(ConversionTest, AClassOfDamagedPicturesIsNotLeftOut) {
 
 TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
   write("pictures/ants/wide.ppm", ppm(8, 3, 9, 9, 9));
+  write("set/train-00000.shard.partial", {1});  // left by an interrupted conversion: no set
   ConversionOptions scaled = options();
   scaled.size = PictureSize{8, 6};
   scaled.fit = PictureFit::kPad;

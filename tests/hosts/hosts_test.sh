@@ -47,6 +47,10 @@ Eight_ranks_on_four_hosts_train_to_the_weights_of_one() {
   expect_exit 0 train nodea nodeb nodec noded
   expect_contains "$output" "8 ranks on 4 hosts"
   expect_equal "$(tail -n 1 <<<"$output")" "$(hash_of_one_rank)"
+  rm -r run
+  sed -i 's/^parallel: .*/parallel: {device: cpu, strategy: hogwild, determinism: off}/' job.yaml
+  expect_exit 2 train nodea nodeb
+  expect_contains "$output" "2 of 4 ranks are on nodea"  # by MPI_Comm_split_type
 }
 
 # After twenty steps the cable is 50 ms longer: every message takes that long. Nobody may think that a rank is gone.

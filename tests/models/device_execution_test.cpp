@@ -309,6 +309,11 @@ TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
     EXPECT_THROW(execution.begin_training(weights.data(), {.batch = batch}), InternalError);
   EXPECT_NO_THROW(execution.begin_training(weights.data(), {.batch = 5}));
   EXPECT_THROW(execution.forward_training(rig.stream(), weights.data(), {.batch = 0}), InternalError);
+  const auto side = rig.device().make_stream();
+  execution.begin_training(weights.data(), {.batch = 0});
+  EXPECT_NO_THROW(execution.backward(rig.stream(), *side, execution.output_gradient(), {},
+                                     [](Stream&, std::size_t, std::size_t) {}))
+      << "a rank without samples launches nothing";
   const Network with_cuts = Network::parse("layers:\n  - linear: 3\n  - batch_norm\n  - linear: classes\n",
                                            "test.yaml", {2, 9, 11}, kClasses);
   DeviceExecution cut(with_cuts, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);

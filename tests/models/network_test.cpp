@@ -236,12 +236,15 @@ layers: [conv2d: {out: 4, kernel: 3}, max_pool, leaky_relu, elu, gelu, gelu: {ap
 TEST(NetworkTest, WeightsStartAsTheirSeedAndScaleSay) {
   const std::string layers = "layers: [conv2d: {out: 8, kernel: 5}, batch_norm, linear: classes]";
   const Network by_file = parse("{init: {normal: 0.5}, " + layers + "}"), plain = parse("{" + layers + "}");
-  std::vector<float> weights(plain.parameters().weights_size()), same = weights, uniform = weights;
+  std::vector<float> weights(plain.parameters().weights_size(), 7), same = weights, uniform = weights;
   by_file.initialise(1, weights, 0);
   plain.initialise(1, same, 0.5);
   EXPECT_EQ(weights, same);
   plain.initialise(2, same, 0.5);
   EXPECT_NE(weights, same);
+  by_file.initialise(1, same, 0.25);
+  plain.initialise(1, uniform, 0.25);
+  EXPECT_EQ(same, uniform) << "a scale that is given counts, and not the file's";
   plain.initialise(1, uniform);
   for (const Parameter& tensor : plain.parameters().tensors()) {
     SCOPED_TRACE(tensor.name);

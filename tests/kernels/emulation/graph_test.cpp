@@ -171,6 +171,7 @@ TEST_F(GraphTest, OnlyTheStreamAndTheThreadThatBeganEndTheCapture) {
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(side_, &graph), cudaErrorStreamCaptureUnmatched);
   std::thread([&] {
+    const DeviceArray<int> number(1, 0);  // refused in the thread that captures
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureWrongThread);
   }).join();
   EXPECT_EQ(end(), 0U);

@@ -102,6 +102,9 @@ TEST(RunEventsTest, FieldsOfAnEpochGoByTheirImportance) {
   std::vector<int> importance;
   for (const LineField& field : fields) importance.push_back(field.importance);
   EXPECT_EQ(importance, (std::vector<int>{9, 2, 3, 8, 7, 4, 1}));
+  const Evaluations tested{.test = kTested, .validation = {}};
+  EXPECT_EQ(join(epoch_fields({.state = state, .evaluations = tested}, 10, "", 12.34, 4862.2)),
+            "epoch  3/10  train loss 2.0000  test loss 0.5000  accuracy 90.00 %  12.3 s (4,862 samples/s)");
 }
 
 // Clocks and memory.
