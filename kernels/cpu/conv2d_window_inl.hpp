@@ -40,21 +40,32 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
+/// True if a vector has all samples, so that two pixels are a tile (run_alike).
+inline bool runs_pairs(const Correlation& c) {
+  return c.batch == static_cast<int>(kVector);
+}
+/// Columns from one to the next that is looked at. For pairs it is the next with the same taps; others read a row of
+/// the source once, in order.
+inline std::size_t column_step(const Correlation& c) {
+  return runs_pairs(c) ? c.column_period : 1;
+}
+
 /// Pixels of a row that alternate in each group of channels. A tile should read the source from the first-level cache,
-/// where the windows before left it: one tile for each column of a period, if the windows of all groups fit there.
+/// where the windows before left it: one tile for each column of a step, if the windows of all groups fit there.
 /// One channel has one group.
 inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
   constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
-  const std::size_t pixels = (c.batch == static_cast<int>(kVector) ? 2 : 1) * c.column_period;
+  const std::size_t pixels = (runs_pairs(c) ? 2 : 1) * column_step(c);
   const bool fits = c.filter() * pixels * vectors * kVector * sizeof(float) <= kCachedBytes;
   return fits && c.sources > 1 ? pixels : kColumnsAtOnce;
 }
 
-/// How many of the columns first, first + c.column_period, ... before last sum over the same taps as the first one.
-inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::size_t last) {
+/// How many of the columns first, first + step, ... before last sum over the same taps as the first one.
+inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::size_t last,
+                                 std::size_t step) {
   const TapRange& taps = c.columns[first];
   std::size_t count = 1;
-  for (std::size_t q = first + c.column_period; q < last; q += c.column_period, ++count)
+  for (std::size_t q = first + step; q < last; q += step, ++count)
     if (c.columns[q].tap != taps.tap || c.columns[q].count != taps.count) break;
   return count;
 }
@@ -62,8 +73,8 @@ inline std::size_t columns_alike(const Correlation& c, std::size_t first, std::s
 /// Computes pixels with the same taps. Where a vector has all samples, two neighbours are the vectors of one tile: a
 /// tile of one vector loads a weight for each product, which two units of multiply-adds wait for.
 /// @param size  size of the block of targets
-inline void run_alike(const TileCall& call, TileFunction tile, std::size_t size, std::size_t batch) {
-  if (batch != kVector || call.pixels == 1) return tile(call);
+inline void run_alike(const Correlation& c, const TileCall& call, TileFunction tile, std::size_t size) {
+  if (!runs_pairs(c) || call.pixels == 1) return tile(call);
   TileCall pairs = call;
   pairs.pixels = call.pixels / 2;
   pairs.source_vector = call.source_pixel;
@@ -87,24 +98,24 @@ inline void run_alike(const TileCall& call, TileFunction tile, std::size_t size,
 inline void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile,
                               std::ptrdiff_t size, std::ptrdiff_t pixel, std::size_t first,
                               std::size_t last) {
-  const std::size_t period = c.column_period;
+  const std::size_t step = column_step(c);
   TileCall call = row;
   call.groups = 1;
-  call.target_pixel = static_cast<std::ptrdiff_t>(period) * c.batch;
+  call.target_pixel = static_cast<std::ptrdiff_t>(step) * c.batch;
   for (std::size_t g = 0; g < row.groups; ++g) {
     call.joins = g > 0;
     call.finishes = g + 1 == row.groups;
     call.last_channels = call.finishes ? row.last_channels : row.channels;
-    for (std::size_t begin = first; begin < std::min(last, first + period); ++begin) {
-      for (std::size_t q = begin; q < last; q += call.pixels * period) {
+    for (std::size_t begin = first; begin < std::min(last, first + step); ++begin) {
+      for (std::size_t q = begin; q < last; q += call.pixels * step) {
         const TapRange& column = c.columns[q];
-        call.pixels = columns_alike(c, q, last);
-        if (call.pixels > 1) call.source_pixel = (c.columns[q + period].source - column.source) * pixel;
+        call.pixels = columns_alike(c, q, last, step);
+        if (call.pixels > 1) call.source_pixel = (c.columns[q + step].source - column.source) * pixel;
         call.last_columns = column.count;
         call.source = row.source + g * row.source_group + column.source * pixel;
         call.weights = row.weights + g * row.weight_group + column.tap * size;
         call.target = row.target + q * c.batch;
-        run_alike(call, tile, size, c.batch);
+        run_alike(c, call, tile, size);
       }
     }
   }

@@ -48,7 +48,7 @@ Bytes operator+(Bytes left, const Bytes& right) {
 
 std::string little_endian_text(std::uint64_t number, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(number >> (8 * i)));
+  for (int i = 0; i < bytes; ++i, number >>= 8) text.push_back(static_cast<char>(number));
   return text;
 }
 

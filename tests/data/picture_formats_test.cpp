@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 using test::Bytes;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 
 Picture read(const Bytes& file, PictureColour colour = PictureColour::kRgb) {
   return parse_pictures(file, "picture", {}, colour)[0];
@@ -26,7 +26,7 @@ void expect_refused(const Bytes& file, std::string_view part) {
 Bytes webp(int width, int height, const Bytes& rgba) {
   std::uint8_t* encoded = nullptr;
   const std::size_t size = WebPEncodeLosslessRGBA(rgba.data(), width, height, 4 * width, &encoded);
-  const Bytes file(encoded, encoded + size);
+  Bytes file(encoded, encoded + size);
   WebPFree(encoded);
   return file;
 }

@@ -45,7 +45,7 @@ TEST(ReluTest, PassesWhatIsPositiveAlsoInPlaceOnEverySimdTarget) {
         EXPECT_EQ(dx[i], x[i] > 0 ? dy[i] : 0) << "index " << i;
       }
       cpu::relu_forward(size, in_place.data(), in_place.data(), signs_in_place.data());
-      EXPECT_EQ(std::memcmp(in_place.data(), y.data(), size * sizeof(float)), 0);
+      EXPECT_TRUE(size == 0 || std::memcmp(in_place.data(), y.data(), size * sizeof(float)) == 0);
       EXPECT_EQ(signs_in_place, signs);
       cpu::relu_backward(size, signs.data(), gradient_in_place.data(), gradient_in_place.data());
       EXPECT_EQ(gradient_in_place, dx);

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../../launch/harness.sh"
 way='activations and their gradients: NCCL 2.28.9, from GPU to GPU'
 
 # Small, for the emulator takes its time.
-write_job() {
+write_pipeline() {
   cat >job.yaml <<'END'
 model: mlp
 data: {set: synthetic, train_samples: 24, test_samples: 10, global_batch: 16}
@@ -39,7 +39,7 @@ expect_bits() {
 
 # alone_with KEY=VALUE...
 alone_with() {
-  write_job
+  write_pipeline
   expect_exit 0 "$LOCKSTEP_PROGRAM" train job.yaml run.dir=alone "$@"
   alone=$(last_line)
 }
@@ -93,7 +93,7 @@ Ranks_that_share_a_gpu_talk_over_an_nccl_that_allows_it() {
 
 # A stage that stands still, without the watchdog: a wait for a message between GPUs ends.
 A_dead_stage_is_named() {
-  write_job
+  write_pipeline
   export LOCKSTEP_ALLOW_INJECT=1
   expect_exit 71 timeout -k 5 60 bash -c "$(declare -f on_gpus); on_gpus \"\$@\"" _ 3 parallel.strategy=pipeline parallel.stages=3 \
     parallel.timeout_seconds=3 parallel.watchdog=false inject.rank=2 inject.step=2 inject.what=stop
