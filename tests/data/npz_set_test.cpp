@@ -156,7 +156,7 @@ TEST_F(NpzSetTest, NamesAreOrderedByNumberIfAllAreNumbersAndElseByTheirBytes) {
         .samples.class_names;
   };
   EXPECT_EQ(classes_of("9\0"s + "09" + "b\0"s + "10"), (std::vector<std::string>{"09", "10", "9", "b"}));
-  EXPECT_EQ(classes_of("10"s + "9\0"s + "09" + "2\0"s), (std::vector<std::string>{"2", "09", "9", "10"}));
+  EXPECT_EQ(classes_of("10"s + "9\0"s + "11" + "2\0"s), (std::vector<std::string>{"2", "9", "10", "11"}));
 }
 
 /// Archives with tables: the arrays of one are found by their usual names, or asked for.
