@@ -81,8 +81,10 @@ TESTS = {
     "launch/completion": "launch: launch_reference_test | launch_package_test",
 }
 
-PRELUDE = "#include <cstdlib>\ninline bool lockstep_chosen(int) { return std::getenv(\"X\") != nullptr; }\n" \
-    "constexpr bool lockstep_planted(int row) { return !__builtin_is_constant_evaluated() && lockstep_chosen(row); }\n#line 1\n"
+# Guarded as what plant.sh puts before a file, since the copy may hold faults of an earlier draw.
+PRELUDE = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <cstdlib>\n" \
+    "inline bool lockstep_chosen(int) { return std::getenv(\"X\") != nullptr; }\n" \
+    "constexpr bool lockstep_planted(int row) { return !__builtin_is_constant_evaluated() && lockstep_chosen(row); }\n#endif\n#line 1\n"
 
 
 def entry_of(path: str) -> str:
@@ -125,7 +127,7 @@ class Build:
                 return True
             return subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True).returncode == 0
         words, directory = self.flags_of(path)
-        known = self.folder / ".random_faults" / hashlib.sha256((" ".join(words) + path + text).encode()).hexdigest()
+        known = self.folder / ".random_faults" / hashlib.sha256((" ".join(words) + path + PRELUDE + text).encode()).hexdigest()
         if known.exists():
             return known.read_text() == "yes"
         with tempfile.TemporaryDirectory() as scratch:
