@@ -29,8 +29,8 @@ struct TileCall {
   std::size_t last_channels = 1, last_columns = 1;  ///< sizes of the last group, which may be smaller
   std::size_t pixels = 1;                           ///< with the same taps; of one group
   std::ptrdiff_t source_pixel = 0, target_pixel = 0;
-  std::ptrdiff_t source_vector = kVector,
-                 target_vector = kVector;  ///< from a vector of a tile of two to the other
+  /// From one vector of a tile of two to the other, where the widest has more.
+  std::ptrdiff_t source_vector = kVector, target_vector = kVector;
   std::ptrdiff_t source_group = 0, weight_group = 0;
   std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
   std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
@@ -181,9 +181,9 @@ struct Tile {
   }
 
  private:
-  /// Offset of vector v, which in tiles of two may lie elsewhere.
   static HWY_INLINE std::ptrdiff_t offset_of(std::size_t v, std::ptrdiff_t step) {
-    return static_cast<std::ptrdiff_t>(v) * (V == 2 ? step : std::ptrdiff_t{kVector});
+    constexpr bool kMayLieApart = V == 2 && V < kTileVectors;
+    return static_cast<std::ptrdiff_t>(v) * (kMayLieApart ? step : std::ptrdiff_t{kVector});
   }
 };
 
