@@ -43,7 +43,7 @@ int exit_code_of_mpirun(const std::string& signal) {
 
 /// It kills ranks that have not ended so many seconds after TERM. By default that is one, in which a busy
 /// machine may not save.
-constexpr const char* kPatient = "OMPI_MCA_odls_base_sigkill_timeout=3 ";
+constexpr const char* kPatient = "OMPI_MCA_odls_base_sigkill_timeout=15 ";
 
 TEST_F(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
   for (const std::string signal : {"INT", "TERM", "HUP", "USR1", "USR2"}) {
