@@ -8,6 +8,7 @@
 #include "common/printable.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -149,11 +150,23 @@ std::string spaces(int count) {
 
 }  // namespace
 
+namespace {
+std::atomic<bool> drops_unread_output = false;
+}
+
+void drop_unread_output() noexcept {
+  drops_unread_output = true;
+  fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
+}
+
 void write_out(const std::string& text) {
   static std::atomic<bool> listening = true;
   if (!listening) return;
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  if (drops_unread_output && poll(&output, 1, 100) == 0) return;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   const int reason = errno;
+  if (reason == EAGAIN && drops_unread_output) return std::clearerr(stdout);
   if (!listening.exchange(false) || reason == EPIPE || reason == EIO) return;
   print_error(fmt::format("warning: standard output cannot be written, going on without it: {}",
                           std::strerror(reason)));

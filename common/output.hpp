@@ -74,6 +74,10 @@ int last_output_columns() noexcept;
 /// read is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
 void write_out(const std::string& text);
 
+/// From now on write_out() drops text that standard output has no room for within 0.1 s. For signal handlers:
+/// mpirun reads nothing between the signal that stops it and the end of its ranks.
+void drop_unread_output() noexcept;
+
 /// The fields on one line, and, as long as they leave room for one, a bar after the first.
 /// @param fraction  part of the bar that is filled, 0 to 1
 std::string fit_with_bar(const std::vector<LineField>& fields, double fraction, int columns, bool unicode);

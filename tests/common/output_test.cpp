@@ -162,6 +162,30 @@ TEST(StandardOutputDeathTest, WhatCannotBeWrittenIsSaidOnceUnlessItsReaderHasGon
   EXPECT_EXIT(finish(cut_standard_output, false), ExitedWithCode(0), "^$");
 }
 
+/// A pipe that nobody reads is full after 64 KiB.
+[[noreturn]] void write_unread(std::size_t bytes_before, int seconds_until_dropped) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0 || ::dup2(ends[1], STDOUT_FILENO) < 0) std::_Exit(3);
+  struct sigaction action = {};
+  action.sa_handler = [](int) { drop_unread_output(); };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &action, nullptr);
+  if (seconds_until_dropped == 0)
+    std::raise(SIGALRM);
+  else
+    ::alarm(1);
+  write_out(std::string(bytes_before, 'x'));
+  write_out("y");
+  std::_Exit(0);
+}
+
+TEST(StandardOutputDeathTest, TextThatNobodyReadsDoesNotHoldAStopUp) {
+  using ::testing::ExitedWithCode;
+  EXPECT_EXIT(write_unread(1 << 20, 1), ExitedWithCode(0), "^$") << "while it writes";
+  EXPECT_EXIT(write_unread(1 << 20, 0), ExitedWithCode(0), "^$");
+  EXPECT_EXIT(write_unread(1 << 16, 0), ExitedWithCode(0), "^$") << "no room at all";
+}
+
 dev_t device_behind(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 ? status.st_rdev : 0;

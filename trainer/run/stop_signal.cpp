@@ -41,6 +41,7 @@ std::atomic<int> received_signal{0};
 
 /// Set before the handlers are.
 bool speaker = true;
+bool drops_unread_text = false;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
 std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
 
@@ -85,6 +86,7 @@ void on_signal(int signal) {
   switch (requests.add(monotonic_ns())) {
     case StopRequests::Effect::kStop:
       received_signal = signal;
+      if (drops_unread_text) drop_unread_output();
       if (speaker) say(stop_signal_name(signal), " received: stopping after this step, then saving\n");
       break;
     case StopRequests::Effect::kSame:
@@ -118,8 +120,9 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-void catch_stop_signals() {
+void catch_stop_signals(bool drops_text) {
   prepare_line_start();
+  drops_unread_text = drops_text && this_launch().launcher == Launcher::kOpenMpi;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

@@ -21,7 +21,8 @@ namespace lockstep {
 ///
 /// A SIGHUP that was ignored when the program started (nohup) stays ignored. SIGPIPE is ignored from now on:
 /// a run goes on when the reader of its output has gone.
-void catch_stop_signals();
+/// @param drops_text  under Open MPI a stop drops text that mpirun no longer reads, or nothing would be saved
+void catch_stop_signals(bool drops_text);
 
 /// True if a stop was requested since the process started.
 bool stop_requested() noexcept;
