@@ -126,8 +126,7 @@ void FailureDetector::notice_cut(std::int64_t now_ns, const Peers& peers, Findin
   const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) && !silent.empty();
   const Peer& self = at(peers, rank_);
   if (cut && cut_since_ns_ == 0) {
-    cut_since_ns_ = now_ns;
-    for (const int rank : silent) cut_since_ns_ = std::min(cut_since_ns_, at(peers, rank).heard_ns);
+    for (const int rank : silent) cut_since_ns_ = std::max(cut_since_ns_, at(peers, rank).heard_ns);
     findings.notices.push_back(
         cut_notice(self, seconds_since(cut_since_ns_, now_ns), limits_.timeout_seconds));
   } else if (!cut && cut_since_ns_ != 0) {

@@ -77,11 +77,11 @@ std::set<std::string> hosts_of(const std::vector<int>& ranks, const Peers& peers
   return hosts;
 }
 
-/// True if the ranks are all that there are on their hosts, and there are other hosts.
+/// True if the ranks are all that there are on their hosts.
 bool whole_hosts(const std::vector<int>& ranks, const Peers& peers) {
   const auto on_them = std::ranges::count_if(
       peers, [hosts = hosts_of(ranks, peers)](const Peer& peer) { return hosts.contains(peer.who.host); });
-  return on_them == std::ssize(ranks) && ranks.size() < peers.size();
+  return on_them == std::ssize(ranks);
 }
 
 std::string what_to_try(const Verdict& verdict, const Peers& peers, const Scene& scene) {
@@ -119,11 +119,14 @@ std::string headline(const Verdict& verdict, const Peers& peers, const Scene& sc
     return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
   const Peer& first = at(peers, verdict.initiating.front());
   const std::string seen = last_seen(verdict.cause, first, scene);
-  if (verdict.cut_off)
+  if (verdict.cut_off) {
+    const auto heard_ns = [&](int rank) { return at(peers, rank).heard_ns; };
+    const int last = *std::ranges::max_element(verdict.initiating, {}, heard_ns);
     return fmt::format(
         "rank {} on {} hears no other rank any more, for {:.1f} s: this host is cut off, or all others "
         "are gone",
-        scene.rank, at(peers, scene.rank).who.host, seconds_since(first.heard_ns, scene.now_ns));
+        scene.rank, at(peers, scene.rank).who.host, seconds_since(heard_ns(last), scene.now_ns));
+  }
   if (verdict.initiating.size() == 1)
     return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
   const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));

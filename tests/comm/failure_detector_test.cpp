@@ -170,6 +170,26 @@ TEST_F(FailureDetectorTest, SilentRankMayComeBack) {
   EXPECT_TRUE(look(21).notices.empty()) << "it is said once";
 }
 
+TEST_F(FailureDetectorTest, OneThatIsSilentAndThenLeavesIsNotBack) {
+  EXPECT_EQ(look(20, {2}).notices.size(), 1U);
+  peer(2).leaving = true;
+  peer(2).farewell = {.code = 74, .because = -1, .spoken = true};
+  EXPECT_TRUE(look(21).notices.empty());
+}
+
+TEST_F(FailureDetectorTest, RankThatHasSaidGoodbyeIsMissedByNobody) {
+  computes(1);
+  peer(1).watched = false;
+  const auto findings = look(1000, {1});
+  EXPECT_TRUE(findings.notices.empty() && !findings.verdict);
+  EXPECT_EQ(detector.find_overdue(after(1000), peers).cause, Cause::kNetwork) << "nor waited for";
+  peer(3).where = at("a barrier");
+  EXPECT_EQ(verdict_at(1000, {1}).initiating, std::vector<int>{3}) << "the others are compared without it";
+  for (Peer& each : peers) each.watched = false;
+  watch_as(3);
+  EXPECT_TRUE(look(1000, {0, 1, 2}).notices.empty()) << "the last one is not cut off";
+}
+
 TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
   peer(2).state = 't';
   const auto findings = look(10'000, {2});
@@ -217,12 +237,13 @@ TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
 
 TEST_F(FailureDetectorTest, WhoHearsNobodySaysSoOfItself) {
   watch_as(3);
+  peer(1).heard_ns = after(0.4);  // the last one
   EXPECT_EQ(
-      notice_at(3.1, {0, 1, 2}),
+      notice_at(3.5, {0, 1, 2}),
       "rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off, or all others are "
       "gone. It waits, until 30 s (the timeout) are over");
   EXPECT_TRUE(look(3.6, {0, 1, 2}).notices.empty()) << "it is said once";
-  EXPECT_EQ(notice_at(5), "rank 3 on node2 hears the others again after 5.0 s; the run goes on");
+  EXPECT_EQ(notice_at(5), "rank 3 on node2 hears the others again after 4.6 s; the run goes on");
 }
 
 TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
@@ -235,12 +256,13 @@ TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
 }
 
 TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
+  peer(2).heard_ns = after(0.09);  // the last one
   EXPECT_EQ(look(3.1, {1, 2, 3}).notices.size(), 3U) << "rank 0 is with the launcher and names them";
   EXPECT_TRUE(detector.find_overdue(after(3.1), peers).cut_off);
   const Verdict verdict = verdict_at(31, {1, 2, 3});
   EXPECT_TRUE(verdict.cut_off);
   EXPECT_EQ(text(verdict, 31),
-            "verdict: rank 0 on node1 hears no other rank any more, for 31.0 s: this host is cut off, or all "
+            "verdict: rank 0 on node1 hears no other rank any more, for 30.9 s: this host is cut off, or all "
             "others are gone\n  rank 0: " +
                 kInSums +
                 ", for 31.0 s\n  try: look whether node1, node2 is up and can be reached (ping, dmesg, a "
@@ -254,6 +276,7 @@ TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
       notice_at(5),
       "rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s; the others wait "
       "for it");
+  EXPECT_TRUE(look(6).notices.empty()) << "it is said once";
   const Verdict verdict = verdict_at(31);
   EXPECT_EQ(verdict.cause, Cause::kStuck);
   EXPECT_EQ(verdict.initiating, std::vector<int>{3});
@@ -264,6 +287,23 @@ TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
           kInSums +
           ", for 31.0 s\n  try: gdb -p 103 on node2, thread apply all bt; a disk that hangs; if it is only "
           "slow, raise the timeout; start it again\n");
+  watch_as(1);
+  EXPECT_TRUE(look(29).notices.empty()) << "rank 0 says it";
+}
+
+TEST_F(FailureDetectorTest, NobodyIsLateWhoHasJustMovedOrForOneThatDoesNotWaitYet) {
+  const auto expect_quiet = [this](const char* why) {
+    const auto findings = look(31);
+    EXPECT_TRUE(findings.notices.empty() && !findings.verdict) << why;
+  };
+  computes(3);
+  peer(3).where.since_ns = after(30);
+  expect_quiet("it has moved");
+  peer(3).where.since_ns = kStart;
+  peer(0).where.since_ns = after(30);
+  expect_quiet("rank 0 has just come");
+  computes(0);
+  expect_quiet("rank 0 does not wait");
 }
 
 TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
@@ -319,8 +359,10 @@ TEST_F(FailureDetectorTest, WordsOfAWaitDecideNothing) {
 
 TEST_F(FailureDetectorTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
   computes(3);
-  peer(3).where.collective = 600;  // groups count their own
-  EXPECT_FALSE(look(31).verdict) << "all meet at 500, and it was there";
+  for (const std::uint64_t collective : {500U, 600U}) {  // groups count their own
+    peer(3).where.collective = collective;
+    EXPECT_FALSE(look(31).verdict) << "all meet at 500, and it was there";
+  }
   peer(0).where.waiting = Waiting::kForSome;
   EXPECT_EQ(verdict_at(31).initiating, std::vector<int>{3});
 }
@@ -359,6 +401,9 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   peer(1).where = at("a barrier");
   peer(1).where.phase = Phase::kUpdating;
   EXPECT_FALSE(look(1.9).verdict);
+  peer(1).where.collective = 501;
+  EXPECT_FALSE(look(2.1).verdict) << "it may only be ahead";
+  peer(1).where.collective = 500;
   const Verdict verdict = verdict_at(2.1);
   EXPECT_EQ(verdict.cause, Cause::kOutOfStep);
   EXPECT_EQ(verdict.initiating, std::vector<int>{1});
@@ -371,6 +416,8 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
           ", for 2.1 s\n  try: this is a fault of the program or of that machine: keep the run directory's "
           "log/ and report it; start it again\n");
   EXPECT_EQ(detector.find_overdue(after(2.1), peers).cause, Cause::kOutOfStep);
+  peer(3).where = at("a");
+  EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, (std::vector<int>{1, 3}));
 }
 
 TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
@@ -378,6 +425,8 @@ TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
   peer(0).where = at("a barrier");
   peer(0).where.phase = Phase::kUpdating;
   EXPECT_EQ(verdict_at(3).initiating, std::vector<int>{0});
+  peer(1).where.phase = Phase::kUpdating;
+  EXPECT_EQ(detector.find_overdue(after(3), peers).initiating, std::vector<int>{1}) << "or rank 0";
 }
 
 TEST_F(FailureDetectorTest, OneSpeaksForAll) {
@@ -389,11 +438,16 @@ TEST_F(FailureDetectorTest, OneSpeaksForAll) {
   peer(1).leaving = true;
   peer(1).farewell = {.code = 71, .because = 0, .spoken = false};
   EXPECT_FALSE(speaks(2)) << "who leaves because of another speaks first";
+  peer(1).dead = true;
+  EXPECT_TRUE(speaks(2)) << "as long as it lives";
+  peer(1).dead = false;
+  peer(1).farewell.because = -1;
+  EXPECT_TRUE(speaks(2)) << "and no other";
 }
 
 TEST_F(FailureDetectorTest, WhatAnotherHasSaidIsNotSaidAgain) {
   peer(1).leaving = true;
-  peer(1).farewell = {.code = 71, .because = 2, .spoken = true};
+  peer(1).farewell = {.code = 71, .because = 0, .spoken = true};
   const auto findings = look(0.1);
   EXPECT_TRUE(findings.adopted && !findings.verdict && findings.notices.empty());
 }
