@@ -124,7 +124,7 @@ void Heartbeat::on_beat(int rank, const Beat& beat, std::int64_t when_ns) {
   peer.device = text_in(beat.device);
   if (!beat.traced) peer.state = '?';
   const auto witnessed = static_cast<std::size_t>(beat.witnessed_rank);
-  if (beat.witnessed_rank >= 0 && witnessed < peers_.size() && beat.witnessed_rank != rank_)
+  if (witnessed < peers_.size() && beat.witnessed_rank != rank_)
     peers_[witnessed].state = beat.witnessed_state;
 }
 

@@ -13,6 +13,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 #include <sched.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,13 +196,16 @@ TEST_F(HeartbeatTest, ABeatTellsWhereItsRankIs) {
     until("it is heard", [&] { return peer(0, 1).where.step == beat.where.step; });
     return peer(0, 1);
   };
-  Beat beat{.sent_ns = 1000, .where = {.step = 7, .phase = Phase::kSaving, .since_ns = 400}};
+  Beat beat{.sent_ns = 1000,
+            .where = {.step = 7, .phase = Phase::kSaving, .collective = 5, .bucket = 2, .since_ns = 400}};
   beat.witnessed_rank = 1;
   beat.witnessed_state = 'T';
   put_text("cuda:3", beat.device);
   Peer rank_1 = hears(beat);
   EXPECT_EQ(rank_1.heard_ns - rank_1.where.since_ns, 600);
   EXPECT_EQ(rank_1.where.phase, Phase::kSaving);
+  EXPECT_EQ(rank_1.where.collective, 5U);
+  EXPECT_EQ(rank_1.where.bucket, 2);
   EXPECT_EQ(rank_1.device, "cuda:3");
   EXPECT_EQ(rank_1.state, 'T');
   EXPECT_FALSE(rank_1.traced);
@@ -220,6 +224,10 @@ TEST_F(HeartbeatTest, ABeatTellsWhereItsRankIs) {
   EXPECT_EQ(rank_1.where.since_ns, rank_1.heard_ns);
   EXPECT_EQ(rank_1.state, '?') << "it goes on";
   EXPECT_EQ(peer(0, 0).state, '?') << "each knows best of itself";
+  beat.where.step = 10;
+  beat.sent_ns = std::numeric_limits<std::int64_t>::max();
+  beat.where.since_ns = 0;
+  EXPECT_EQ(hears(beat).where.since_ns, 0) << "not before this clock began";
 }
 
 class ImpatientHeartbeatTest : public HeartbeatTest {
@@ -337,6 +345,18 @@ TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   EXPECT_FALSE(runs_this_program(::getppid()));
   EXPECT_EQ(state_of_process(std::numeric_limits<int>::max()), '?') << "no process has that number";
   EXPECT_TRUE(is_ending(std::numeric_limits<int>::max()));
+}
+
+/// The parent is the child's debugger, where the system allows that.
+TEST(ProcessStateTest, AProcessThatADebuggerHasKnowsIt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool held = ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0;
+    ::_exit(is_traced() == held ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

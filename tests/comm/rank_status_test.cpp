@@ -23,6 +23,8 @@ TEST(FixedTextTest, IsWholeOrEndsWithAWordAndDots) {
   EXPECT_EQ(as_put<16>("fifteen letters"), "fifteen letters");
   EXPECT_EQ(as_put<16>("fifteen letters and more"), "fifteen...");
   EXPECT_EQ(as_put<16>("sixteenletters+and+more"), "sixteenlette...");
+  EXPECT_EQ(as_put<16>("abcdef ghijklmnopqrst"), "abcdef...");
+  EXPECT_EQ(as_put<16>("abcde fghijklmnopqrst"), "abcde fghijk...") << "half of the room at least";
   EXPECT_EQ(as_put<16>("elfe Buchst\u00e4\u00e4ben"), "elfe Buchst...") << "no half character";
   EXPECT_EQ(as_put<16>(""), "");
 }

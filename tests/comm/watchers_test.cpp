@@ -138,5 +138,15 @@ TEST_F(WatchersTest, LastWordsReachAll) {
   });
 }
 
+/// Connections end on which a member relays, or a watcher names a rank that is not there. They are made anew.
+TEST_F(WatchersTest, OnlyAWatchersWordOnARankOfTheJobCounts) {
+  for (Rank& rank : ranks) rank.changes = 0;
+  of(kItsWatcher).heartbeat->send_to_all(Relay{{{kRanks, 0, Goodbye{}}}});
+  of(kWatchers).heartbeat->send_to_all(Relay{{{1, 0, Goodbye{}}}});
+  for (int i = 0; i < 5; ++i) tick();
+  EXPECT_TRUE(every([&](int rank, int other) { return !peer(rank, other).ended; }));
+  for (const Rank& rank : ranks) EXPECT_EQ(rank.changes, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::watchdog
