@@ -83,6 +83,8 @@ void keeps_the_terms_of_a_sum_that_goes_elsewhere(Communicator& comm) {
     comm.wait(*pending, "a sum");
     expect_sums(sums, comm.size(), "a sum elsewhere");
     EXPECT_TRUE(mine == before) << count;
+    EXPECT_THROW(comm.host_all_reduce().start(std::span(mine), std::span(sums).first(count - 1)),
+                 InternalError);
   }
 }
 
