@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Series of two ranks under hogwild: what they count together, and steps that cannot be taken.
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/support/prelude.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Rates are so small that no weight moves, whichever rank is faster.
+constexpr const char* kJob =
+    "data: {set: synthetic, train_samples: 64, test_samples: 8, global_batch: 16, mean: 0, std: 0.1}\n"
+    "train: {optimizer: {lr: 1.0e-30}}\n"
+    "parallel: {device: cpu, backend: thread, grain: 4}\n";
+
+/// At most three steps, in which rank 1 wants to stop.
+/// @param weights  of rank 0, which all start from
+StepSeries series_of(const std::string& strategy, const std::function<void(std::span<float>)>& weights) {
+  std::vector<std::string> keys = {"parallel.strategy=" + strategy};
+  if (strategy == "hogwild") keys.emplace_back("parallel.determinism=off");
+  const Job job = parse_job(kJob, "test.yaml", keys);
+  const DatasetFuture data = load_in_advance(job);
+  StepSeries series;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const StrategyEntry& entry = find_strategy(job);
+    const JobSetup setup = set_up(job, comm, data, entry.setup, [](const Dataset& train) {
+      return Network::parse("layers:\n  - linear: 4\n  - linear: classes\n", "test.yaml", train.shape,
+                            train.classes);
+    });
+    const auto ranks = entry.make(setup, comm);
+    if (comm.rank() == 0) weights(ranks->whole_state().weights);
+    ranks->distribute();
+    const StepSeries found = ranks->run({}, 3, comm.rank() == 1);
+    if (comm.rank() == 0) series = found;
+  });
+  return series;
+}
+
+void count_up(std::span<float> weights) {
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = 0.001F * static_cast<float>(i % 17);
+}
+
+TEST(HogwildTest, StepsOfAllRanksAreCountedTogetherAsUnderData) {
+  const StepSeries found = series_of("hogwild", count_up), expected = series_of("data", count_up);
+  for (const StepSeries& series : {found, expected}) {
+    EXPECT_EQ(series.steps, 3);
+    EXPECT_EQ(series.samples, 48);
+    EXPECT_EQ(series.last.samples, 16);
+    EXPECT_TRUE(series.last.stop_requested);
+    EXPECT_FALSE(series.failure);
+  }
+  EXPECT_EQ(found.correct, expected.correct);
+  EXPECT_EQ(found.last.correct, expected.last.correct);
+  EXPECT_GT(expected.loss_units.value(), kLossScale);
+  EXPECT_NEAR(found.loss_units.value() / expected.loss_units.value(), 1, 1e-9);
+  EXPECT_NEAR(found.last.loss() / expected.last.loss(), 1, 1e-9);
+}
+
+TEST(HogwildTest, SamplesWhoseLossIsNotFiniteEndTheSeries) {
+  const StepSeries series = series_of(
+      "hogwild", [](std::span<float> weights) { weights.back() = std::numeric_limits<float>::infinity(); });
+  EXPECT_EQ(series.steps, 0);
+  EXPECT_EQ(series.last.samples, 16);
+  ASSERT_TRUE(series.failure);
+  EXPECT_EQ(series.failure->losses, 16);
+  EXPECT_EQ(series.failure->terms, 0);
+}
+
+/// All outputs are 0, and gradients of the first layer beyond the largest float.
+TEST(HogwildTest, AGradientThatIsNotFiniteIsNamedByItsTensorAndMovesNothing) {
+  const StepSeries series = series_of("hogwild", [](std::span<float> weights) {
+    std::ranges::fill(weights, 0.0F);
+    for (std::size_t i = 0; i < 40; ++i) weights[784 * 4 + 4 + i] = i / 4 % 2 == 0 ? 3e38F : -3e38F;
+  });
+  EXPECT_EQ(series.steps, 0);
+  ASSERT_TRUE(series.failure);
+  EXPECT_EQ(series.failure->losses, 0);
+  EXPECT_EQ(series.failure->terms, 2) << "one on each rank";
+  EXPECT_EQ(series.failure->tensor, 0U);
+}
+
+}  // namespace
+}  // namespace lockstep
