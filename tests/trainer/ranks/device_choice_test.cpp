@@ -88,6 +88,14 @@ TEST(ChooseDeviceTest, VendorsKernelsAreNotForTheEmulator) {
   });
 }
 
+TEST(ChooseDeviceTest, Int16IsForCpus) {
+  for (const char* device : {"auto", "cpu"})
+    EXPECT_EQ(for_precision(section(device), Precision::kInt16).device, "cpu");
+  EXPECT_EQ(for_precision(section("auto"), Precision::kFp32).device, "auto");
+  EXPECT_EQ(message_of<ConfigError>([] { for_precision(section("cuda:1"), Precision::kInt16); }),
+            "cuda:1 has no train.precision int16; use cpu, or a run in fp32");
+}
+
 TEST(DeviceNameTest, Table) {
   const std::vector<std::tuple<const char*, DeviceKind, std::optional<int>>> names = {
       {"auto", DeviceKind::kAuto, {}},      {"cpu", DeviceKind::kCpu, {}},

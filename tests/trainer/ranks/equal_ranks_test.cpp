@@ -123,6 +123,113 @@ TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameByte
                      {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
 }
 
+TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
+  const auto said = [](const std::vector<std::string>& values, const std::vector<std::string>& hosts) {
+    std::vector<RankFacts> facts;
+    for (const std::string& value : values) facts.push_back(RankFacts{{FactKind::kNetwork, "it", value}});
+    const std::string text = rank_difference(facts, hosts).what(),
+                      begin = "the ranks differ, so nothing was started: it ";
+    return text.substr(begin.size(), text.rfind("; ") - begin.size());
+  };
+  EXPECT_EQ(said({"0", "1", "2", "3", "4", "5"}, std::vector<std::string>(6, "n")),
+            "is 0 on rank 0, but 1 on rank 1, but 2 on rank 2, but 3 on rank 3, but 2 other values");
+  EXPECT_EQ(said({"a", "a", "a", "b"}, {"n0", "n1", "n2", "n3"}),
+            "is a on ranks 0-2 (n0, n1, n2), but b on rank 3 (n3)");
+  EXPECT_EQ(said({"a", "a", "a", "a", "b"}, {"n0", "n1", "n2", "n3", "n4"}),
+            "is a on ranks 0-3 (4 hosts), but b on rank 4 (n4)");
+  const std::string much(120, 'x');
+  EXPECT_EQ(said({much + "x", much}, {"n", "n"}), "is " + much + "... on rank 0, but " + much + " on rank 1");
+  EXPECT_EQ(said({std::string(64, 'a'), ""}, {"n", "n"}), "is aaaaaaaaaaaaaaaa on rank 0, but '' on rank 1")
+      << "a digest";
+  EXPECT_EQ(said({"a\nb", "a"}, {"n", "n"}), "line 2 is b on rank 0, but nothing on rank 1");
+}
+
+TEST(EqualRanksTest, TheFirstKindThatDiffersGivesTheCodeAndTheAdvice) {
+  const std::tuple<FactKind, ExitCode, const char*> kinds[] = {
+      {FactKind::kProgram, ExitCode::kDeviceUnavailable, "install the same build of lockstep on every host"},
+      {FactKind::kLibrary, ExitCode::kDeviceUnavailable, "make every host load the same version of it"},
+      {FactKind::kMachine, ExitCode::kDeviceUnavailable,
+       "leave out the hosts that cannot compute the same bits"},
+      {FactKind::kJob, ExitCode::kUsage, "start every rank with the same command line and job file"},
+      {FactKind::kNetwork, ExitCode::kUsage, "give every rank the same model file"},
+      {FactKind::kCheckpoint, ExitCode::kDataDamaged, "name one checkpoint, such as "},
+      {FactKind::kData, ExitCode::kDataDamaged, "give every host the same files"}};
+  for (const auto& [kind, code, advice] : kinds) {
+    const auto of_rank = [kind = kind](const char* value) {
+      return RankFacts{{FactKind::kData, "the data", value}, {kind, "it", value}};
+    };
+    const AgreedError error = rank_difference({of_rank("a"), of_rank("b")}, {"n", "n"});
+    EXPECT_EQ(error.code(), code) << advice;
+    test::expect_words(error.what(), {std::string("b on rank 1; ") + advice});
+  }
+}
+
+TEST(EqualRanksTest, DevicesMayDifferWhereNoBitsArePromised) {
+  const TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
+  const Network network = Network::load("mlp", {1, 28, 28}, 10);
+  const auto compares = [&](Determinism determinism, const std::shared_ptr<Gpu>& gpu) {
+    Job job;
+    job.parallel.determinism = determinism;
+    DeviceChoice device;
+    device.gpu = gpu;
+    const RankFacts facts = setup_facts(job, network, data, device);
+    return std::ranges::find(facts, "the kind of device", &RankFact::key) != facts.end();
+  };
+  EXPECT_TRUE(compares(Determinism::kWorld, nullptr));
+  EXPECT_FALSE(compares(Determinism::kOff, nullptr));
+  EXPECT_TRUE(compares(Determinism::kOff, std::make_shared<Gpu>()));
+}
+
+// Ranks that are threads of this process.
+
+int run_nothing(Communicator& /*comm*/) {
+  return 0;
+}
+
+TEST(RunOnRanksTest, ThreadsEndWithTheCodeOfRank0OrOfTheirError) {
+  ParallelSection parallel;
+  parallel.backend = "thread";
+  parallel.ranks = 3;
+  parallel.timeout_seconds = 7;
+  const auto timeout_on_rank_0 = [](Communicator& comm) {
+    return comm.rank() == 0 ? static_cast<int>(comm.timeout().count()) : comm.size();
+  };
+  EXPECT_EQ(run_on_ranks(parallel, timeout_on_rank_0), 7);
+  const auto fail_on_rank_1 = [](Communicator& comm) {
+    agree(comm, [&] {
+      if (comm.rank() == 1) throw IoError("disk full");
+    });
+    return 0;
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run_on_ranks(parallel, fail_on_rank_1), 74);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "lockstep: rank 1 on " + host_name() + ": disk full\n");
+  parallel.ranks = 0;
+  EXPECT_EQ(run_on_ranks(parallel, [](Communicator& comm) { return comm.size(); }), 1);
+}
+
+TEST(RunOnRanksTest, RanksAreThreadsOrTheLaunchersProcesses) {
+  ParallelSection parallel;
+  parallel.ranks = 2;
+  const auto run = [&] { run_on_ranks(parallel, run_nothing); };
+  for (const char* backend : {"mpi", "auto"}) {
+    parallel.backend = backend;
+    EXPECT_EQ(message_of<ConfigError>(run),
+              "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: "
+              "mpirun -np N lockstep ...");
+  }
+  const test::SetVariable launched("OMPI_COMM_WORLD_SIZE", "2");
+  for (const auto& [backend, key] :
+       {std::pair("thread", "parallel.backend=thread"), {"nccl", "parallel.ranks"}}) {
+    parallel.backend = backend;
+    EXPECT_EQ(
+        message_of<UsageError>(run),
+        std::string("the launcher started 2 processes, and each of them would run all ranks as threads: "
+                    "start one process, without mpirun or srun, or leave out ") +
+            key);
+  }
+}
+
 // Processes that leave a command to rank 0.
 
 TEST(LaunchedRankTest, RepeatsRank0UnlessItMayHaveAnotherCommandLine) {

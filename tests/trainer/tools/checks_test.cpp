@@ -60,15 +60,25 @@ const Pitfall kPitfalls[] = {
        r = {r[0]};
        r[0].world_size = r[0].launched = r[0].local_size = 1;
        r[0].launcher = "";
-       r[0].settings["SLURM_NTASKS"] = "4";
+       r[0].settings["SLURM_NTASKS"] = "2";
      },
-     "room for 4 tasks, and one process runs, on nodea", "srun --mpi=pmix"},
+     "room for 2 tasks, and one process runs, on nodea", "srun --mpi=pmix"},
     {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
      "--bind-to none"},
     {"cores", each([](RankView& v) {
        v.cores = {0, 1};
      }),
      "2 ranks on nodea with 4 threads are bound to 2 cores, and the launcher has 4", "--bind-to none"},
+    {"cores",
+     [](Ranks& r) {
+       for (RankView& view : r) view.launcher = "srun";
+       r[1].cores = {1};
+     },
+     "rank 1 on nodea is bound to 1 core and has 2 threads", "srun --cpus-per-task=2"},
+    {"cores", each([](RankView& v) {
+       v.launcher = "srun", v.cores = {0, 1};
+     }),
+     "are bound to 2 cores", "srun --cpus-per-task=2"},
     {"host-cores", each([](RankView& v) {
        if (v.host == "nodeb") v.cores = {1}, v.threads = 1, v.launcher_cores = 1;
      }),
@@ -85,14 +95,25 @@ const Pitfall kPitfalls[] = {
     {"gpu-driver", [](Ranks& r) { r[2].device.driver = r[3].device.driver = "driver 12.8"; },
      "nodea has the GPU driver 13.0, and nodeb has the GPU driver 12.8", "same GPU driver"},
     {"oom-kill", [](Ranks& r) { r[2].oom_kills = 1; }, "1 process ", "--mem"},
-    {"clocks", [](Ranks& r) { r[2].clock_seconds += 100; }, "nodeb and nodea are 100.0 s apart", "chrony"},
+    {"clocks", [](Ranks& r) { r[2].clock_seconds += 2; }, "nodeb and nodea are 2.0 s apart", "chrony"},
     {"shared-directory", [](Ranks& r) { r[2].sees_run_directory = false; }, "nodeb does not see", "run.dir"},
-    {"disk", [](Ranks& r) { r[0].disk_free_bytes = 1 << 20; }, "1.0 MiB", "run.dir"},
+    {"disk", [](Ranks& r) { r[0].disk_free_bytes = (64 << 20) - 1; }, "64 MiB", "run.dir"},
     {"two healthy hosts", [](Ranks&) {}, "", ""},
-    {"a rank alone",
+    {"clocks that almost agree", [](Ranks& r) { r[2].clock_seconds += 1.9; }, "", ""},
+    {"ranks of a host that look late", [](Ranks& r) { r[1].clock_seconds += 100; }, "", ""},
+    {"a disk that has just enough", [](Ranks& r) { r[0].disk_free_bytes = 64 << 20; }, "", ""},
+    {"cores that are not known", each([](RankView& v) { v.cores = {}; }), "", ""},
+    {"as many cores as srun was told",
+     each([](RankView& v) { v.launcher = "srun", v.launcher_cores = v.cpus_per_task = 2; }), "", ""},
+    {"GPUs that are not told apart", each([](RankView& v) { v.device.uuid = v.device.pci_bus = ""; }), "",
+     ""},
+    {"threads in a batch job", each([](RankView& v) { v.launcher = "", v.settings["SLURM_NTASKS"] = "4"; }),
+     "", ""},
+    {"a rank alone in a batch job of one task",
      [](Ranks& r) {
        r = {r[0]};
-       r[0].world_size = r[0].launched = r[0].local_size = 1;
+       r[0].world_size = r[0].local_size = 1;  // and what Slurm says of a step counts for nothing
+       r[0].settings["SLURM_NTASKS"] = "1";
        r[0].launcher = "";
        r[0].launcher_cores = 0;
      },
@@ -139,6 +160,13 @@ TEST(DoctorChecksTest, EveryHostWithAFindingIsNamedOnce) {
   };
   EXPECT_EQ(found_by("oom-kill"), 2U);
   EXPECT_EQ(found_by("shared-directory"), 1U);
+}
+
+TEST(DoctorChecksTest, RunsLookForWhatHurtsAtOnce) {
+  std::vector<std::string> ids;
+  for (const CheckResult& result : run_checks(healthy_ranks(), false)) ids.push_back(result.id);
+  EXPECT_EQ(ids,
+            (std::vector<std::string>{"world-size", "tasks", "cores", "cpus-per-task", "clocks", "disk"}));
 }
 
 TEST(DoctorChecksTest, RunsSayNothingOfCoresThatTheMachineDoesNotHave) {

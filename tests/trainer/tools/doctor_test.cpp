@@ -257,10 +257,26 @@ TEST_F(SurroundingsTest, WhoStartedIt) {
   environment_ = {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}};
   EXPECT_EQ(look_around(world_).launcher, "mpirun");
   EXPECT_EQ(look_around(world_).launched, 4);
+  EXPECT_GT(look_around(world_).launcher_cores, 0);
   environment_ = {
       {"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
   EXPECT_EQ(look_around(world_).launcher, "srun");
   EXPECT_EQ(look_around(world_).cpus_per_task, 6);
+  environment_ = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
+  EXPECT_EQ(look_around(world_).launcher, "srun") << "without PMIx";
+  environment_ = {{"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
+  EXPECT_EQ(look_around(world_).launcher, "PMI");
+  EXPECT_EQ(look_around(world_).cpus_per_task, 0) << "that is srun's word";
+  environment_ = {};
+  EXPECT_EQ(look_around(world_).launcher, "");
+  EXPECT_EQ(look_around(world_).launcher_cores, 0);
+}
+
+TEST_F(SurroundingsTest, ProcessorAndDirectoriesAreFound) {
+  put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast One\n");
+  EXPECT_EQ(model_of_processor(root_), "Fast One");
+  EXPECT_TRUE(fs::equivalent(existing_directory(root_ / "none" / "deeper"), root_));
+  EXPECT_TRUE(fs::equivalent(existing_directory(root_ / "proc/cpuinfo"), root_ / "proc")) << "that is a file";
 }
 
 TEST_F(SurroundingsTest, CoresAreThoseThatThisProcessMayUse) {
@@ -283,11 +299,13 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
                                "OMPI_MCA_orte_precondition_transports=1-2",
                                "HOME=/root",
                                "OMPI_MCA_btl=tcp,self",
+                               "NCCL_NET=a@b",
+                               "UCX_TLS=a@b://c",
+                               "UCX_ALONE",
                                nullptr};
-  const std::map<std::string, std::string> expected = {{"NCCL_DEBUG", "INFO"},
-                                                       {"LOCKSTEP_API_TOKEN", "***"},
-                                                       {"LOCKSTEP_MIRRORS", "https://***@host/x"},
-                                                       {"OMPI_MCA_btl", "tcp,self"}};
+  const std::map<std::string, std::string> expected = {
+      {"NCCL_DEBUG", "INFO"},       {"LOCKSTEP_API_TOKEN", "***"}, {"LOCKSTEP_MIRRORS", "https://***@host/x"},
+      {"OMPI_MCA_btl", "tcp,self"}, {"NCCL_NET", "a@b"},           {"UCX_TLS", "a@b://c"}};
   EXPECT_EQ(visible_settings(environment), expected);
 }
 
