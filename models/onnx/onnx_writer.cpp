@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 #include <onnx_schema.pb.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -183,10 +185,10 @@ class GraphWriter {
   Value normalised(const OnnxFacts& facts) {
     if (facts.std.empty()) return {kInput};
     std::vector<float> scale, shift;
-    for (std::size_t c = 0; c < facts.std.size(); ++c) {
-      scale.push_back(static_cast<float>(1 / facts.std[c]));
-      shift.push_back(static_cast<float>(-facts.mean[c] / facts.std[c]));
-    }
+    for (const double deviation : facts.std) scale.push_back(static_cast<float>(1 / deviation));
+    std::ranges::transform(
+        facts.mean, facts.std, std::back_inserter(shift),
+        [](double mean, double deviation) { return static_cast<float>(-mean / deviation); });
     const auto channels = static_cast<std::int64_t>(scale.size());
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
     add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");

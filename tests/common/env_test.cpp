@@ -37,6 +37,8 @@ TEST(PosixEnvTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(env.size(directory.path() + "/b"), 5U);
   EXPECT_EQ(as_text(env.read(directory.path() + "/b")), "hello");
   EXPECT_EQ(as_text(env.read_first(directory.path() + "/b", 4)), "hell");
+  EXPECT_EQ(as_text(env.read_last(directory.path() + "/b", 2)), "lo");
+  EXPECT_EQ(as_text(env.read_last(directory.path() + "/b", 9)), "hello");
   replace_file(env, directory.path() + "/b", bytes_of("newer"));
   EXPECT_EQ(as_text(env.read(directory.path() + "/b")), "newer");
   for (const char* name : {"/c", "/a"}) write_synced(env, directory.path() + name, {});
@@ -218,6 +220,12 @@ TEST(AppendFileTest, IsCutBackAndWritesLaterWhatAFullDiskRefused) {
   EXPECT_EQ(text(), "123x");
   expect_error<IoError>([&] { AppendFile(directory.path("none") + "/a"); },
                         {"/none/a: cannot be opened for writing: No such file or directory"});
+}
+
+TEST(AppendFileTest, APartThatCannotBeRemovedIsSaid) {
+  AppendFile file("/dev/full");
+  static_cast<void>(test::error_of<IoError>([&] { file.append(std::string("1")); }));
+  EXPECT_EQ(message_of<IoError>([&] { file.sync(); }), "/dev/full: cannot be cut back: Invalid argument");
 }
 
 TEST(PosixEnvTest, ClaimExcludesUntilItEnds) {

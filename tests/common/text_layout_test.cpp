@@ -50,11 +50,20 @@ TEST(TextLayoutTest, WidthCountsColumnsNotBytes) {
   EXPECT_EQ(display_width(""), 0);
   EXPECT_EQ(display_width("loss 0.1"), 8);
   EXPECT_EQ(display_width("━╌é"), 3);
-  EXPECT_EQ(display_width("お数字"), 6);                    // two columns each
-  EXPECT_EQ(display_width("e\xCC\x81"), 1);                 // a combining accent takes none
-  EXPECT_EQ(display_width("\xCC\x80\xCD\xAF"), 0);          // the first and the last one
-  EXPECT_EQ(display_width("\xE1\x84\x80\xE1\x85\x9F"), 4);  // wide letters
-  EXPECT_EQ(display_width("\xE2\x94"), 2);                  // cut in the middle: bytes
+  EXPECT_EQ(display_width("お数字"), 6);     // two columns each
+  EXPECT_EQ(display_width("e\xCC\x81"), 1);  // a combining accent takes none
+  // The first and the last one of each range, then their neighbours.
+  EXPECT_EQ(display_width("\u0300\u036F\u200B\u200F\u20D0\u20FF\uFE00\uFE0F"), 0);
+  EXPECT_EQ(
+      display_width("\u1100\u115F\u2E80\uA4CF\uAC00\uD7A3\uF900\uFAFF\uFE30\uFE6F\uFF00\uFF60\uFFE0\uFFE6"
+                    "\U0001F300\U0001FAFF\U00020000\U0003FFFD"),
+      36);
+  EXPECT_EQ(
+      display_width("\u02FF\u0370\u200A\u2010\u20CF\u2100\uFDFF\uFE10\u10FF\u1160\u2E7F\uA4D0\uABFF\uD7A4"
+                    "\uF8FF\uFB00\uFE2F\uFE70\uFEFF\uFF61\uFFDF\uFFE7\U0001F2FF\U0001FB00\U0001FFFF"
+                    "\U0003FFFE"),
+      26);
+  EXPECT_EQ(display_width("\xE2\x94"), 2);  // cut in the middle: bytes
   EXPECT_EQ(display_width("\xFF\x80z"), 3);
 }
 

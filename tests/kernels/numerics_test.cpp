@@ -86,6 +86,8 @@ TEST(SumCutsTest, AreThoseOfArithmeticVersionTwo) {
   EXPECT_EQ(kLossSums, 4);
   EXPECT_EQ(kPartialSums, 16);
   EXPECT_EQ(kNormLanes, 256);
+  EXPECT_EQ((std::vector{kGroupNormChains, kGroupNormLanes, kGroupNormPixelChains}),
+            (std::vector{16, 16, 4}));
   std::vector<int> distances;
   for (int step = 0; step < kLaneSteps; ++step) distances.push_back(lane_distance(step));
   EXPECT_EQ(distances, (std::vector{16, 1, 2, 8, 4}));
@@ -113,7 +115,7 @@ TEST(SumCutsTest, GroupsOfChannels) {
   }
 }
 
-/// Net's and LeNet's, and a grain of more groups of 32 samples than there are units.
+/// Net's and LeNet's, a grain of more groups of 32 samples than there are units, and edges.
 TEST(SumCutsTest, UnitsAndTermsOfWeightGradients) {
   struct Case {
     int grain, height, width, pairs;
@@ -122,7 +124,11 @@ TEST(SumCutsTest, UnitsAndTermsOfWeightGradients) {
   for (const Case& c : {Case{64, 24, 24, 10, {1, 2, 1, 24, 4, 12}},
                         {64, 8, 8, 200, {1, 2, 2, 4, 4, 2}},
                         {64, 9, 9, 1000, {1, 2, 3, 3, 3, 2}},
-                        {4200, 1, 2, 1, {2, 66, 1, 1, 5, 14}}}) {
+                        {4200, 1, 2, 1, {2, 66, 1, 1, 5, 14}},
+                        {256, 16, 16, 1, {1, 8, 1, 16, 8, 16}},
+                        {1, 7, 7, 2500, {1, 1, 4, 2, 2, 1}},
+                        {1, 7, 7, 4999, {1, 1, 4, 2, 2, 1}},
+                        {1, 3, 15, 1, {1, 1, 2, 2, 2, 1}}}) {
     const GradientSplit s(c.grain, c.height, c.width, c.pairs);
     EXPECT_EQ((std::vector{s.sample_groups, s.sample_units, s.rows, s.row_units, s.units_of_term, s.terms}),
               c.split)

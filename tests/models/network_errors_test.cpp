@@ -69,6 +69,32 @@ TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
             "my.yaml:2:3: 1025 layers are too many; at most 1024");
 }
 
+TEST(NetworkErrorsTest, WhatIsJustBeyondThemIsOne) {
+  for (const std::string layer : {"linear: 0",
+                                  "conv2d: {out: 1, kernel: 0}",
+                                  "conv2d: {out: 1, kernel: [3, 0]}",
+                                  "conv2d: {out: 1, kernel: 1025}",
+                                  "conv2d: {out: 1, kernel: 3, stride: 1025}",
+                                  "conv2d: {out: 1, kernel: 3, dilation: 0}",
+                                  "conv2d: {out: 1, kernel: 3, padding: -1}",
+                                  "max_pool: 0",
+                                  "max_pool: 16",
+                                  "max_pool: {kernel: 2, stride: 0}",
+                                  "adaptive_avg_pool: 0",
+                                  "adaptive_avg_pool: 1025",
+                                  "group_norm: 0",
+                                  "conv_transpose2d: {out: 1, kernel: 1, output_padding: -1}",
+                                  "dropout: -0.5",
+                                  "leaky_relu: -0.1",
+                                  "elu: 101",
+                                  "batch_norm: {momentum: -0.1}",
+                                  "batch_norm: {eps: 1.1}",
+                                  "batch_norm: {eps: 9e-13}"})
+    EXPECT_TRUE(contains(said_of<ConfigError>("layers: [" + layer + ", linear: classes]"),
+                         {" must be a ", "number ", " from ", ", not '"}))
+        << layer;
+}
+
 TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
   const std::string longest(64, 'a');
   for (const std::string layers :
@@ -77,8 +103,9 @@ TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
         "elu: 100", "batch_norm: {eps: 1, momentum: 0}", "batch_norm: {eps: 1e-12, momentum: 1}",
         "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}"})
     EXPECT_EQ(test::error_of<Error>([&] {
-                Network::parse("name: " + longest + "\nlayers: [" + layers + ", linear: classes]", "my.yaml",
-                               {1, 28, 28}, 10);
+                Network::parse(
+                    "name: " + longest + "\ninit: {normal: 1000}\nlayers: [" + layers + ", linear: classes]",
+                    "my.yaml", {1, 28, 28}, 10);
               }),
               "")
         << layers;

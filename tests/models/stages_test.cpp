@@ -253,6 +253,9 @@ TEST(TensorPlanTest, TwoLayersTakeWhatBackwardReads) {
   };
   EXPECT_EQ(bytes("linear: classes"), 64U * (784 + 10));
   EXPECT_EQ(bytes("linear: 20, relu, linear: classes"), 64U * (784 + 20 + 20 + 10 + 1));
+  EXPECT_EQ(bytes("linear: 20, tanh, linear: 20, add: tanh1, linear: classes"),
+            64U * (784 + 2 * 20 + 10 + 20))
+      << "the gradient of the sum is that of its branch";
 }
 
 TEST(TensorPlanTest, ReluAndDropoutWorkInPlace) {

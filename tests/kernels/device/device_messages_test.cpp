@@ -107,13 +107,32 @@ CudaFailure failure(const char* name) {
 }
 
 TEST(CudaErrorTest, WhatTheDeviceCausesIsADeviceErrorWithAdvice) {
-  for (const char* name : {"cudaErrorMemoryAllocation", "cudaErrorNoDevice", "cudaErrorInsufficientDriver",
-                           "cudaErrorUnsupportedPtxVersion", "cudaErrorNoKernelImageForDevice",
-                           "cudaErrorDevicesUnavailable", "cudaErrorSystemNotReady"}) {
-    expect_error<DeviceError>(
-        [&] { throw_cuda_error(failure(name)); },
-        {std::string("cudaSomething(x) failed: ") + name + " (a text) at somewhere.cu:42; "});
-  }
+  const std::pair<const char*, std::vector<const char*>> rows[] = {
+      {"use a smaller global batch, more ranks", {"cudaErrorMemoryAllocation"}},
+      {"'lockstep devices' says why; or use device cpu", {"cudaErrorNoDevice"}},
+      {"update the NVIDIA driver",
+       {"cudaErrorInsufficientDriver", "cudaErrorCallRequiresNewerDriver", "cudaErrorUnsupportedPtxVersion",
+        "cudaErrorIncompatibleDriverContext", "cudaErrorCompatNotSupportedOnDevice"}},
+      {"install the driver's libnvidia-ptxjitcompiler", {"cudaErrorJitCompilerNotFound"}},
+      {"unset CUDA_DISABLE_PTX_JIT", {"cudaErrorJitCompilationDisabled"}},
+      {"the program was not built for this kind of GPU", {"cudaErrorNoKernelImageForDevice"}},
+      {"libcuda.so.1 is the toolkit's stub", {"cudaErrorStubLibrary"}},
+      {"another process holds the GPU", {"cudaErrorDevicesUnavailable"}},
+      {"the driver does not start", {"cudaErrorInitializationError", "cudaErrorOperatingSystem"}},
+      {"a service of the GPUs is not running", {"cudaErrorSystemNotReady"}},
+      {"its driver and its libraries do not match", {"cudaErrorSystemDriverMismatch"}},
+      {"its hardware reports a fault",
+       {"cudaErrorECCUncorrectable", "cudaErrorNvlinkUncorrectable", "cudaErrorContained"}},
+      {"see the state of the Multi-Process Service",
+       {"cudaErrorMpsConnectionFailed", "cudaErrorMpsRpcFailure", "cudaErrorMpsServerNotReady",
+        "cudaErrorMpsMaxClientsReached", "cudaErrorMpsMaxConnectionsReached",
+        "cudaErrorMpsClientTerminated"}}};
+  for (const auto& row : rows)
+    for (const char* name : row.second)
+      expect_error<DeviceError>(
+          [&] { throw_cuda_error(failure(name)); },
+          {fmt::format("the GPU cannot be used: cudaSomething(x) failed: {} (a text) at somewhere.cu:42; {}",
+                       name, row.first)});
 }
 
 TEST(CudaErrorTest, WhatTheProgramCausesIsAnInternalError) {

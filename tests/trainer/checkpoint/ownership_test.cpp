@@ -3,6 +3,7 @@
 /// Files of others in a run's directory stay as they are, and so do targets of links.
 #include "common/error.hpp"
 #include "common/output_file.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -115,7 +116,8 @@ TEST_F(OwnershipTest, FileThatIsAlsoElsewhereIsReplacedByACopy) {
 
 TEST_F(OwnershipTest, OutputReplacesNothingUnlessTold) {
   const std::string target = victim_ + "/precious";
-  EXPECT_THROW(write_output_file(env_, target, {}, false), UsageError);
+  EXPECT_EQ(message_of<UsageError>([&] { write_output_file(env_, target, {}, false); }),
+            target + ": is there already; --force replaces it");
   expect_victim_untouched();
   EXPECT_NO_THROW(write_output_file(env_, target, {}, true));
   EXPECT_EQ(text_of(target), "");
@@ -126,10 +128,17 @@ TEST_F(OwnershipTest, OutputReplacesNothingUnlessTold) {
 TEST_F(OwnershipTest, OutputReplacesOnlyRegularFilesEvenIfTold) {
   fs::create_symlink(victim_ + "/precious", place_.path() + "/link");
   ASSERT_EQ(::mkfifo((place_.path() + "/fifo").c_str(), 0600), 0);
-  for (const std::string& path : {place_.path() + "/link", place_.path() + "/fifo", victim_,
-                                  victim_ + "/new/", std::string("/dev/null"), std::string()}) {
-    EXPECT_THROW(write_output_file(env_, path, {}, true), UsageError) << path;
-  }
+  const std::string other = ": is not a regular file (a device or a FIFO); name another file",
+                    within = ": is a directory; name a file in it, such as " + victim_;
+  for (const auto& [path, why] : std::vector<std::pair<std::string, std::string>>{
+           {place_.path() + "/link", ": is a symbolic link, which is not followed; name the file itself"},
+           {place_.path() + "/fifo", other},
+           {"/dev/null", other},
+           {victim_, within + "/model.npz"},
+           {victim_ + "/new/", within + "/new/model.npz"},
+           {"", "the file to write has no name; give one such as model.npz"}})
+    EXPECT_EQ(message_of<UsageError>([&, where = path] { write_output_file(env_, where, {}, true); }),
+              path + why);
   EXPECT_TRUE(fs::is_fifo(place_.path() + "/fifo"));
   expect_victim_untouched();
 }

@@ -112,6 +112,21 @@ TEST(TracedStepsTest, EachLayerOfEachGrainIsThere) {
   });
 }
 
+TEST(TracedStepsTest, PartsOfAStepAreMeasuredWithinIt) {
+  with_traced_steps(2, {}, [](const TracedRank& rank) {
+    const auto seconds = [&](double StepTimes::*part) { return rank.after.*part - rank.before.*part; };
+    EXPECT_GT(seconds(&StepTimes::input), 0);
+    EXPECT_GT(seconds(&StepTimes::under_way), 0);
+    EXPECT_GT(seconds(&StepTimes::comparing), 0);
+    EXPECT_GT(seconds(&StepTimes::optimizer), 0);
+    EXPECT_LE(seconds(&StepTimes::exposed) + seconds(&StepTimes::comparing) + seconds(&StepTimes::optimizer) +
+                  seconds(&StepTimes::input),
+              seconds(&StepTimes::total));
+    ASSERT_EQ(rank.after.until_left.size(), rank.setup.plan.buckets.size());
+    EXPECT_GT(rank.after.until_left.front(), rank.before.until_left.front());
+  });
+}
+
 /// Largest difference of the trace from the reducer's measurement, relative to the time under way; on the worst rank.
 double disagreement(const std::string& buckets) {
   std::mutex mutex;

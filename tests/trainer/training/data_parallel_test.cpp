@@ -497,6 +497,40 @@ TEST(DataParallelTest, ADeviceShowsSamplesStateAndComparedSums) {
   });
 }
 
+/// Before the first trained layer backward has no sums.
+TEST(DataParallelTest, PartsOfAShareAreNamedInTheOrderInWhichTheyAreComputed) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = make_job();
+    const JobSetup setup =
+        setup_of(job,
+                 "layers:\n  - batch_norm: {affine: false}\n  - linear: 3\n"
+                 "  - batch_norm: {affine: false}\n  - tanh\n  - linear: 3\n"
+                 "  - batch_norm: {affine: false}\n  - linear: {out: classes, bias: false}\n",
+                 kOneBucket);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    std::vector<std::string> names;
+    for (const ComparedPart& part : strategy->teams().share_parts) names.push_back(part.name);
+    EXPECT_EQ(names,
+              (std::vector<std::string>{
+                  "the sums of layer bn1 over the batch", "the sums of layer bn2 over the batch",
+                  "the sums of layer bn3 over the batch", "the sums of layer bn3 over the batch, in backward",
+                  "the sums of layer bn2 over the batch, in backward", "the gradients of fc1.weight",
+                  "the gradients of fc1.bias", "the gradients of fc2.weight", "the gradients of fc2.bias",
+                  "the gradients of fc3.weight"}));
+  });
+}
+
+TEST(MeasuresTest, TheShareThatIsRoundedToZeroIsThatOfAllRanks) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    using Count = cpu::int16::RoundingCount;
+    const Count counted =
+        comm.rank() == 0 ? Count{.nonzero = 5, .to_zero = 2} : Count{.nonzero = 3, .to_zero = 0};
+    EXPECT_EQ(share_rounded_to_zero(comm, counted), 0.25);
+    EXPECT_EQ(share_rounded_to_zero(comm, Count{}), 0.0);
+    EXPECT_EQ(share_rounded_to_zero(comm, std::nullopt), std::nullopt);
+  });
+}
+
 /// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
 TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
   const Network network = Network::parse("layers:\n  - linear: 300\n  - linear: 20\n  - linear: classes\n",
@@ -533,6 +567,23 @@ TEST(WorkerPoolTest, AnExceptionOfAnyThreadReachesTheCallerAndThePoolGoesOn) {
   std::atomic<int> calls = 0;
   pool.run([&](int) { ++calls; });
   EXPECT_EQ(calls, 3);
+}
+
+TEST(UnreadSamplesTest, KeepTheFirstErrorOfADiskOrOfItsDataAndNoOther) {
+  UnreadSamples unread;
+  const auto attempt = [&](const auto& error) { return unread.attempt([&] { throw error; }); };
+  EXPECT_THROW(attempt(IoError("before it keeps any")), IoError);
+  unread.keep();
+  EXPECT_TRUE(unread.attempt([] {}));
+  EXPECT_FALSE(unread.any());
+  EXPECT_FALSE(attempt(DataError("the first")));
+  EXPECT_FALSE(attempt(IoError("the second")));
+  EXPECT_THROW(attempt(MissingDataError("gone")), MissingDataError);
+  EXPECT_THROW(attempt(InternalError("ours")), InternalError);
+  EXPECT_TRUE(unread.any());
+  EXPECT_THROW(std::rethrow_exception(unread.take()), DataError);
+  EXPECT_FALSE(unread.any());
+  EXPECT_TRUE(unread.take() == nullptr);
 }
 
 TEST(WorkerPoolTest, ThreadThatTheSystemDoesNotGiveIsAnErrorWithItsReason) {

@@ -21,6 +21,8 @@ constexpr ImageShape kShape = {1, 2, 2};
 /// Every number of a sample is its own.
 class CountingStore final : public SampleStore {
  public:
+  explicit CountingStore(std::size_t sample_bytes = 4) : bytes_(sample_bytes) {}
+
   std::atomic<std::int64_t> broken = -1;  ///< a sample that cannot be read
   std::atomic<bool> hangs = false;
 
@@ -30,12 +32,13 @@ class CountingStore final : public SampleStore {
     while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (samples[i] == broken) throw IoError("the disk of sample " + std::to_string(broken));
-      std::ranges::fill(to.subspan(i * 4, 4), static_cast<std::uint8_t>(samples[i]));
+      std::ranges::fill(to.subspan(i * bytes_, bytes_), static_cast<std::uint8_t>(samples[i]));
     }
   }
   void prefetch(std::vector<std::int64_t> /*samples*/) const override {}
 
  private:
+  std::size_t bytes_;
   PixelSums sums_;
 };
 
@@ -276,6 +279,18 @@ TEST_F(DeviceDataTest, AnImageOfOneChannelIsScaledByTheViewItself) {
   EXPECT_EQ(view.channel_shift, nullptr);
   const std::vector<std::uint8_t> images = on_device(view.images, std::size_t{4} * kSamples);
   for (std::size_t i = 0; i < images.size(); ++i) EXPECT_EQ(images[i], i / 4) << "from disk";
+}
+
+/// A part has 64 MiB.
+TEST_F(DeviceDataTest, ASetOnDiskComesPartByPart) {
+  constexpr std::size_t kSampleBytes = std::size_t{25} << 20;
+  set_.shape = {25, 1024, 1024};
+  set_.labels.resize(5);
+  set_.store = std::make_shared<CountingStore>(kSampleBytes);
+  const DeviceData data(*device_, *stream_, set_);
+  for (std::size_t sample = 0; sample < 5; ++sample)
+    for (const std::size_t byte : {std::size_t{0}, kSampleBytes - 1})
+      EXPECT_EQ(on_device(data.view().images + sample * kSampleBytes + byte, 1).front(), sample);
 }
 
 TEST_F(DeviceDataTest, FeaturesAreAsTheyAre) {

@@ -325,7 +325,10 @@ TEST(SamplingChecksTest, ARunIsLongEnoughForItsPatienceAndWarmup) {
     job.train.max_steps = 0;
     job.train.epochs = 3;
     job.train.schedule.warmup_steps = 6;
-    EXPECT_EQ(refusal_of(job, 1).substr(0, 31), "train.schedule.warmup_steps: 6 ");
+    EXPECT_EQ(
+        refusal_of(job, 1),
+        "train.schedule.warmup_steps: 6 is not shorter than the run, which has 6 steps (train.epochs: 3 "
+        "of 2)");
     job.train.schedule.warmup_steps = 5;
     EXPECT_EQ(refusal_of(job, 1), "");
     job.train.freeze = {"nothing"};

@@ -167,9 +167,21 @@ TEST(TrainingLossTest, BalancedWeightsAreOfTheTrainingSet) {
       "loss: cross_entropy, class weights (balanced) 1.5, 0.75; test and validation loss are without that");
 }
 
-TEST(TrainingLossTest, SaysNothingOfThePlainLoss) {
-  EXPECT_EQ(TrainingLoss(training_options(job_with("seed: 1")), set_of({0, 1}, 2)).describe(), "");
-  EXPECT_EQ(TrainingLoss(training_options(job_with("loss: mse")), set_of({0, 1}, 2)).describe(), "loss: mse");
+TEST(TrainingLossTest, SaysNothingOfThePlainLossAndThatTestsAreWithoutTheRest) {
+  const auto said = [](const std::string& train, const char* augment = "[]", std::size_t classes = 2) {
+    return TrainingLoss(training_options(job_with(train, augment)), set_of({0, 1}, classes)).describe();
+  };
+  const std::string without = "; test and validation loss are without that";
+  EXPECT_EQ(said("seed: 1"), "");
+  EXPECT_EQ(said("loss: mse"), "loss: mse");
+  EXPECT_EQ(said("label_smoothing: 0.1", kMixup),
+            "loss: cross_entropy, label smoothing 0.1, mixed labels" + without);
+  std::string weights = "2";
+  for (int number = 3; number <= 21; ++number) weights += ", " + std::to_string(number);
+  EXPECT_EQ(said("class_weights: [" + weights + "]", "[]", 20),
+            "loss: cross_entropy, class weights " + weights + without);
+  EXPECT_EQ(said("class_weights: [" + weights + ", 0.5]", "[]", 21),
+            "loss: cross_entropy, class weights from 0.5 to 21" + without);
 }
 
 TEST(TrainingLossTest, WeightsThatDoNotFitTheSetAreRefused) {

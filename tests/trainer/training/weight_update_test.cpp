@@ -372,6 +372,24 @@ TEST(GroupsTest, PatternsThatMatchNothingAreRefusedWithNamesThatDo) {
       "job.yaml:1:42: train.freeze: all tensors are frozen, and nothing is left to train; remove a pattern");
 }
 
+TEST(GroupsTest, OfManyTensorsTwelveAreNamed) {
+  ParameterLayout layout;
+  std::string names;
+  for (int i = 0; i < 12; ++i) {
+    layout.parameters.push_back(
+        {.name = fmt::format("fc{}.weight", i), .shape = {1}, .offset = 0, .size = 1});
+    names += (i == 0 ? "" : ", ") + layout.parameters.back().name;
+  }
+  const auto error = [&] {
+    const Job job = job_with("freeze: [zz]");
+    return message_of<OptionError>([&] { require_patterns_that_match(job.train, layout); });
+  };
+  const std::string none = "train.freeze: no tensor of the network has a name like 'zz'; there are ";
+  EXPECT_EQ(error(), none + names);
+  layout.parameters.push_back(layout.parameters.front());
+  EXPECT_EQ(error(), none + names + ", ...");
+}
+
 /// The keys of a schedule's section, with those that it needs.
 std::string section_of(const ScheduleKind& kind) {
   std::string text = fmt::format("schedule: {{kind: {}", kind.name);
@@ -481,6 +499,14 @@ TEST(WarmupTest, EpochsByStepAreThatManySteps) {
   EXPECT_EQ(by_epochs, rates("warmup_steps: 10"));
   for (std::size_t step = 0; step < 10; ++step)
     EXPECT_NEAR(by_epochs[step], 0.1 * (0.1 + 0.09 * static_cast<double>(step)), 1e-12) << "step " << step;
+}
+
+TEST(OneCycleTest, MayBeginAtItsTop) {
+  const Job job = job_with("optimizer: {lr: 0.1}, schedule: {kind: one_cycle, total: 10, pct_start: 0.1}");
+  const RateSchedule schedule(job.train.schedule, 0.1, {kEpochs, kStepsPerEpoch});
+  EXPECT_EQ(schedule.at(0).lr, 0.1);
+  EXPECT_EQ(schedule.at(0).momentum, 0.85);
+  EXPECT_NEAR(schedule.at(9).lr, 0.1 / 25 / 10000, 1e-16);
 }
 
 TEST(LrScalingTest, FollowsTheGlobalBatch) {

@@ -136,7 +136,7 @@ double anneal(const ScheduleSection& section, double from, double to, double sha
 
 ScheduledValues one_cycle(const ScheduleSection& section, double lr, const SchedulePosition& position) {
   const double at = static_cast<double>(position.at), top = section.pct_start * position.total - 1;
-  const double end = std::max(position.total - 1, top);
+  const double end = position.total - 1;
   const double start_lr = lr / section.div_factor, end_lr = start_lr / section.final_div_factor;
   ScheduledValues values;
   if (at <= top) {
@@ -144,7 +144,7 @@ ScheduledValues one_cycle(const ScheduleSection& section, double lr, const Sched
     values.lr = anneal(section, start_lr, lr, share);
     values.momentum = anneal(section, section.max_momentum, section.base_momentum, share);
   } else {
-    const double share = end > top ? std::min((at - top) / (end - top), 1.0) : 1;
+    const double share = std::min((at - top) / (end - top), 1.0);
     values.lr = anneal(section, lr, end_lr, share);
     values.momentum = anneal(section, section.base_momentum, section.max_momentum, share);
   }
