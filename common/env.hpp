@@ -170,8 +170,6 @@ class AppendFile {
   explicit AppendFile(std::string path, std::optional<std::uint64_t> keep = std::nullopt);
   /// Waits until all has been tried.
   ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
 
   /// Waits without a limit only where 64 MiB are kept already.
   /// @throws IoError  if it is known that the bytes are not in the file yet

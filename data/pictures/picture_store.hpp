@@ -39,8 +39,6 @@ class ReadyImages {
 
   ReadyImages(std::size_t image_bytes, Make make);
   ~ReadyImages();
-  ReadyImages(const ReadyImages&) = delete;
-  ReadyImages& operator=(const ReadyImages&) = delete;
 
   /// Waits for images that are being made, and makes others on this thread, too.
   /// @param to  [samples][image_bytes], overwritten
