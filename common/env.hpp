@@ -28,11 +28,11 @@ inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The number that all of a text is; nothing: it is none.
+/// The number that all of a text is, in digits of `base` if one is given; nothing: it is none.
 template <typename Number>
-std::optional<Number> parse_whole(std::string_view text) {
+std::optional<Number> parse_whole(std::string_view text, auto... base) {
   Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
@@ -170,8 +170,6 @@ class AppendFile {
   explicit AppendFile(std::string path, std::optional<std::uint64_t> keep = std::nullopt);
   /// Waits until all has been tried.
   ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
 
   /// Waits without a limit only where 64 MiB are kept already.
   /// @throws IoError  if it is known that the bytes are not in the file yet

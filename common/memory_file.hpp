@@ -43,8 +43,6 @@ class MemoryFile {
   }
 
   ~MemoryFile();
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
 
   /// Good as long as this lives.
   MemoryFileOffer offer() const;

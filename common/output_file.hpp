@@ -25,8 +25,6 @@ class OutputFile {
   OutputFile(Env& env, std::string path, bool replace);
   /// Removes what was not published.
   ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   /// @throws IoError
   void write(std::span<const std::byte> bytes) { file_->write(bytes); }

@@ -119,7 +119,7 @@ std::string in_small_letters(std::string text) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
+  constexpr std::string_view kSpace = " \t\r\n\f\v";
   const auto first = text.find_first_not_of(kSpace);
   if (first == text.npos) return {};
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);

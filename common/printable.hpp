@@ -48,7 +48,7 @@ std::string without_formula(std::string text);
 /// ASCII letters become small ones.
 std::string in_small_letters(std::string text);
 
-/// The text without spaces, tabs and carriage returns before and after it.
+/// The text without spaces, of any kind that C calls so, before and after it.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace lockstep

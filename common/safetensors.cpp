@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -23,18 +25,14 @@ namespace {
 /// The format's bound on the header.
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;
 
-std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
-  return value;
-}
-
 /// The JSON text, whose length the first eight bytes give.
 std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {
   if (bytes.size() < kSafetensorsPrefixBytes)
     throw DataError(fmt::format("{}: is {} {} long, too short for a safetensors file", file, bytes.size(),
                                 plural(bytes.size(), "byte")));
-  const std::uint64_t size = little_endian_u64(bytes);
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
   const std::size_t room = bytes.size() - kSafetensorsPrefixBytes;
   if (size > std::min(room, kMaxHeaderBytes))
     throw DataError(

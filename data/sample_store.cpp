@@ -105,8 +105,6 @@ class ShardStore::ReadAhead {
     changed_.notify_one();
     if (thread_.joinable()) thread_.join();
   }
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
 
   void add(std::vector<std::int64_t> samples) {
     {

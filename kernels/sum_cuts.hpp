@@ -130,7 +130,6 @@ inline constexpr int kLossSums = 4;
 
 /// The tree over 32 lanes: in step 0 ... 4, each lane adds the one that is so far away. 16 comes first because a CPU
 /// has such partners in two registers, neighbours next because it turns four sums over at once.
-inline constexpr int kLaneSteps = 5;
 LOCKSTEP_HOST_DEVICE constexpr int lane_distance(int step) {
   return step == 0 ? 16 : step == 1 ? 1 : step == 2 ? 2 : step == 3 ? 8 : 4;
 }

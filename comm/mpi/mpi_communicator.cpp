@@ -94,8 +94,6 @@ class MpiCommunicator final : public Communicator {
       if (MPI_Comm_free(comm) != MPI_SUCCESS)
         print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_in_whole()));
   }
-  MpiCommunicator(const MpiCommunicator&) = delete;
-  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }

@@ -26,8 +26,6 @@ class RankWatch {
   /// @param ranks  how many were launched
   explicit RankWatch(int ranks);
   ~RankWatch();
-  RankWatch(const RankWatch&) = delete;
-  RankWatch& operator=(const RankWatch&) = delete;
 
   /// This rank is about to wait for the others.
   /// @param place  the call in which all ranks must meet: "MPI_Init", "MPI_Finalize"   @param limit  from now on

@@ -41,8 +41,6 @@ class Heartbeat {
   Heartbeat(asio::io_context& context, asio::ip::tcp::acceptor acceptor, int rank, const Token& token,
             Peers& peers, Callbacks callbacks, std::int64_t hello_within_ns = kHelloWithinNs);
   ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
 
   void start();
   /// Sends a beat to everyone, and looks after connections. Every interval.

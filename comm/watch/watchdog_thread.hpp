@@ -27,8 +27,6 @@ class WatchdogThread final : public Watchdog {
   /// Borrows comm.
   WatchdogThread(Communicator& comm, Rendezvous roll);
   ~WatchdogThread() override;
-  WatchdogThread(const WatchdogThread&) = delete;
-  WatchdogThread& operator=(const WatchdogThread&) = delete;
 
   bool is_over() const noexcept override { return shutdown_.is_over(); }
   bool has_patience() const noexcept override { return patience_.load(std::memory_order_relaxed); }

@@ -89,8 +89,6 @@ class ImageQueue {
     wanted_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
-  ImageQueue(const ImageQueue&) = delete;
-  ImageQueue& operator=(const ImageQueue&) = delete;
 
   /// The images in their order, one at each call; as many as there are pictures.
   /// @throws DeviceError  the system gives no more threads

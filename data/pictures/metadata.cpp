@@ -157,10 +157,6 @@ int orientation_of_webp(std::span<const std::uint8_t> file) {
   return 1;
 }
 
-bool changes_values(const PngChunks& chunk) {
-  return chunk.is("gAMA") || chunk.is("cICP");
-}
-
 }  // namespace
 
 int stored_orientation(std::span<const std::uint8_t> file) {
@@ -177,20 +173,12 @@ std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png) {
     rest.insert(rest.end(), part.begin(), part.end());
   };
   for (PngChunks chunks(png); chunks.next();) {
-    if (!changes_values(chunks)) continue;
+    if (!chunks.is("gAMA") && !chunks.is("cICP")) continue;
     keep(chunks.begin());
     kept_from = chunks.end();
   }
   if (kept_from > 0) keep(png.size());
   return rest;
-}
-
-std::string_view change_of_reading(std::span<const std::uint8_t> file) {
-  constexpr std::string_view kUsualGamma("\0\0\xb1\x8f", 4);  // 0.45455, which changed nothing
-  for (PngChunks chunks(file); chunks.next();)
-    if (chunks.is("gAMA") && !as_text(chunks.data()).starts_with(kUsualGamma))
-      return "its values are no longer changed by gAMA";
-  return stored_orientation(file) == 1 ? "" : "its EXIF data turn it upright now";
 }
 
 }  // namespace lockstep

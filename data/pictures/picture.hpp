@@ -153,8 +153,6 @@ void turn_upright(Picture& picture, int orientation);
 /// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP). libpng would change the
 /// values by them. Empty: it has none.
 std::vector<std::uint8_t> without_gamma(std::span<const std::uint8_t> png);
-/// Why versions that changed PNGs by gAMA, and turned JPEGs alone upright, gave a file other pixels. Empty: they did not.
-std::string_view change_of_reading(std::span<const std::uint8_t> file);
 
 /// Encodes the pixels as a PNG file: grey, or colour where there are three channels.
 std::vector<std::uint8_t> write_png(const Picture& picture);

@@ -303,14 +303,6 @@ TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const
   return open_pictures(set.name, find_in_folders(files.directory, options), options);
 }
 
-std::string first_picture_read_anew(const DatasetOptions& options) {
-  const TrainTestData data = load_dataset(options);
-  for (const Dataset* half : {&data.train, &data.test, &data.validation})
-    if (const auto* store = dynamic_cast<const PictureStore*>(half->store.get()))
-      if (std::string change = store->first_change_of_reading(); !change.empty()) return change;
-  return "";
-}
-
 SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
   return outline_of_pictures(find_in_archives(files, options), options.pictures);
 }

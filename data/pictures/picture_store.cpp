@@ -203,13 +203,6 @@ const PixelSums& PictureStore::sums() const {
   return sums_;
 }
 
-std::string PictureStore::first_change_of_reading() const {
-  for (std::int64_t sample = 0; sample < size(); ++sample)
-    if (const std::string_view change = change_of_reading(bytes_of(sample)); !change.empty())
-      return fmt::format("{}: {}", contents_.pictures.path_of(sample), change);
-  return "";
-}
-
 std::vector<std::uint8_t> PictureStore::bytes_of(std::int64_t sample) const {
   const PictureList::Entry& entry = contents_.pictures[sample];
   return contents_.pictures.in_archives ? read_entry(archives_[entry.place], entry)

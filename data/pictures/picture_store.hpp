@@ -39,8 +39,6 @@ class ReadyImages {
 
   ReadyImages(std::size_t image_bytes, Make make);
   ~ReadyImages();
-  ReadyImages(const ReadyImages&) = delete;
-  ReadyImages& operator=(const ReadyImages&) = delete;
 
   /// Waits for images that are being made, and makes others on this thread, too.
   /// @param to  [samples][image_bytes], overwritten
@@ -123,9 +121,6 @@ class PictureStore final : public SampleStore {
   }
   void prefetch(std::vector<std::int64_t> samples) const override { images_.prefetch(samples); }
   std::string_view name_of(std::int64_t sample) const override { return contents_.pictures.name_of(sample); }
-
-  /// The first picture that change_of_reading() has a word for, and that word; empty: there is none. Reads all files.
-  std::string first_change_of_reading() const;
 
   /// The shape that pictures of this form have: of the size that it says, or of that picture.
   static ImageShape shape_of(const PictureList& pictures, std::int64_t sample, const PictureForm& form);

@@ -54,11 +54,6 @@ CifarRecords read_records(ByteSource& source, const CifarLayout& layout) {
   return records;
 }
 
-/// No set has so many classes that its first byte would be taken for that of a compressed file.
-CifarRecords read_any(ByteSource& file, const CifarLayout& layout) {
-  return parse_inflated(file, [&](ByteSource& source) { return read_records(source, layout); });
-}
-
 // The version for Python: a dictionary with the array "data" of [sample][features] and a list of labels.
 
 bool is_pickled(const fs::path& path) {
@@ -106,7 +101,7 @@ std::future<CifarRecords> start_reading(const fs::path& path, const CifarLayout&
   return start_async([path, layout] {
     if (is_pickled(path)) return parse_pickled_cifar(read_pickled_file(path), path.string(), layout);
     FileSource source(path);
-    return read_any(source, layout);
+    return parse_cifar(source, layout);
   });
 }
 
@@ -130,10 +125,9 @@ Dataset combine(std::string name, const SetEntry& set, std::size_t classes, std:
 
 }  // namespace
 
-CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
-                         const CifarLayout& layout) {
-  MemorySource source(file, name);
-  return read_any(source, layout);
+/// No set has so many classes that its first byte would be taken for that of a compressed file.
+CifarRecords parse_cifar(ByteSource& file, const CifarLayout& layout) {
+  return parse_inflated(file, [&](ByteSource& source) { return read_records(source, layout); });
 }
 
 CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,

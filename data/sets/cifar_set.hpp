@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+class ByteSource;  // data/byte_source.hpp
+
 /// Contents of a file of records.
 struct CifarRecords {
   std::vector<std::int32_t> labels;
@@ -29,11 +31,10 @@ struct CifarLayout {
   std::size_t record_bytes() const { return label_bytes + features; }
 };
 
-/// @param name  for messages
+/// @param file  plain or gzip
 /// @throws DataError  naming offset and cause: no records, a part of one, a label that there is no class for,
 /// more than an IDX file could hold, gzip damage
-CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
-                         const CifarLayout& layout);
+CifarRecords parse_cifar(ByteSource& file, const CifarLayout& layout);
 
 /// Parses a file of the version for Python (data/sets/pickle.hpp): the same records.
 /// @throws DataError  as Pickle; an array or labels of another kind, size or range

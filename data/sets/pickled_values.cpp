@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The contents of a pickle: the values under its keys, and the bytes of its texts.
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/printable.hpp"
 #include "data/byte_source.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 namespace lockstep {
@@ -32,9 +32,10 @@ std::vector<std::int64_t> elements_of(const PickledValue& array) {
 /// So many hexadecimal digits for a byte, taken off the text. @returns false: they are none
 bool take_hex(std::string_view& text, std::size_t digits, std::uint8_t& byte) {
   const std::string_view taken = text.substr(0, digits);
-  const auto [end, error] = std::from_chars(taken.data(), taken.data() + taken.size(), byte, 16);
+  const auto number = parse_whole<std::uint8_t>(taken, 16);
   text.remove_prefix(taken.size());
-  return taken.size() == digits && error == std::errc() && end == taken.data() + digits;
+  byte = number.value_or(0);
+  return taken.size() == digits && number;
 }
 
 }  // namespace

@@ -21,8 +21,6 @@ class SetDirectory {
   SetDirectory(Env& env, std::string path, bool replace);
   /// Removes what was not published.
   ~SetDirectory();
-  SetDirectory(const SetDirectory&) = delete;
-  SetDirectory& operator=(const SetDirectory&) = delete;
 
   /// The path under which a file of the set is to be created now; publish gives it its name.
   std::string add(const std::string& name);

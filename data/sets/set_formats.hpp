@@ -137,10 +137,6 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
 SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
-/// First picture of a set, in folders or in archives, with other pixels than in older versions, and why.
-/// (change_of_reading() in data/pictures/picture.hpp.) Empty: there is none. Reads all of them. @throws as load_dataset
-std::string first_picture_read_anew(const DatasetOptions& options);
-
 // WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.
 
 /// @throws MissingDataError  as find_tar_files; DataError  as find_tar_samples, or a picture that is damaged

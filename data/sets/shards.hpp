@@ -97,8 +97,6 @@ class ShardWriter {
   ShardWriter(Env& env, const std::string& directory, const ImageShape& shape,
               std::vector<std::string> class_names, const Options& options);
   ~ShardWriter();
-  ShardWriter(const ShardWriter&) = delete;
-  ShardWriter& operator=(const ShardWriter&) = delete;
 
   /// Appends to a half; they may take turns.
   /// @param sample    [channel][row][column]: a byte each, or a float, which is finite

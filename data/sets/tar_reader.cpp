@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Blocks of 512 bytes. The format: POSIX.1-2017, pax, "ustar Interchange Format"; GNU tar's manual, "Basic Tar Format".
+#include "common/env.hpp"
 #include "common/error.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/tar_samples.hpp"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 #include <utility>
 
@@ -36,9 +36,9 @@ std::string_view text_of(std::span<const std::uint8_t> field) {
 /// Octal digits between spaces; or GNU's way for large ones: a first byte of 128, and the rest big-endian. Nothing: it
 /// is none of them, negative or too large.
 std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
-  std::uint64_t number = 0;
   if (field[0] >= 0x80) {
     if (field[0] != 0x80) return std::nullopt;
+    std::uint64_t number = 0;
     for (const std::uint8_t byte : field.subspan(1)) {
       if (number >= kMostNumber >> 8) return std::nullopt;
       number = number << 8 | byte;
@@ -48,9 +48,7 @@ std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> field) {
   std::string_view digits = text_of(field);
   digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
   digits = digits.substr(0, digits.find(' '));
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 8);
-  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
-  return is_number ? std::optional(number) : std::nullopt;
+  return parse_whole<std::uint64_t>(digits, 8);
 }
 
 /// The sum of all bytes, with its field as if that were spaces.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// CsvReader, and what its fields say.
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
@@ -94,13 +95,6 @@ bool CsvReader::next() {
 
 // Fields.
 
-std::string_view without_spaces(std::string_view text) {
-  constexpr const char* kSpaces = " \t\r\n\f\v";
-  const auto first = text.find_first_not_of(kSpaces);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
-
 bool is_missing(std::string_view text) {
   constexpr std::array<std::string_view, 11> kMissing = {"",     "NA",   "N/A",  "n/a",  "NaN", "nan",
                                                          "null", "NULL", "None", "none", "?"};
@@ -108,7 +102,7 @@ bool is_missing(std::string_view text) {
 }
 
 const char* read_feature(std::string_view text, float& value) {
-  std::string_view digits = without_spaces(text);
+  std::string_view digits = trimmed(text);
   if (is_missing(digits)) return "is missing";
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   double number = 0;

@@ -56,9 +56,6 @@ class CsvReader {
   std::vector<std::string> fields_;  ///< the first count_ are the row's; the others keep their memory
 };
 
-/// Any kind that C calls so.
-std::string_view without_spaces(std::string_view text);
-
 // numpy's arrays as streams: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, and the archives
 // of them that numpy.savez writes.
 //

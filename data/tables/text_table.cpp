@@ -28,7 +28,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kLabelNames = {"label", "target", "class", "y", "species"};
 
 bool is_called_label(const std::string& name) {
-  const std::string word = in_small_letters(std::string(without_spaces(name)));
+  const std::string word = in_small_letters(std::string(trimmed(name)));
   return std::ranges::find(kLabelNames, word) != kLabelNames.end();
 }
 
@@ -164,8 +164,7 @@ class TextTable final : public Table {
     float ignored = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = fields[features_[i]];
-      if (!is_text(i) && !is_missing(without_spaces(field)) && read_feature(field, ignored) != nullptr)
-        return true;
+      if (!is_text(i) && !is_missing(trimmed(field)) && read_feature(field, ignored) != nullptr) return true;
     }
     return false;
   }
@@ -280,12 +279,12 @@ class TextTable final : public Table {
 
   void read_numbers(std::span<const std::string> fields, TableRow& row) {
     cells_.clear();
-    for (const std::size_t column : features_) cells_.push_back(without_spaces(fields[column]));
+    for (const std::size_t column : features_) cells_.push_back(trimmed(fields[column]));
     cell_reader_->read(cells_, row);
     if (features_[0] == 0 && counts_rows_ && !is_text(0) && !std::isnan(row.features[0]))
       counts_rows_ = row.features[0] == static_cast<float>(rows_++);
     if (!options_.has_labels || !row.trouble.empty()) return;
-    row.label = without_spaces(fields[label_]);
+    row.label = trimmed(fields[label_]);
     if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
   }
 

@@ -22,19 +22,6 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
-/// weights(target, source, tap) → [block of targets][source][tap][target in block], as tiles read them.
-void pack_weights(const Correlation& c, std::size_t block, const float* weights, float* packed) {
-  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
-  for_each_block(c.targets, block, [&](std::size_t first, std::size_t size) {
-    for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
-      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
-        const float* from = weights + first * c.weight_target + source * c.weight_source + tap;
-        for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
-      }
-    }
-  });
-}
-
 /// One block of targets, one block of samples, all pixels.
 void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size,
                       std::size_t at_once) {

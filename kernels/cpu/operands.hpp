@@ -118,6 +118,21 @@ struct Correlation {
   std::size_t target_channel() const { return rows.size() * columns.size() * batch; }
 };
 
+/// weights(target, source, tap) → [block of targets][source][tap][target in block], as tiles read them.
+/// @tparam Number  float or double
+template <class Number>
+void pack_weights(const Correlation& c, std::size_t block, const float* weights, Number* packed) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
+  for_each_block(c.targets, block, [&](std::size_t first, std::size_t size) {
+    for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
+      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+        const float* from = weights + first * c.weight_target + source * c.weight_source + tap;
+        for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
+      }
+    }
+  });
+}
+
 /// The correlations of x to y and of dy to dx.
 Correlation forward_correlation(const Conv2dShape& shape);
 Correlation backward_correlation(const Conv2dShape& shape);

@@ -31,9 +31,6 @@ class BlockRunner {
  public:
   static BlockRunner& here() { return made_ != nullptr ? *made_ : make(); }
 
-  BlockRunner() = default;
-  BlockRunner(const BlockRunner&) = delete;
-  BlockRunner& operator=(const BlockRunner&) = delete;
   ~BlockRunner();
 
   /// Runs all threads to their end. blockIdx, blockDim and gridDim are set.

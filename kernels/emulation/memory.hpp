@@ -53,8 +53,6 @@ std::size_t most_shared_bytes();
 class BlockSharedMemory {
  public:
   BlockSharedMemory();
-  BlockSharedMemory(const BlockSharedMemory&) = delete;
-  BlockSharedMemory& operator=(const BlockSharedMemory&) = delete;
   ~BlockSharedMemory();
 
   /// A new block starts: it has only the dynamic array, of `dynamic_bytes`.

@@ -152,7 +152,7 @@ TEST(PrintableTest, WhatDeceivesIsEscapedAndItsNeighboursAreNot) {
 TEST(PrintableTest, SpacesAroundATextGo) {
   EXPECT_EQ(trimmed(" \ta b\t\r"), "a b");
   EXPECT_EQ(trimmed("a"), "a");
-  EXPECT_EQ(trimmed(" \t\r"), "");
+  EXPECT_EQ(trimmed(" \t\r\n\f\v"), "");
   EXPECT_EQ(in_small_letters("@AZ[`az{\xc3\x84"), "@az[`az{\xc3\x84");
 }
 

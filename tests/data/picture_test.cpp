@@ -147,9 +147,7 @@ TEST(PictureTest, APngHasTheValuesThatItStores) {
                             static_cast<std::uint8_t>(gamma >> 8), static_cast<std::uint8_t>(gamma)};
         const Bytes with = with_chunk(file, chunk("gAMA", data));
         EXPECT_EQ(parse_picture(with, "picture", colour).pixels, stored) << gamma;
-        EXPECT_EQ(change_of_reading(with).empty(), gamma == 45455) << gamma;
       }
-      EXPECT_EQ(change_of_reading(file), "");
     }
   EXPECT_TRUE(without_gamma(files[0]).empty());
   EXPECT_EQ(without_gamma(with_chunk(with_chunk(files[0], chunk("gAMA", {1})), chunk("cICP", {}))), files[0]);
@@ -168,7 +166,6 @@ TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
     EXPECT_EQ(read(exif_chunk(3), at_end).pixels, (Bytes{3, 2, 1}));
   }
   EXPECT_EQ(read(bytes_of(std::string("Exif\0\0", 6)) + exif_chunk(2)).pixels, (Bytes{3, 2, 1}));
-  EXPECT_FALSE(change_of_reading(with_chunk(file, chunk("eXIf", exif_chunk(2)))).empty());
   const Bytes second_entry = {'I',       'I', '*', 0, 8, 0, 0, 0, 2, 0, /**/ 0, 1, 3, 0, 1, 0,
                               0,         0,   5,   0, 0, 0,
                               /**/ 0x12, 1,   3,   0, 1, 0, 0, 0, 3, 0, 0,      0, 0, 0, 0, 0};

@@ -60,7 +60,8 @@ bool same(const IdxArray& a, const IdxArray& b) {
 constexpr lockstep::CifarLayout kRecords{.label_bytes = 2, .features = 12, .classes = 7};
 
 std::optional<lockstep::CifarRecords> parse_records(std::span<const std::uint8_t> file) {
-  return accepted([&] { return lockstep::parse_cifar(file, "fuzz", kRecords); });
+  lockstep::MemorySource source(file, "fuzz");
+  return accepted([&] { return lockstep::parse_cifar(source, kRecords); });
 }
 
 void check_records(std::span<const std::uint8_t> file, bool is_gzip) {

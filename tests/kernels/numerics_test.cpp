@@ -89,7 +89,7 @@ TEST(SumCutsTest, AreThoseOfArithmeticVersionTwo) {
   EXPECT_EQ((std::vector{kGroupNormChains, kGroupNormLanes, kGroupNormPixelChains}),
             (std::vector{16, 16, 4}));
   std::vector<int> distances;
-  for (int step = 0; step < kLaneSteps; ++step) distances.push_back(lane_distance(step));
+  for (int step = 0; step < 5; ++step) distances.push_back(lane_distance(step));
   EXPECT_EQ(distances, (std::vector{16, 1, 2, 8, 4}));
 }
 

@@ -35,7 +35,6 @@ Slurm_burn_takes_only_names_and_exit_codes_from_its_environment() {
   # shellcheck disable=SC2016  # it must not be carried out
   LOCKSTEP_BURN_DRAIN='1 x[$(touch executed)0]' expect_says 2 "LOCKSTEP_BURN_DRAIN holds no exit code" "$hooks/slurm-burn"
   LOCKSTEP_BURN="--memory 25%" expect_says 2 "node7: lockstep: burn --memory was removed: use" "$hooks/slurm-burn"
-  LOCKSTEP_BURN_FILE=burn.prom expect_says 2 "LOCKSTEP_BURN_FILE was removed" "$hooks/slurm-burn"
   LOCKSTEP_BURN_DRAIN='*' expect_exit 2 "$hooks/slurm-burn"
   SLURMD_NODENAME='node7 state=down' expect_says 2 "SLURMD_NODENAME is not a name of a node" "$hooks/slurm-burn"
   expect_no_file executed

@@ -10,7 +10,6 @@
 #include "data/sets/class_names.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/sets/names.hpp"
-#include "data/sets/set_formats.hpp"
 #include "data/sets/table_columns.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -39,7 +38,6 @@ void compare(const std::string& what, const std::string& then, const std::string
 }
 
 constexpr const char* kTestSubset = "test_subset";  // absent: the whole half
-constexpr const char* kReading = "pictures";        // absent: as before versions said how they read them
 constexpr char kBetweenNames = '\n';                // no name holds it
 
 /// @throws DataError  they are not fit to be shown
@@ -73,14 +71,6 @@ void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& 
     differences.push_back(fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, size));
   compare(now.name + " samples", then.samples, is.samples, differences);
   compare(now.name + " labels", then.labels, is.labels, differences);
-}
-
-/// Fingerprints of pictures are of names and sizes, and do not say how they are read.
-void compare_reading(DatasetOptions of_record, const TrainTestData& now,
-                     std::vector<std::string>& differences) {
-  of_record.directory = now.directory;
-  if (const std::string change = first_picture_read_anew(of_record); !change.empty())
-    differences.push_back("other pixels now of " + printable_line(change));
 }
 
 std::string known_set(const std::string& set, const std::string& checkpoint) {
@@ -142,7 +132,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
     entries["validation_labels_sha256"] = fingerprints.validation.labels;
   }
   if (data.fit != PictureFit::kSqueeze) entries["fit"] = spelt(data.fit);
-  if (has_pictures(job.data.set)) entries[kReading] = "stored, upright";
+  if (has_pictures(job.data.set)) entries["pictures"] = "stored, upright";
   if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
   if (data.train.has_images()) entries["background"] = light_background ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
@@ -193,7 +183,6 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   options.mean = model.numbers("mean");
   options.std = model.numbers("std");
   record.class_names = split_names(data.text("class_names"), checkpoint);
-  record.was_read_as_before = has_pictures(options.set) && !data.has(kReading);
   record.columns = options.columns = data.text("columns", "");
   record.leave_out = data.text("leave_out", "");
   record.leave_out_contents = RecordedValues(facts.job, checkpoint, "job").text("data.leave_out", "");
@@ -242,7 +231,6 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (record.validation_samples > 0 && now.is_validated_by_files())
     compare_half(record.fingerprints.validation, record.validation_samples, now.validation,
                  now.validation.size(), fingerprints.validation, differences);
-  if (differences.empty() && record.was_read_as_before) compare_reading(record.options, now, differences);
   return differences;
 }
 

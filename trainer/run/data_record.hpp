@@ -35,8 +35,6 @@ struct DataRecord {
   std::int64_t train_samples = 0, test_samples = 0;  ///< in the files
   std::int64_t validation_samples = 0;               ///< in files of their own; 0: there were none
   bool light_background = false;                     ///< training images are dark on light by nature
-  bool was_read_as_before =
-      false;  ///< by a version that gave some pictures other pixels: change_of_reading()
   /// In label order. May be empty.
   std::vector<std::string> class_names;
   std::string columns;  ///< as of TrainTestData

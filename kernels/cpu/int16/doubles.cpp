@@ -250,19 +250,6 @@ HWY_EXPORT(sum_gradients_doubles);
 namespace int16 {
 namespace {
 
-/// @param packed  as correlate_doubles() reads it
-void pack_weights(const Correlation& c, std::size_t targets_of_block, const float* weights, double* packed) {
-  const std::ptrdiff_t taps = std::ptrdiff_t{c.kernel_rows} * c.kernel_columns;
-  for_each_block(c.targets, targets_of_block, [&](std::size_t first, std::size_t size) {
-    for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
-      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
-        const float* from = weights + first * c.weight_target + source * c.weight_source + tap;
-        for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
-      }
-    }
-  });
-}
-
 void correlate(const GroupProduct& p) {
   auto* const q = scratch<float, ScratchUse::kSource>(p.sources() * p.pixels() * p.batch());
   auto* const rounded = scratch<float, ScratchUse::kRounded>(p.filters());

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A run knows its data again. Evaluation and resume use its own set, and refuse what only has the same name.
-#include "data/pictures/picture.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
@@ -195,35 +194,6 @@ TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
               {"is not on this machine; looked in " + own(), "lockstep convert"});
   expect_says(command("eval " + run() + " --data " + directory_.path("away")), 0,
               {"(what it was trained on)"});
-}
-
-/// Manifests of versions that changed PNGs by gAMA do not say how pictures were read.
-TEST_F(DataRecordTest, ARunOnPicturesThatOlderVersionsReadOtherwiseIsRefused) {
-  const std::string photos = directory_.path("photos");
-  for (int i = 0; i < 16; ++i) {
-    const fs::path file = fs::path(photos) / (i % 2 == 0 ? "even" : "odd") / (std::to_string(i) + ".pgm");
-    fs::create_directories(file.parent_path());
-    write_text(file, "P5 2 2 255\n" + std::string(4, static_cast<char>(9 * i)));
-  }
-  const std::string pictures = "data.set=pictures data.global_batch=4 data.root=" + photos;
-  const auto forget_reading = [&] {
-    edit_manifests([](CheckpointFacts& facts) { EXPECT_EQ(facts.data.erase("pictures"), 1U); });
-  };
-  train_well(pictures);
-  forget_reading();
-  expect_says(command("eval " + run()), 0, {"what it was trained on"});
-  train_well(pictures + " train.epochs=3");
-  fs::remove_all(run());
-  const auto png = write_png({.name = "", .width = 2, .height = 2, .pixels = {1, 2, 3, 4}});
-  const std::string plain(png.begin(), png.end()), gamma("\0\0\0\4gAMA\0\1\x86\xa0\x31\xe8\x96\x5f", 16);
-  write_text(photos + "/odd/3.pgm", plain.substr(0, 33) + gamma + plain.substr(33));
-  train_well(pictures);
-  train_well(pictures + " train.epochs=3");
-  forget_reading();
-  const std::string words =
-      "other pixels now of " + photos + "/odd/3.pgm: its values are no longer changed by gAMA";
-  expect_says(train(pictures + " train.epochs=4"), 65, {"was trained on other data", words});
-  expect_says(command("eval " + run()), 65, {words});
 }
 
 TEST_F(OwnDataTest, ValuesThatCannotBeAreDamage) {

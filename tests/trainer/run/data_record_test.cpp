@@ -92,7 +92,7 @@ TEST(DataRecordTest, ARecordIsReadAsItWasWritten) {
   EXPECT_EQ(record.fingerprints.train, kPrints.train);
   EXPECT_EQ(record.fingerprints.test, kPrints.test);
   EXPECT_EQ(record.fingerprints.validation, Fingerprint());
-  EXPECT_FALSE(record.light_background || record.was_read_as_before);
+  EXPECT_FALSE(record.light_background);
   facts.data.insert({{"validation_samples", "4"},
                      {"validation_samples_sha256", "v1"},
                      {"validation_labels_sha256", "v2"},
@@ -113,8 +113,6 @@ TEST(DataRecordTest, ARecordIsReadAsItWasWritten) {
   record = read_data_record(facts, "ck");
   EXPECT_EQ(record.options.train_samples, 3);
   EXPECT_EQ(record.options.test_samples, 2);
-  facts.model["set"] = "pictures";
-  EXPECT_TRUE(read_data_record(facts, "ck").was_read_as_before);
 }
 
 TEST(DataRecordTest, ValuesThatNoSetHasAreNamed) {
