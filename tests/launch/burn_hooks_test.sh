@@ -54,10 +54,12 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   local code
   make_world
   stand_in lockstep 'echo "burn: first"; echo "burn: $* ${SLURM_PROCID:-none} $COLUMNS ${LAUNCHED:-}"; echo after; exit "${CODE:-0}"'
+  stand_in timeout 'echo "$1 $2 $3" >limits; exec "${@:4}"'
   export LOCKSTEP=lockstep
   unset LOCKSTEP_BURN
   SLURM_PROCID=3 LOCKSTEP_BURN_LAUNCH="env LAUNCHED=yes" expect_exit 0 "$hooks/slurm-burn"
   expect_equal "$output" "node7: burn: burn --time 20s none 1000 yes"
+  expect_equal "$(cat limits)" "-k 5 55"
   for code in 3 72; do CODE=$code expect_exit 0 "$hooks/slurm-burn"; done
   CODE=2 expect_exit 2 "$hooks/slurm-burn"
   expect_no_file calls

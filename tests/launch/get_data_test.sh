@@ -137,6 +137,20 @@ Get_data_asks_a_mirror_that_cannot_be_reached_for_one_file_alone() {
   expect_equal "$(grep -c '^    http://127.0.0.1:1/tiny: ' <<<"$output")" 1
 }
 
+# expect_asked CODE TIMES: curl ends with this code, and so many files are asked for.
+expect_asked() {
+  CODE=$1 expect_exit 66 "$get_data" tiny
+  expect_equal "$1: $(grep -c "^    file://$PWD/good/tiny: " <<<"$output")" "$1: $2"
+}
+
+Get_data_knows_by_curls_exit_code_that_a_mirror_cannot_be_reached() {
+  local code
+  make_world && mirrors good
+  stand_in curl 'exit "$CODE"'
+  for code in 5 6 7 18 28 35 52 55 56; do expect_asked "$code" 1; done
+  for code in 22 37; do expect_asked "$code" 4; done
+}
+
 Get_data_takes_the_folder_of_a_package_where_it_is_installed() {
   make_world && mirrors nowhere
   cp sets.txt without.txt && echo "package tiny some-package $PWD/good/tiny" >>sets.txt

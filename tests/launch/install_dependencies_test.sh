@@ -57,6 +57,20 @@ Install_without_the_right_to_names_the_command_for_an_administrator() {
   expect_equal "$(cat calls)" ""
 }
 
+# Lists that do not have a package yet, or that have a file which is gone.
+Install_refreshes_stale_lists_and_tries_once_more() {
+  make_world
+  stand_in apt-get 'echo "$*" >>calls
+    case " $* " in *" update "*) rm -f unknown gone ;; *" -s "*) [ ! -e unknown ] ;; *) [ ! -e gone ] ;; esac'
+  expect_calls() {
+    touch "$1" && : >calls
+    expect_exit 0 launch/install-dependencies
+    expect_equal "$(sed 's/.* update$/update/; s/^-s .*/look/; s/.* install .*/install/' calls | xargs)" "$2"
+  }
+  expect_calls unknown "look update look install"
+  expect_calls gone "look look install update install"
+}
+
 Install_shows_why_it_failed() {
   make_world && touch broken
   expect_says 69 "E: broken mirror" launch/install-dependencies

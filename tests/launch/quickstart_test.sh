@@ -62,6 +62,7 @@ Build_looks_again_for_nccl_that_was_not_there_and_says_what_it_found() {
 }
 
 Build_configures_afresh_for_another_toolkit_or_folder() {
+  local jobs
   make_build "LOCKSTEP_CUDA_SUMMARY:INTERNAL=CPU-only: no nvcc"
   sed -i 's|bin/nvcc|bin/other|' build/release/CMakeCache.txt
   expect_exit 0 launch/build
@@ -75,12 +76,13 @@ Build_configures_afresh_for_another_toolkit_or_folder() {
   stand_in bin/cmake 'exit 3'
   expect_says 1 "configure-release: failed with exit code 3" launch/build
   expect_says 2 "no preset 'nosuch' in CMakePresets.json; presets: release" launch/build nosuch
+  for jobs in 0 10000; do JOBS=$jobs expect_says 2 "JOBS '$jobs' is not a whole number from 1 to 9999" launch/build; done
 }
 
 Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
   local ranks
   make_repository
-  for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1; do
+  for ranks in 'a[$(touch executed)0]' '2 --help' 0 x -1 1025; do
     RANKS=$ranks expect_says 2 "RANKS '$ranks' is not a whole number" 'a place/launch/quickstart' train.epochs=1
   done
   unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM

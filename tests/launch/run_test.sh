@@ -28,6 +28,9 @@ Mpirun_may_open_as_many_files_as_the_system_allows() {
   stand_in mpirun 'ulimit -S -n >limit; exit 0'
   (ulimit -S -n 300 && ulimit -H -n 1500 && "$repo/launch/run" -np 2 train job.yaml >/dev/null 2>&1)
   expect_equal "$(cat limit)" 1500
+  if ! (ulimit -S -n 300 && ulimit -H -n 65537) 2>/dev/null; then return; fi
+  (ulimit -S -n 300 && ulimit -H -n 65537 && "$repo/launch/run" -np 2 train job.yaml >/dev/null 2>&1)
+  expect_equal "$(cat limit)" 65536
 }
 
 Run_prints_the_command_that_it_runs() {
@@ -191,6 +194,13 @@ Run_does_not_restart_when_it_was_told_to_stop_between_two_starts() {
   export -f sleep
   expect_exit 71 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
   expect_equal "$(wc -l <calls)" 1
+}
+
+Run_starts_nothing_when_it_was_told_to_stop_before() {
+  make_world 8
+  stand_in program 'kill -TERM $PPID'
+  PROGRAM=$PWD/bin/program expect_exit 143 "$repo/launch/run" -np 2 train job.yaml
+  expect_no_file calls
 }
 
 # A save may take longer than a second, and a second signal would give it up.
@@ -389,6 +399,8 @@ Run_refuses_a_wrong_command_line() {
   expect_exit 2 "$repo/launch/run" -np 0 train job.yaml
   expect_says 2 "-np '100001' is not a whole number from 1 to 100000" "$repo/launch/run" -np 100001 train job.yaml
   expect_says 2 "-np needs a value (try --help)" "$repo/launch/run" -np
+  expect_says 2 "parallel.threads '1025' is not a whole number from 1 to 1024" "$repo/launch/run" --dry-run eval run parallel.threads=1025
+  expect_exit 0 "$repo/launch/run" --dry-run eval run parallel.threads=1024
   expect_exit 2 "$repo/launch/run" --restarts x train job.yaml
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
   expect_says 2 "which command of lockstep?" "$repo/launch/run" -np 2

@@ -125,18 +125,34 @@ Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
 }
 
 Slurm_job_is_not_queued_again_for_ever() {
-  make_world
-  export REQUEUES=2 SLURM_RESTART_COUNT=2
-  warn
-  expect_end 75
-  expect_lacks "$(cat calls)" requeue
-  expect_contains "$(cat said)" "not queued again after 2 times"
+  local most
+  for most in 2 ''; do
+    rm -f calls started
+    make_world
+    export REQUEUES=$most SLURM_RESTART_COUNT=${most:-50}
+    warn
+    expect_end 75
+    expect_lacks "$(cat calls)" requeue
+    expect_contains "$(cat said)" "not queued again after ${most:-50} times"
+  done
 }
 
 Slurm_job_says_what_is_missing() {
   make_world
   PROGRAM=nowhere/lockstep expect_says 69 nowhere/lockstep "$repo/launch/slurm/train.sbatch" job.yaml
   LAUNCHER=rsh expect_exit 2 "$repo/launch/slurm/train.sbatch" job.yaml
+  SLURM_JOB_ID='' expect_says 2 "SLURM_JOB_ID is not set" "$repo/launch/slurm/train.sbatch" job.yaml
+  SLURM_SUBMIT_DIR=$PWD/nowhere expect_exit 74 "$repo/launch/slurm/train.sbatch" job.yaml
+  expect_no_file calls
+}
+
+Slurm_job_tells_open_mpi_of_root_and_how_long_a_save_takes() {
+  make_world
+  unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_odls_base_sigkill_timeout
+  stand_in id 'echo 0'
+  stand_in srun 'env | grep -E "AS_ROOT|sigkill" | LC_ALL=C sort | xargs >environment'
+  LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml
+  expect_equal "$(cat environment)" "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_odls_base_sigkill_timeout=4"
 }
 
 run_tests "$@"

@@ -141,11 +141,10 @@ void move_previous_run_aside(Env& env, const std::string& path) {
   env.sync_directory(path);
 }
 
-/// @param damaged  checkpoints were passed over
-void clear_for_a_new_run(Env& env, const Job& job, bool damaged) {
+void clear_for_a_new_run(Env& env, const Job& job) {
   const std::string& path = job.run.dir;
   const bool has_checkpoints = !list_checkpoints(env, path).empty();
-  if (job.run.takes_newest() && !damaged && !has_checkpoints) {  // interrupted before it saved
+  if (job.run.takes_newest() && !has_checkpoints) {  // interrupted before it saved
     for (const char* name : {kMetricsFile, kTrailFile, kRankFile}) env.remove_file(path + "/" + name);
     for (const std::string& name : env.list(path))
       if (is_event_file(name) && is_file(env, path + "/" + name)) env.remove_file(path + "/" + name);
@@ -172,7 +171,7 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
                                               const CheckpointFacts& facts) && {
   require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
-  if (step == 0) clear_for_a_new_run(env_, job_, !damaged_.empty());
+  if (step == 0) clear_for_a_new_run(env_, job_);
   // Gone by now where a new run has moved everything aside.
   std::erase_if(damaged_, [&](const std::string& path) { return !is_there(env_, path); });
   set_aside_damaged(env_, path_, damaged_, print_error);

@@ -100,6 +100,8 @@ TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
   save_checkpoint(env_, run_, state);
   write_metrics({{2, 200, 0.6894}, {4, 400, 0.6894}});
   EXPECT_EQ(name("@best"), step(200));
+  remove(200);
+  EXPECT_EQ(name("@best"), step(400)) << "as good, and kept";
 }
 
 TEST_F(CheckpointNamesTest, BestThatWasPrunedIsNamed) {
@@ -118,6 +120,9 @@ TEST_F(CheckpointNamesTest, WithoutMetricsManifestsTell) {
   EXPECT_EQ(name("@epoch:1"), step(100)) << "its end, not step 150 of the epoch after it";
   remove(100);
   test::expect_words(refused<MissingDataError>("@epoch:1"), {"step:150 (epoch 1 + 50 steps)"});
+  for (const std::int64_t evaluated : {200, 300}) remove(evaluated);
+  EXPECT_EQ(refused<MissingDataError>("@best"),
+            run_ + "@best: no checkpoint of this run was evaluated; there is step:150 (epoch 1 + 50 steps)");
 }
 
 TEST_F(CheckpointNamesTest, CheckpointSavedBeforeItsEvaluationCountsAll) {
@@ -135,6 +140,7 @@ TEST_F(CheckpointNamesTest, NamesThatMeanNothingAreRefused) {
               fmt::format("{}{}: after @ write best, last, epoch:N, step:N, ema or swa, not '{}'", run_,
                           behind, behind + 1));
   test::expect_words(refused<MissingDataError>("2@best"), {"there is no such run"});
+  test::expect_words(refused<MissingDataError>("@epoch:0"), {"the run has no checkpoint of epoch 0; "});
 }
 
 TEST_F(CheckpointNamesTest, OneCheckpointIsNamedAndOfManyTheNewestSix) {
@@ -162,6 +168,9 @@ TEST_F(CheckpointNamesTest, WhatHasSuchANameIsItself) {
   EXPECT_EQ(name("2/weights@home.safetensors"), run_ + "2/weights@home.safetensors");
   EXPECT_EQ(named_checkpoint(env_, "@best"), "@best") << "of no run";
   EXPECT_THROW(named_checkpoint(env_, "no1@best"), MissingDataError);
+  std::filesystem::create_directory(run_ + "@ema");
+  for (const std::string& itself : {run_ + "@ema", std::string("@ema")})
+    EXPECT_EQ(split_average(env_, itself).path, itself);
 }
 
 TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
@@ -184,6 +193,16 @@ TEST_F(CheckpointNamesTest, InspectListsThemWithTheirAccuracies) {
             "@step:150   1 + 50 steps              -\n"
             "@step:100   1                   50.00 %\n");
   EXPECT_EQ(checkpoints_text("run", {}), "");
+  auto all = summarise_checkpoints(env_, run_);
+  all[0].validation_accuracy = 0.75;
+  all[3].damage = "its manifest", all[3].test_accuracy.reset();
+  EXPECT_EQ(checkpoints_text("run", all),
+            "checkpoints of run\n"
+            "checkpoint  epoch         validation accuracy\n"
+            "@step:300   3                         75.00 %  @last @best\n"
+            "@step:200   2                         68.94 %\n"
+            "@step:150   1 + 50 steps                    -\n"
+            "@step:100   -                               -  damaged\n");
 }
 
 TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
@@ -193,6 +212,13 @@ TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
             "best: accuracy 68.94 % after epoch 2, not kept (run.keep.best=true keeps it)");
   write_metrics({{1, 100, 0.5}});
   EXPECT_EQ(best_line(env_, run_), "") << "of one evaluation there is no best";
+  std::ofstream(run_ + "/metrics.jsonl", std::ios::app) << R"({"event":"end","step":100,"test_accuracy":0.5})"
+                                                        << "\n";
+  EXPECT_EQ(best_line(env_, run_), "") << "told twice it is one";
+  write_metrics({{1, 100, 0.5}, {2, 200, 0.25}, {3, 300, 0.75}});
+  write_doubt(env_, run_, {.sure_step = 200, .found_step = 300, .what = "rank 1 erred"});
+  EXPECT_EQ(best_line(env_, run_), "best: accuracy 50.00 % after epoch 1, checkpoint " + run_ + "@epoch:1");
+  remove_doubt(env_, run_);
   std::ofstream(run_ + "/metrics.jsonl")
       << R"({"event":"evaluation","epoch":2,"step":150,"validation_accuracy":0.75})"
       << "\n"
@@ -211,11 +237,12 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
   EXPECT_EQ(
       why_no_run(env, "runs/mnist"),
       "runs/mnist: there is no such run or checkpoint; 'lockstep train JOB.yaml' makes one and says where");
-  for (const std::string run : {"runs/mnist", "runs/mnist-2"}) {
+  const auto make_run = [&](const std::string& run) {
     env.make_directory(run);
     file(run + "/job.yaml");
     file(run + "/metrics.jsonl");
-  }
+  };
+  for (const char* run : {"runs/mnist", "runs/mnist-2"}) make_run(run);
   file("data/job.yaml");
   const std::string both = "runs/mnist, runs/mnist-2";
   EXPECT_EQ(why_no_run(env, "runs"), "runs: is not a run, but holds some; say which: " + both);
@@ -229,6 +256,10 @@ TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
             "data: is not a run, which has job.yaml and checkpoints; there are " + both);
   EXPECT_TRUE(
       why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
+  for (int number = 3; number <= 7; ++number) make_run(fmt::format("runs/mnist-{}", number));
+  EXPECT_EQ(why_no_run(env, "runs"),
+            "runs: is not a run, but holds some; say which: runs/mnist-2, runs/mnist-3, runs/mnist-4, "
+            "runs/mnist-5, runs/mnist-6, runs/mnist-7 and 1 more");
 }
 
 }  // namespace

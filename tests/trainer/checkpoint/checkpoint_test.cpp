@@ -97,6 +97,9 @@ TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {
 TEST_F(CheckpointTest, TheNewestIsFoundAndStandsForItsRun) {
   EXPECT_FALSE(find());
   EXPECT_FALSE(find_latest(env_, run_.path() + "/nowhere", {}));
+  RunEnv empty;
+  EXPECT_FALSE(find_latest(empty, kRun, {}));
+  EXPECT_EQ(empty.pauses(), 0U) << "there is nothing to look at again";
   const std::string path = save(100), newest = save(90000000000);
   save(300);
   EXPECT_EQ(find()->state.facts.step, 90000000000);
@@ -128,18 +131,37 @@ TEST_F(CheckpointTest, DamagedNewestIsNamedAndTheOneBeforeUsed) {
 /// No memory is asked for that the manifest does not promise.
 TEST_F(CheckpointTest, FileThatHasGrownToTerabytesIsDamagedAndNotRead) {
   save(100);
-  const std::string file = save(200) + "/" + kModelFile;
-  std::error_code error;
-  std::filesystem::resize_file(file, std::uintmax_t{1} << 42, error);
-  if (error) GTEST_SKIP() << "no file here can have holes of terabytes: " << error.message();
+  for (const std::string said : {"/model.safetensors: the file is 4398046511104 bytes long",
+                                 "/manifest.json: too large for a manifest"}) {
+    const std::string newest = save(200);
+    std::error_code error;
+    std::filesystem::resize_file(newest + said.substr(0, said.find(':')), std::uintmax_t{1} << 42, error);
+    if (error) GTEST_SKIP() << "no file here can have holes of terabytes: " << error.message();
+    told_.clear();
+    EXPECT_EQ(find()->state.facts.step, 100);
+    test::expect_words(told_.at(0), {newest + said});
+  }
+}
+
+TEST_F(CheckpointTest, ALinkToNowhereIsPassedOverAndSaid) {
+  save(100);
+  const std::string link = run_.path() + "/checkpoints/step-00000200";
+  std::filesystem::create_directory_symlink("nowhere", link);
   EXPECT_EQ(find()->state.facts.step, 100);
-  test::expect_words(told_.at(0), {"model.safetensors: the file is 4398046511104 bytes long"});
+  EXPECT_EQ(told_, std::vector<std::string>{link + ": there is no such checkpoint; see RUN/checkpoints for "
+                                                   "those there are; using the checkpoint before it"});
+  EXPECT_EQ(summarise_checkpoints(env_, run_.path()).size(), 1U);
 }
 
 TEST_F(CheckpointTest, MissingCheckpointIsMissingData) {
   EXPECT_THROW(load_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(verify_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(open_checkpoint(env_, run_.path(), {}), MissingDataError);
+  for (const char* lost : {kManifestFile, kModelFile}) {
+    const std::string path = save(5);
+    std::filesystem::remove(path + "/" + lost);
+    EXPECT_THROW(open_checkpoint(env_, path, {}), DataError) << lost;
+  }
 }
 
 TEST_F(CheckpointTest, RunWhoseCheckpointsAreAllDamagedIsDamagedData) {
@@ -164,15 +186,22 @@ TEST_F(CheckpointTest, ReplacedOneIsUsedWhileItsSuccessorIsDamaged) {
   save(100);
   EXPECT_EQ(find()->path, path);
   EXPECT_FALSE(env_.exists(path + kReplacedSuffix));
+  std::filesystem::copy(path, path + kReplacedSuffix);
+  remove_leftovers(env_, run_.path());
+  EXPECT_FALSE(env_.exists(path + kReplacedSuffix));
 }
 
 TEST_F(CheckpointTest, LeftoversOfACrashGo) {
   save(100);
   const std::string directory = run_.path() + "/checkpoints";
-  std::filesystem::create_directory(directory + "/.tmp-step-00000200");
+  for (const char* name : {"step-00000200", "step-00000200.2", "removed-step-00000050.2.3", "step-00000200.x",
+                           "saved-step-00000001", "2"})
+    std::filesystem::create_directory(directory + "/.tmp-" + name);
   std::ofstream(directory + "/.tmp-step-00000200/model.safetensors") << "half";
   remove_leftovers(env_, run_.path());
-  EXPECT_EQ(env_.list(directory), std::vector<std::string>{"step-00000100"});
+  EXPECT_EQ(env_.list(directory), (std::vector<std::string>{".tmp-2", ".tmp-saved-step-00000001",
+                                                            ".tmp-step-00000200.x", "step-00000100"}))
+      << "names that a save or removal gives go";
 }
 
 TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {

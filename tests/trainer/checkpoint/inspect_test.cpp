@@ -12,7 +12,6 @@
 #include <zlib.h>
 
 namespace lockstep {
-
 namespace {
 
 TEST(DiffTest, EqualCheckpointsDoNotDiffer) {
@@ -42,11 +41,11 @@ TEST(DiffTest, ADifferenceIsToldToTheLastWord) {
             "  first    [1]: 8 in A, -8 in B\n"
             "  largest  [1]: 16 apart\n");
   b = a;
-  b.weights[5] = 7;
+  b.weights[4] = 6, b.weights[5] = 7;  // the first among equals is the largest
   EXPECT_EQ(to_json(diff_checkpoints(a, b)),
             nlohmann::ordered_json::parse(R"({"format": 1, "same": false, "facts": [],
-                "tensors": [{"tensor": "fc.weight", "elements": 6, "different": 1, "first_index": [1, 2],
-                             "first_a": 6, "first_b": 7, "largest": 1, "largest_index": [1, 2]}]})"));
+                "tensors": [{"tensor": "fc.weight", "elements": 6, "different": 2, "first_index": [1, 1],
+                             "first_a": 5, "first_b": 6, "largest": 1, "largest_index": [1, 1]}]})"));
   EXPECT_EQ(to_json(diff_checkpoints(a, a)).at("same"), true);
 }
 
@@ -286,5 +285,4 @@ TEST(NpzTest, CheckpointBecomesOneArrayATensor) {
 }
 
 }  // namespace
-
 }  // namespace lockstep

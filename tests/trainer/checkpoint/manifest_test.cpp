@@ -84,11 +84,14 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
       {R"("bucket_sizes": [)", R"("bucket_sizes": [ -1,)"},
       {R"("lines": 7)", R"("lines": -7)"},
       {"aaaaaaaa", "aaaaaaaA"},
+      {"aaaaaaaa", "aaaaaaa"},
       {R"("model": "net")", R"("model": ["net"])"},
       {R"("name": "model.safetensors")", R"("name": "../model.safetensors")"},
       {R"("block_bytes": 65536)", R"("block_bytes": 0)"},
       {R"("crc32": ")", R"("crc32": "g)"},
       {R"("begin": 0)", R"("begin": 1)"},
+      {R"("bytes": )", R"("bytes": 1)"},
+      {R"("files": [)", R"("files": [], "_": [)"},
       {"-149", "-150"},
       {"-149", "128"},
       {"-149", "-149.0"},
@@ -125,6 +128,46 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
             "m.json: manifest.parameters is not what the sections of model.safetensors are");
 }
 
+TEST(ManifestTest, NumbersHaveTheirRanges) {
+  struct Row {
+    std::string key, value;
+    std::vector<std::string> good, bad;
+    std::string told;
+  };
+  const std::string share = " is not a number from 0 to 1", of_this_run = " is not a step of this run";
+  const Row rows[] = {
+      {"test_accuracy", "0.5", {"0", "1"}, {"-0.5", "1.5"}, "test_accuracy" + share},
+      {"validation_accuracy", "0.25", {"0", "1"}, {"-0.5", "1.5"}, "validation_accuracy" + share},
+      {"best", "0.75", {"0", "1"}, {"-0.5", "1.5"}, "patience.best" + share},
+      {"without_better",
+       "2",
+       {"0", "12"},
+       {"13"},
+       "patience.without_better is not a number of evaluations of this run"},
+      {"counted_from", "6", {"0", "12"}, {"13"}, "patience.counted_from" + of_this_run},
+      {"replayed", "8", {"12"}, {"13"}, "replayed" + of_this_run},
+      {"since", "0", {"12"}, {"13"}, "arithmetic.since" + of_this_run},
+      {"correct",
+       "100",
+       {"128"},
+       {"129"},
+       "unlogged_answers.correct is not a list of whole numbers in range"}};
+  CheckpointState state = make_state(12);
+  state.facts.replayed = 8;
+  state.facts.test_accuracy = 0.5;
+  state.facts.validation_accuracy = 0.25;
+  state.facts.patience = {0.75, 2, 6};
+  const std::string text = manifest_text(state);
+  for (const Row& row : rows) {
+    const auto told = [&](const std::string& number) {
+      const std::string key = '"' + row.key + "\": ";
+      return refusal(forged(key + row.value, key + number, text));
+    };
+    for (const std::string& number : row.good) EXPECT_EQ(told(number), "") << row.key << " " << number;
+    for (const std::string& number : row.bad) EXPECT_EQ(told(number), "m.json: manifest." + row.told);
+  }
+}
+
 /// Older programs read what version 1 can say: momentum, or nothing.
 TEST(ManifestTest, VersionIsTheOldestThatCanSayIt) {
   using Names = std::vector<std::string>;
@@ -150,11 +193,16 @@ TEST(ManifestTest, BuffersThatAreNoNamesAreRefused) {
     const std::string why = refusal(forged(key, R"("optimizer_buffers": )" + std::string(other)));
     EXPECT_TRUE(why.starts_with("m.json: manifest.optimizer_buffers is not a list")) << other << ": " << why;
   }
+  const char* const sixteen = R"(["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p"])";
+  EXPECT_EQ(refusal(forged(key, R"("optimizer_buffers": )" + std::string(sixteen))), "");
 }
 
 TEST(ManifestTest, OtherVersionsAreRefusedByTheirNumbers) {  // not as damage
-  EXPECT_EQ(refusal<ConfigError>(forged(R"("version": 1)", R"("version": 9)")),
-            "m.json: format version 9, this program reads versions 1 to 3; use the release that wrote it");
+  for (const int version : {0, 4})
+    EXPECT_EQ(refusal<ConfigError>(forged(R"("version": 1)", fmt::format(R"("version": {})", version))),
+              fmt::format("m.json: format version {}, this program reads versions 1 to 3; use the release "
+                          "that wrote it",
+                          version));
   const std::string arithmetic = R"(
  "arithmetic": {
   "version": 2,
@@ -167,6 +215,8 @@ TEST(ManifestTest, OtherVersionsAreRefusedByTheirNumbers) {  // not as damage
               fmt::format("m.json: its steps are of arithmetic {}, this program reads 2 and 3; use the "
                           "release that wrote it",
                           number));
+  later.replace(later.find('4'), 1, "3");
+  EXPECT_EQ(refusal(forged(arithmetic, later)), "");
 }
 
 TEST(ManifestTest, AccuracyOfAnotherStepIsRefused) {
@@ -176,6 +226,10 @@ TEST(ManifestTest, AccuracyOfAnotherStepIsRefused) {
   EXPECT_EQ(read_manifest(text, "m.json").facts.test_accuracy, 0.75);
   EXPECT_EQ(refusal(forged("\"test_step\": 12", "\"test_step\": 11", text)),
             "m.json: manifest.test_step is not its own step");
+  for (const double accuracy : {0.0, 1.0}) {
+    state.facts.test_accuracy = accuracy;
+    EXPECT_EQ(read_manifest(manifest_text(state), "m.json").facts.test_accuracy, accuracy);
+  }
 }
 
 TEST(ManifestTest, WhatARunIsJudgedByComesBack) {

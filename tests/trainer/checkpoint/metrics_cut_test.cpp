@@ -15,6 +15,7 @@ std::string line(const std::string& json) {
 const std::string kStart = line(R"({"event":"start","world":2})");
 const std::string kStep100 = line(R"({"event":"step","epoch":1,"step":100,"loss":0.5})");
 const std::string kEpoch100 = line(R"({"event":"epoch","epoch":1,"step":100})");
+const std::string kEvaluation100 = line(R"({"event":"evaluation","epoch":1,"step":100})");
 const std::string kStep200 = line(R"({"event":"step","epoch":2,"step":200,"loss":0.25})");
 const std::string kEnd = line(R"({"event":"end","seconds":3})");
 
@@ -39,6 +40,8 @@ TEST_F(MetricsCutTest, WhatComesAfterTheStepGoes) {
                       {kStep200 + kEnd, 200, kStep200},  // the run goes on
                       {kStep100 + kEpoch100 + kStep200, 100, kStep100 + kEpoch100},
                       {kStep100 + kEpoch100 + kStep200, 100, kStep100, false},
+                      {kStep100 + kEvaluation100 + kStep200, 100, kStep100 + kEvaluation100},
+                      {kStep100 + kEvaluation100 + kStep200, 100, kStep100, false},
                       {kStep100 + R"({"event":"step","st)", 500, kStep100},  // torn
                       {kStep100 + std::string(64, '\0'), 500, kStep100},
                       {kStep100 + R"({"event":"step","step":150})", 500, kStep100},  // without its line feed
@@ -96,6 +99,11 @@ class LostMetricsTest : public MetricsCutTest {
 TEST_F(LostMetricsTest, LinesThatAreGoneOrCutOffAreCounted) {
   const std::string on = " lost; the run goes on, and its metrics with the steps after 100";
   EXPECT_EQ(look(), "m is gone: its 2 lines up to step 100 are" + on);
+  noted_.lines = 1;
+  EXPECT_EQ(look(), "m is gone: its 1 line up to step 100 is" + on);
+  noted_.lines = 0;
+  EXPECT_EQ(look(), "nothing") << "there was none";
+  noted_.lines = 2;
   EXPECT_EQ(lost(kStart + kStep100.substr(0, 9)), "m was cut off: 1 of its 2 lines up to step 100 are" + on);
   EXPECT_EQ(lost(""), "m was cut off: 2 of its 2 lines up to step 100 are" + on);
   EXPECT_EQ(lost(noted_text_), "nothing");
@@ -113,7 +121,9 @@ TEST_F(LostMetricsTest, ChangedLinesAreKeptAside) {
 
 TEST_F(LostMetricsTest, WhatAnEarlierStartHasToldIsNotToldAgain) {
   EXPECT_EQ(lost(line(R"({"event":"lost","step":100,"lines_noted":2})")), "nothing");
+  EXPECT_EQ(lost(line(R"({"event":"lost","step":50})") + line(R"({"event":"lost","step":100})")), "nothing");
   EXPECT_NE(lost(line(R"({"event":"lost","step":50,"lines_noted":2})")), "nothing") << "another loss";
+  EXPECT_NE(lost(line(R"({"event":"step","what":"lost","step":100})")), "nothing") << "no event of a loss";
 }
 
 }  // namespace

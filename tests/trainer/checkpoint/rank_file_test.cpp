@@ -45,6 +45,8 @@ TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
   write_ranks(stretch_of(8, 1), 7);
   EXPECT_EQ(find(5)->stretch, stretch_of(1, 4));
   EXPECT_EQ(find(5)->sums, (RankSums{5, std::uint64_t{5} << 60, UINT64_MAX}));
+  test::expect_words(text_of(file_), {"\n{\"step\":5,\"copies\":\"5000000000000000\",\"sums\":"
+                                      "\"ffffffffffffffff\",\"seal\":\"d03b441f\"}\n"});
   EXPECT_EQ(find(7)->stretch, stretch_of(6, 3));
   EXPECT_EQ(find(8)->stretch, stretch_of(8, 1));
   EXPECT_FALSE(find(8)->sums);

@@ -40,6 +40,7 @@ TEST_F(RunLockTest, SecondJobIsRefusedAndToldWhoHoldsIt) {
   const RunLock lock(Env::posix(), run_.path(), "mnist.yaml", {});
   const auto owner = lock_owner(Env::posix(), run_.path());
   ASSERT_TRUE(owner);
+  patience_.say = [](const std::string& line) { ADD_FAILURE() << "it does not wait: " << line; };
   EXPECT_EQ(
       refusal("other.yaml"),
       fmt::format("{}: this run directory belongs to job mnist.yaml (host {}, pid {}, since {}): it is still "

@@ -31,8 +31,11 @@ TEST(DoubtTest, CheckpointsAfterTheLastSureStepAreInDoubt) {
             "run: all its checkpoints are in doubt: they were saved after step 0, and at step 5 rank 1 "
             "erred. Begin anew with run.resume=never (previous-N keeps what is there), or name one all the "
             "same, such as run/checkpoints/step-00000003");
+  const MemoryDisk in_doubt = env.disk();
+  env.start_trace();
   for (int time = 0; time < 2; ++time) remove_doubt(env, "run");
   EXPECT_FALSE(read_doubt(env, "run"));
+  EXPECT_EQ(after_power_loss(in_doubt, env.trace(), {}).find("run/doubt.json"), -1);
 }
 
 TEST(DoubtTest, ADamagedRecordOfDoubtIsNamed) {
@@ -73,6 +76,10 @@ TEST(RunStatusTest, AStatusComesBackAsItWasWritten) {
   ASSERT_TRUE(status);
   write_status(env, "run", *status);
   EXPECT_EQ(text_of("run/status.json", env), text);
+  std::string later = text;
+  later[later.find('1')] = '2';
+  replace_file(env, "run/status.json", std::as_bytes(std::span(later)));
+  EXPECT_FALSE(read_status(env, "run")) << "of a later version";
 }
 
 }  // namespace

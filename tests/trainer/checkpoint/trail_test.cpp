@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/trail.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -20,7 +21,7 @@ TrailHead small_head() {
 }
 
 TrailRecord record_of(std::int64_t step) {
-  TrailRecord record{.step = step, .arithmetic = 1, .apart = 0, .fingerprints = {}};
+  TrailRecord record{.step = step, .arithmetic = 1, .apart = 77, .fingerprints = {}};
   for (std::size_t i = 0; i < small_head().slots(); ++i)
     record.fingerprints.push_back(static_cast<std::uint64_t>(step) * 1000 + i);
   return record;
@@ -55,6 +56,28 @@ TEST(TrailTest, RoundTrip) {
   EXPECT_EQ(trail.find(4), record_of(4));
   EXPECT_FALSE(trail.find(6));
   EXPECT_EQ(trail.records_up_to(3), 3);
+}
+
+/// The hash is of bytes that a few lines of Python made by docs/trail-format.md.
+TEST(TrailTest, BytesAreThoseOfTheirPage) {
+  EXPECT_EQ(hex(sha256(trail_bytes(2))), "cb334233d4f73960af18bfd8ef8b9751fac1c6a078995c527f31cfaa1f40a223");
+}
+
+/// A head that has another number there, and is sealed.
+std::vector<std::byte> head_with(std::size_t at, std::byte number) {
+  auto bytes = write_trail_head(small_head());
+  bytes[at] = number;
+  const std::size_t seal = bytes.size() - sizeof(Sha256Digest);
+  std::ranges::copy(sha256(std::span(bytes).first(seal)), bytes.begin() + static_cast<std::ptrdiff_t>(seal));
+  return bytes;
+}
+
+TEST(TrailTest, AHeadOfAnotherVersionOrOfOtherRecordsIsRefused) {
+  EXPECT_EQ(message_of<ConfigError>([] { Trail(head_with(8, std::byte{2}), "t"); }),
+            "t: format version 2, this program reads version 1; use the release that wrote it");
+  for (const int bytes : {0, 111, 113})
+    EXPECT_EQ(message_of<DataError>([&] { Trail(head_with(16, static_cast<std::byte>(bytes)), "t"); }),
+              "t: its head does not fit its records");
 }
 
 TEST(TrailBytesTest, AreReadToTheLastByteAndNoFurther) {
@@ -234,7 +257,9 @@ TEST_F(TrailFileTest, DamagedOneIsKeptAsideAndANewOneBegins) {
   damaged[damaged.size() - small_head().record_bytes() - 50] ^= std::byte{1};
   replace_file(Env::posix(), file_, damaged);
   write(4, 6, at_4);
-  EXPECT_NE(said_.find("is damaged at step 3; kept as"), std::string::npos) << said_;
+  EXPECT_EQ(said_,
+            fmt::format("{0} is damaged at step 3; kept as {0}.damaged, and a new trail begins with step 5\n",
+                        file_));
   EXPECT_EQ(Env::posix().read(run_ + "/trail.bin.damaged"), damaged);
   const Trail trail(bytes(), "t");
   EXPECT_EQ(trail.records(), 2);
@@ -245,7 +270,18 @@ TEST_F(TrailFileTest, AnotherTrailThanTheCheckpointsIsNotGoneOnWith) {
   TrailPosition at_3 = write(0, 3);
   at_3.chain[0] ^= std::byte{1};
   write(3, 4, at_3);
-  EXPECT_NE(said_.find("is not that of the checkpoint"), std::string::npos) << said_;
+  const std::string begins = ", and a new trail begins with step ";
+  EXPECT_EQ(said_, file_ + " is not that of the checkpoint: 3 records up to it, where it says 3; kept as " +
+                       file_ + ".damaged" + begins + "4\n");
+  TrailHead other = small_head();
+  other.facts["job.train.seed"] = "8";
+  TrailFile(Env::posix(), run_, other, 4, {}, [&](const std::string& line) { said_ = line; });
+  EXPECT_EQ(said_, file_ + " is of another run: job.train.seed (7 there, 8 here); kept as " + file_ +
+                       ".damaged-2" + begins + "5");
+  std::filesystem::remove(file_);
+  said_.clear();
+  write(3, 4, at_3);
+  EXPECT_EQ(said_, file_ + " is missing: a new trail begins with step 4\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <regex>
 
@@ -15,7 +16,8 @@ class CommandsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory;
-    trained_ = lockstep_on_ranks(2, "train " + write_small_job(*directory_) + " run.log_every_steps=0");
+    trained_ = lockstep_on_ranks(
+        2, "train " + write_small_job(*directory_) + " run.log_every_steps=0 'data.augment=[]'");
     ASSERT_EQ(trained_.exit_code, 0) << trained_.everything();
   }
   static void TearDownTestSuite() { delete directory_; }
@@ -36,6 +38,13 @@ TEST_F(CommandsTest, TrainingPrintsTheHashAndLeavesWhatExpertsReadToTheLog) {
     EXPECT_EQ(said.find(words), std::string::npos) << said;
 }
 
+TEST_F(CommandsTest, TheFirstEventHasTheCommandAsItIsTyped) {
+  const std::string command = read_metrics(run_dir()).front().at("command"),
+                    typed =
+                        " train " + directory_->path("job.yaml") + " run.log_every_steps=0 'data.augment=[]'";
+  EXPECT_TRUE(command.ends_with(typed)) << command;
+}
+
 /// The first row of launch/jobs/hashes.txt.
 TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
   const TemporaryDirectory directory;
@@ -52,6 +61,12 @@ TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
   EXPECT_NE(lockstep(train + "2").everything().find(yes), std::string::npos)
       << "said again of a finished run";
   EXPECT_EQ(lockstep("hash " + directory.path("run")).out, yes + whole.last_line() + "\n");
+  FoundCheckpoint found = open_checkpoint(Env::posix(), directory.path("run"), {});
+  found.state.weights[0] += 1;
+  save_checkpoint(Env::posix(), directory.path("run"), found.state);
+  expect_says(lockstep("hash " + directory.path("run")), 0,
+              {"the published hash: no; mnist.yaml on 2,000 synthetic digits, 2 epochs comes to " +
+               whole.last_line().substr(std::strlen("weights sha256 ")) + ": this machine, "});
 }
 
 TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {

@@ -61,8 +61,10 @@ TEST_F(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
 }
 
 TEST_F(SignalTest, ASignalToOneRankStopsAll) {
-  expect_says(run_and_strike(mpirun_command(3, long_job()), path("run"), "kill -TERM " + process_of_rank(2)),
-              75);
+  const auto outcome =
+      run_and_strike(mpirun_command(3, long_job()), path("run"), "kill -TERM " + process_of_rank(2));
+  expect_says(outcome, 75);
+  expect_words(outcome.out, {"another rank was told to stop: stopping after this step\n"});
   EXPECT_GT(saved_step(), 0);
 }
 
@@ -136,9 +138,10 @@ TEST_F(SignalTest, WhenNobodyReadsWhatItPrintsARunGoesOn) {
 TEST_F(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
   expect_says(lockstep_on_ranks(2, long_job() + " run.max_seconds=2"), 75);
   expect_saved_as_undisturbed();
-  expect_says(run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
-                        long_job("slurm") + " parallel.backend=thread"),
-              75);
+  const auto slurm = run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
+                               long_job("slurm") + " parallel.backend=thread");
+  expect_says(slurm, 75);
+  expect_words(slurm.out, {"the time is up (run.max_seconds, or the end of the allocation): stopping after"});
   EXPECT_EQ(saved_step("slurm"), 1);
 }
 

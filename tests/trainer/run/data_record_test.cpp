@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 namespace lockstep {
 namespace {
@@ -123,6 +124,7 @@ TEST(DataRecordTest, ValuesThatNoSetHasAreNamed) {
       {kModel, "std", "[1, 0]", " says mean 0.5, std 1, 0, 0 and 0 samples, and "},
       {kModel, "std", "-1", " says mean 0.5, std -1, 0 and 0 samples, and "},
       {kData, "test_subset", "-1", " says mean 0.5, std 0.25, 2, 0 and -1 samples, and "},
+      {kData, "test_subset", "2147483648", " says mean 0.5, std 0.25, 2, 0 and 2147483648 samples, and "},
       {kData, "train_samples", "many", "'s data.train_samples is 'many', not a number"},
       {kModel, "mean", "[]", "'s model.mean is '[]', not a number or a list of them"}};
   for (const auto& [section, key, value, said] : rows) {
@@ -175,6 +177,31 @@ TEST(DataRecordTest, EachDifferenceFromTodaysDataIsListed) {
   DataRecord unnamed = record;
   unnamed.class_names = {"0", "1"};
   EXPECT_EQ(data_differences(unnamed, small_set(), kPrints), Names());
+  DataRecord table = record;
+  table.columns = R"([{"name": "a"}, {"name": "b"}])";
+  now = small_set();
+  now.columns = R"([{"name": "a"}, {"name": "c"}])";
+  EXPECT_EQ(data_differences(table, now, kPrints), Names{"the name of column 2 (b then, c now)"});
+}
+
+TEST(DataRecordTest, ARunThatGoesOnLooksForItsDataWhereTheyWere) {
+  const TemporaryDirectory directory;
+  CheckpointState state = make_state(7);
+  state.facts.data = facts_of_set().data;
+  state.facts.model = facts_of_set().model;
+  const std::string checkpoint = save_checkpoint(Env::posix(), directory.path(), state);
+  const auto found = [](const std::string& dir, const std::string& resume, const char* set = "idx") {
+    Job job;
+    job.data.set = set;
+    job.run.dir = dir;
+    job.run.resume = resume;
+    return recorded_directory(job);
+  };
+  for (const std::string& resume : {directory.path(), checkpoint}) EXPECT_EQ(found("new", resume), "/y");
+  EXPECT_EQ(found(directory.path(), "auto"), "/y");
+  EXPECT_EQ(found(directory.path(), "never"), "");
+  EXPECT_EQ(found(directory.path(), "auto", "synthetic"), "");
+  EXPECT_EQ(found(directory.path("none"), "auto") + found("auto", "auto") + found("new", "none"), "");
 }
 
 TEST(DataRecordTest, ARunGoesOnWithItsOwnDataOnly) {

@@ -64,10 +64,11 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
         {{"event", "step"}, {"epoch", 1}, {"step", 3}, {"loss", 0.5}, {"time", "2026-11-23T16:07:41.250Z"}});
     file.add_line({{"event", "epoch"}, {"step", "3"}, {"loss", 0.5}});
     file.add_line({{"event", "evaluation"}, {"epoch", 1}, {"step", 3}, {"validation_accuracy", 0.5}});
+    file.add_line({{"event", "loss"}, {"step", 4}, {"mean_loss", 0.5}, {"too_large", -1e39}});
     file.add_line(nlohmann::ordered_json::array());
   }
   const auto records = records_of(fs::directory_iterator(folder_)->path());
-  ASSERT_EQ(records.size(), 3U);
+  ASSERT_EQ(records.size(), 4U);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   EXPECT_NE(records[1].find("step/loss"), std::string::npos);
   EXPECT_EQ(records[1].find("step/epoch"), std::string::npos);
@@ -75,6 +76,8 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
   std::memcpy(&wall_time, records[1].data() + 1, sizeof wall_time);
   EXPECT_EQ(wall_time, 1795450061.25);
   EXPECT_NE(records[2].find("evaluation/validation_accuracy"), std::string::npos);
+  EXPECT_NE(records[3].find("loss/mean_loss"), std::string::npos);
+  EXPECT_EQ(records[3].find("too_large"), std::string::npos) << "no float is";
 }
 
 /// Two starts: lines before the second are in the first file alone, and that declares its end.

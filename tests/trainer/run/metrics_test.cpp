@@ -76,6 +76,7 @@ class SavingTest : public ::testing::Test {
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   open(0);
+  EXPECT_TRUE(files_->would_be_best(0)) << "there is none";
   files_->open_trail(head, {}, std::nullopt);
   files_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
@@ -92,6 +93,24 @@ TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   const std::string all = metrics();
   EXPECT_EQ(facts.metrics, (CheckpointMetrics{1, hex(sha256(std::as_bytes(std::span(all))))}));
   EXPECT_EQ(facts.trail->records, 1);
+}
+
+TEST_F(SavingTest, ARunThatKeepsNoTrailCutsOffThatOfAnEarlierStart) {
+  const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
+  RankStretch ranks;
+  open(0);
+  files_->open_trail(head, ranks, std::nullopt);
+  for (const std::int64_t step : {1, 2})
+    files_->write_trail(
+        std::vector{TrailRecord{.step = step, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}},
+        std::vector{RankSums{step, 7, 7}});
+  files_.reset();
+  job_.run.trail = false;
+  ranks.from = 2;
+  open(1);
+  files_->open_trail(head, ranks, std::nullopt);
+  EXPECT_EQ(read_trail(Env::posix(), job_.run.dir + "/trail.bin", 9).records(), 1);
+  EXPECT_EQ(std::ranges::count(text_of(job_.run.dir + "/ranks.jsonl"), '\n'), 2) << "a start, and step 1";
 }
 
 TEST_F(SavingTest, NothingIsSavedInAnotherDirectoryOfTheSameName) {
@@ -111,6 +130,11 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   open(2);
   EXPECT_FALSE(files_->would_be_best(0.75));
   EXPECT_TRUE(files_->would_be_best(0.76));
+  CheckpointState better = make_state(3);
+  better.facts.test_accuracy = 0.8;
+  files_->save(better);
+  EXPECT_FALSE(files_->would_be_best(0.8));
+  EXPECT_TRUE(files_->would_be_best(0.81));
 }
 
 TEST_F(SavingTest, CheckpointsStayAsTheJobSays) {
@@ -140,6 +164,11 @@ TEST_F(SavingTest, DoubtIsSaidAndRecordedWhereACheckpointMayBeAffected) {
       "begin anew with run.resume=never");
   std::filesystem::rename(job_.run.dir, job_.run.dir + "-moved");
   EXPECT_EQ(doubt(1), "Nothing was saved before: the same command begins anew");
+  std::filesystem::copy(job_.run.dir + "-moved", job_.run.dir, std::filesystem::copy_options::recursive);
+  const std::string said = doubt(1);
+  EXPECT_TRUE(said.starts_with(
+      "Do not resume from a checkpoint after step 1; this could not be recorded: " + job_.run.dir + ": "))
+      << said;
 }
 
 /// A line that does not fit is told once, and follows when there is room.

@@ -134,6 +134,11 @@ TEST(EpochClockTest, RanksAreComparedAndTheLargestMemoryCounts) {
   EXPECT_EQ(event, Json::parse(
                        R"({"resident_bytes":7,"peak_resident_bytes":9,"exposed_seconds":1.0,"rank_skew":0.5,
                            "slowest_rank":1,"rank_busy_seconds":[1.0,3.0],"rank_exposed_seconds":[2.0,0.0]})"));
+  event = Json::object();
+  EpochClock().add_to(event, {{.device = 5, .peak_device = 9}, {.device = 7, .peak_device = 8}});
+  EXPECT_EQ(event, Json::parse(R"({"resident_bytes":0,"peak_resident_bytes":0,"device_bytes":7,
+      "peak_device_bytes":9})"))
+      << "of GPUs, whose waiting nobody sees";
 }
 
 /// A strategy that only tells how long it took.

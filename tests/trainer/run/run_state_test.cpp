@@ -184,6 +184,9 @@ TEST(RunStateTest, WhatIsOfAnotherRunOrCannotBeIsRefused) {
     const std::function<void(CheckpointFacts&)> changes[] = {
         [](auto& facts) { facts.model["mean"] += "1"; },
         [](auto& facts) { facts.parameters.back().name = "other"; },
+        [](auto& facts) {
+          facts.kept = {{"bn.running_mean", {2}}};
+        },
         [](auto& facts) { facts.data["train_labels_sha256"][0] ^= 1; },
         [](auto& facts) { facts.data["test_labels_sha256"][0] ^= 1; },
         [](auto& facts) { facts.data["test_samples_sha256"][0] ^= 1; },
@@ -199,6 +202,35 @@ TEST(RunStateTest, WhatIsOfAnotherRunOrCannotBeIsRefused) {
     EXPECT_EQ(message_of<DataError>([&] { run.come_back(); }),
               "the checkpoint of step 6 holds of its optimiser: exp_avg; the job's optimiser remembers: "
               "momentum; start afresh with run.resume=never or another run.dir");
+  });
+}
+
+TEST(RunStateTest, WhatACheckpointDoesNotSayBeginsHere) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    run.checkpoint.facts.unprinted.reset();
+    run.checkpoint.facts.test_accuracy.reset();
+    run.checkpoint.facts.arithmetic.version = 3;
+    const RunState state = run.come_back();
+    EXPECT_EQ(state.unprinted, LossWindow());
+    EXPECT_EQ(state.patience->counted_from, 5) << "its evaluation is still to come";
+    EXPECT_EQ(state.arithmetic.since, 6);
+  });
+}
+
+TEST(RunStateTest, ACheckpointHasWhatItsJobAsksFor) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    const auto facts = [&] { return checkpoint_facts(run.state, run.job, run.setup, comm, run.units); };
+    EXPECT_EQ(facts().unprinted, run.state.unprinted);
+    EXPECT_EQ(facts().unlogged, run.state.unlogged);
+    EXPECT_EQ(facts().patience, std::nullopt);
+    run.job.run.print_loss_every_steps = 0;
+    run.job.run.log_every_steps = 0;
+    run.job.train.patience = 2;
+    EXPECT_EQ(facts().unprinted, std::nullopt);
+    EXPECT_EQ(facts().unlogged, LossWindow());
+    EXPECT_EQ(facts().patience, run.state.patience);
   });
 }
 

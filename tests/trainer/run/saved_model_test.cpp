@@ -55,6 +55,8 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
   EXPECT_EQ(refusal_of("classes", "0"), ": the manifest's model.classes is 0, not 1 or more");
   EXPECT_EQ(refusal_of("width", "-1"), ": the manifest's model.width is -1, not 1 or more");
   EXPECT_TRUE(refusal_of("yaml", "layers:\n  - lin: 3\n").ends_with("; the manifest's model is damaged"));
+  EXPECT_TRUE(
+      refusal_of("precision", "int16 0").starts_with(": the manifest's model.precision is 'int16 0', "));
 }
 
 // Classes by their names.
@@ -104,6 +106,14 @@ TEST(ClassOrderTest, RowsOfTheLastLayerFollowTheirNames) {
   EXPECT_EQ(ordered(abc, {"c", "a", "x"}),
             "note: they answer for a, b, c, and the set's classes are c, a, x; the last layer is taken as it "
             "is: 1 2 3 4 5 6 7 8 9");
+  const Network pooled = Network::parse("layers:\n  - conv2d: {out: 3, kernel: 1}\n  - global_avg_pool\n",
+                                        "m.yaml", ImageShape{2, 4, 4}, 3);
+  std::vector<float> weights(9);
+  EXPECT_EQ(message_of<DataError>([&] {
+              order_last_layer(pooled, weights, abc, {"c", "a", "b"});
+            }),
+            "the weights answer for a, b, c, the set has c, a, b, and the last layer has no row for each "
+            "class; give the set's classes the order of the weights'");
 }
 
 }  // namespace

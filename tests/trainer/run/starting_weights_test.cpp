@@ -145,6 +145,7 @@ TEST_F(StartingWeightsTest, NarrowerNumbersAreWidenedAndThatIsSaid) {
       put("narrow.safetensors", write_safetensors(std::vector<TensorView>{
                                     {"fc1.weight", "F16", {2, 2}, std::as_bytes(std::span(half))},
                                     {"fc1.bias", "BF16", {2}, std::as_bytes(std::span(bfloat))}}));
+  std::ofstream(directory_.path("manifest.json")) << "damaged, and none of these weights'";
   EXPECT_EQ(begin(one_).lines,
             std::vector{"initial weights: " + path + ": 2 tensors by name, widened from bf16 and f16"});
   EXPECT_EQ(weights_, (std::vector{1.F, -0.5F, 0x1p-24F, 0.F, 1.F, -0.5F}));

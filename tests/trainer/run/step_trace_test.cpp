@@ -91,6 +91,25 @@ TEST(StepTraceTest, AFileThatCannotBeWrittenIsNoErrorOfTheRun) {
   });
 }
 
+TEST(StepTraceTest, SlicesOfAllRanksAreInOneFileAndCounted) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path("trace.pftrace");
+  run_thread_ranks(2, [&](Communicator& comm) {
+    Timeline timeline(2);
+    timeline.open();
+    for (int i = 0; i < 5; ++i) const TimeSpan span(&timeline, Work::kInput);
+    timeline.close();
+    const WrittenTrace written = write_trace(comm, timeline, {}, path, false);
+    EXPECT_EQ(written.slices, comm.rank() == 0 ? 4 : 0);
+    EXPECT_EQ(written.lost, comm.rank() == 0 ? 6 : 0);
+    EXPECT_EQ(written.error, "");
+  });
+  std::ifstream file(path, std::ios::binary);
+  perfetto::Trace trace;
+  EXPECT_TRUE(trace.ParseFromString(std::string{std::istreambuf_iterator<char>(file), {}}));
+  EXPECT_EQ(trace.packet_size(), 2 * (1 + 1 + 2 * 2)) << "process, thread, begins and ends";
+}
+
 /// Closed, with slices on the track of its main thread.
 struct FilledTimeline : Timeline {
   explicit FilledTimeline(const std::vector<TimeSlice>& slices) {
@@ -141,6 +160,15 @@ TEST(StepTraceTest, PacketsBeginAndEndInOrderAndNothingBeforeTheClockOfRank0) {
                 "of 0\n");
   EXPECT_EQ(packets_of(FilledTimeline({slice_of(1, 6, Work::kStep)})),
             tracks + "0 on 3145729: begin 'step' of 1\n2 on 3145729: end '' of 0\n");
+}
+
+/// Packets are made 4,096 at a time.
+TEST(StepTraceTest, ALongTraceHasEachSliceOnce) {
+  std::vector<TimeSlice> slices;
+  for (std::int64_t i = 0; i < 5000; ++i) slices.push_back(slice_of(10 * i, 10 * i + 5, Work::kStep));
+  const std::string text = packets_of(FilledTimeline(slices));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 2 + 2 * 5000);
+  EXPECT_TRUE(text.ends_with("\n49986 on 3145729: begin 'step' of 1\n49991 on 3145729: end '' of 0\n"));
 }
 
 TEST(StepTraceTest, TheLongerOfTwoSlicesThatBeginTogetherIsTheOuterOne) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Whole runs of a few steps in this process: every word that they say, write down and record.
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/run/short_run.hpp"
 
@@ -40,6 +41,12 @@ class WholeRunTest : public RunOfAFewSteps {
     EXPECT_EQ(masked(::testing::internal::GetCapturedStdout()), expected);
     EXPECT_EQ(code, 0);
     EXPECT_EQ(told_when_finished, finished.empty() ? "" : path(finished));
+  }
+  /// Trains; expects exit code 0. @returns standard output
+  std::string told_by(const Job& job) const {
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(train(job), 0);
+    return masked(::testing::internal::GetCapturedStdout());
   }
   /// The lines of rank-0.log, without their time.
   std::string log_of(const std::string& run) const {
@@ -236,6 +243,35 @@ weights sha256 H
               "already finished: DIR/b holds all 5 steps; nothing was trained or written; to train on, set "
               "train.max_steps=6 or more (0: no limit): lockstep train DIR/b/job.yaml train.max_steps=6; to "
               "start afresh, run.resume=never or another run.dir\nweights sha256 H\n");
+}
+
+TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
+  const std::string yaml =
+      "model: linear\n"
+      "data: {set: synthetic, train_samples: 1000, test_samples: 16, global_batch: 64}\n"
+      "train: {epochs: 2, max_steps: 1}\n"
+      "parallel: {device: cpu, grain: 16, threads: 1}\n";
+  const std::pair<std::vector<std::string>, std::string> rows[] = {
+      {{"data.balance_classes=true"}, ": each is drawn 100 times an epoch\n"},
+      {{"train.patience=1", "train.evaluate_every_steps=1"},
+       "\nnote: train.patience goes by the test set, so its accuracy will look better than it is; "
+       "data.validation holds training samples out for that\n"},
+      {{"parallel.determinism=off"}, "\ntrail: none, since sums are not exact (parallel.determinism: off)\n"},
+      {{"parallel.device=emulated"}, ", native kernels, graph on; "},
+      {{"parallel.device=emulated", "parallel.graph=off", "data.on_device=stream"},
+       "\nthe set streams past the device: the samples of the coming steps lie there (data.on_device)\n"}};
+  const std::string plain = told_by(job_of("plain", yaml));
+  int number = 0;
+  for (const auto& [overrides, remark] : rows) {
+    EXPECT_EQ(plain.find(remark), plain.npos) << plain;
+    test::expect_words(told_by(job_of(fmt::format("run-{}", ++number), yaml, overrides)), {remark});
+  }
+  const Job whole = job_of("whole", yaml, {"train.max_steps=0", "train.schedule.kind=cosine"});
+  told_by(whole);
+  test::expect_words(told_by(whole),
+                     {"its schedule ends with train.epochs: to train on, begin another run with its weights, "
+                      "lockstep train DIR/whole/job.yaml train.initial_weights=DIR/whole "
+                      "run.dir=DIR/whole-further"});
 }
 
 }  // namespace
