@@ -256,7 +256,6 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
   add_split_options(*command, options->split);
-  command->add_flag("--shards")->description("Says nothing any more: every set is in shards");
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures or rows that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
