@@ -50,9 +50,8 @@ namespace lockstep {
 namespace {
 
 int train_and_report(const Job& job) {
-  if (!job.run.report) return train(job);
   return train(job, [&](const std::string& directory, const TrainTestData& data) {
-    write_report_of_run(directory, data, job.parallel.threads);
+    if (job.run.report) write_report_of_run(directory, data, job.parallel.threads);
   });
 }
 
