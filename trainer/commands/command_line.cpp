@@ -226,6 +226,10 @@ int run_command_line(int argc, char** argv) {
   return run(action, app.got_subcommand("train"));
 }
 
+void on_choice(CLI::App& command, Action& action, Action work) {
+  command.callback([&action, work = std::move(work)] { action = work; });
+}
+
 int print_json(const nlohmann::ordered_json& json) {
   print("{}\n", json_text_in_ascii(json));
   return 0;
@@ -233,15 +237,17 @@ int print_json(const nlohmann::ordered_json& json) {
 
 // --device takes the names that parallel.device of a job file does.
 
+void limit(CLI::Option* number, int least, int most) {
+  number->check(CLI::Range(least, most))->capture_default_str();
+}
+
 void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
   command
       .add_option("--device", parallel.device,
                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
       ->check(parsed_by(parse_device_name, fmt::format("is not {}", kDeviceNames)))
       ->capture_default_str();
-  command.add_option("--threads", parallel.threads, "Threads of each rank")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  limit(command.add_option("--threads", parallel.threads, "Threads of each rank"), 1, 1024);
 }
 
 RankFacts option_facts(const CLI::App& command) {

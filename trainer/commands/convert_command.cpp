@@ -283,18 +283,16 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert cifar10 my-shards\n"
       "  lockstep convert iris.csv my-set --label species --test 20%\n"
       "  lockstep convert titanic.csv my-set --label Survived --drop Name --one-hot Sex --missing median");
-  command->callback([=, &action] {
+  on_choice(*command, action, [=] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->fit = fit->value_or(PictureFit::kSqueeze);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
-    action = [=] {
-      require_readable_twice(options->from);
-      if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
-        return convert_rows(*options, *table, *command, *json);
-      refuse_table_options(*command, options->from);
-      if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
-      return convert(*options, *json);
-    };
+    require_readable_twice(options->from);
+    if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
+      return convert_rows(*options, *table, *command, *json);
+    refuse_table_options(*command, options->from);
+    if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+    return convert(*options, *json);
   });
 }
 
