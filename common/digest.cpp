@@ -52,10 +52,15 @@ std::string hex(std::span<const std::byte> bytes) {
   return fmt::format("{:02x}", fmt::join(numbers, numbers + bytes.size(), ""));
 }
 
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+bool is_digest(std::string_view text) {
+  return text.size() == 2 * sizeof(Sha256Digest) && text.find_first_not_of(kDigits) == text.npos;
+}
+
 Sha256Digest digest_of_hex(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   Sha256Digest digest{};
-  if (text.size() != 2 * digest.size() || text.find_first_not_of(kDigits) != text.npos) return digest;
+  if (!is_digest(text)) return digest;
   for (std::size_t i = 0; i < digest.size(); ++i)
     digest[i] = static_cast<std::byte>(16 * kDigits.find(text[2 * i]) + kDigits.find(text[2 * i + 1]));
   return digest;

@@ -34,7 +34,7 @@ Slurm_burn_takes_only_names_and_exit_codes_from_its_environment() {
   make_world
   # shellcheck disable=SC2016  # it must not be carried out
   LOCKSTEP_BURN_DRAIN='1 x[$(touch executed)0]' expect_says 2 "LOCKSTEP_BURN_DRAIN holds no exit code" "$hooks/slurm-burn"
-  LOCKSTEP_BURN="--memory 25%" expect_says 2 "node7: lockstep: burn --memory was removed: use" "$hooks/slurm-burn"
+  LOCKSTEP_BURN="--memory 25%" expect_says 2 "node7: lockstep: not expected: --memory 25%" "$hooks/slurm-burn"
   LOCKSTEP_BURN_DRAIN='*' expect_exit 2 "$hooks/slurm-burn"
   SLURMD_NODENAME='node7 state=down' expect_says 2 "SLURMD_NODENAME is not a name of a node" "$hooks/slurm-burn"
   expect_no_file executed
@@ -161,17 +161,6 @@ import json, sys
 report = json.loads(sys.argv[1])
 print(report["exit_code"], {name: check["verdict"] for name, check in report["ranks"][0]["checks"].items()})' "$output"
   expect_equal "$output" "0 {'jobs': 'PASS', 'links': 'NOT TESTED', 'speed': 'NOT TESTED'}"
-}
-
-# shellcheck disable=SC2086  # options are words
-What_went_is_refused_with_what_to_use_instead() {
-  local went
-  for went in "--memory 25%" --memory=8MiB "--prometheus burn.prom" "--junit burn.xml" "--without products" \
-    "--without jobs,memory" --without=copies,links; do
-    expect_says 2 "was removed: use " "$LOCKSTEP_PROGRAM" burn $went
-  done
-  expect_contains "$output" "burn --without=copies was removed: use burn without that word"
-  expect_says 2 "use memtester for a host's memory" "$LOCKSTEP_PROGRAM" burn --memory 80%
 }
 
 node_is_drained() { [[ $(sinfo -h -o '%t %E' 2>/dev/null) == dr* ]]; }

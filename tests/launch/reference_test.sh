@@ -78,10 +78,6 @@ Options_and_what_they_mean_are_columns_of_help() {
   expect_contains "$(COLUMNS=200 lockstep convert --help)" "(needs --size)"
 }
 
-The_command_that_went_is_told_with_what_to_use() {
-  expect_says 2 "reference was removed: use lockstep help, the pages in docs/reference, or launch/completion" lockstep reference completion bash
-}
-
 # typed SHELL-LINE: what bash would put in place of the word at its end, a line each.
 typed() {
   bash -c 'source "$1"; shift; COMP_LINE=$1 COMP_POINT=${#1}; read -ra COMP_WORDS <<<"$1"

@@ -177,16 +177,6 @@ Verification verify(Env& env, const std::string& path) {
 
 namespace {
 
-/// Position in a flat, row-major tensor as one index a dimension.
-std::vector<std::size_t> unravel(std::size_t position, const std::vector<std::size_t>& shape) {
-  std::vector<std::size_t> index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    index[d] = position % shape[d];
-    position /= shape[d];
-  }
-  return index;
-}
-
 double distance(float a, float b) {
   const double difference = std::fabs(static_cast<double>(a) - b);
   return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
@@ -198,13 +188,13 @@ TensorDifference diff_tensor(const TensorView& in_a, const TensorView& in_b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
     if (result.different++ == 0) {
-      result.first_index = result.largest_index = unravel(i, in_a.shape);
+      result.first_index = result.largest_index = index_of(i, in_a.shape);
       result.first_a = a[i];
       result.first_b = b[i];
     }
     if (distance(a[i], b[i]) <= result.largest) continue;
     result.largest = distance(a[i], b[i]);
-    result.largest_index = unravel(i, in_a.shape);
+    result.largest_index = index_of(i, in_a.shape);
   }
   return result;
 }

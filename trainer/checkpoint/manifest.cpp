@@ -28,15 +28,13 @@ using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "lockstep checkpoint";
-constexpr const char* kHexDigits = "0123456789abcdef";
 constexpr const char* kInRange = "a list of whole numbers in range";
 
 /// Position in a file of the run: how many records or lines, and the SHA-256 of what is before it.
 void position_fields(auto&& archive, const char* key, std::int64_t& count, std::string& sha256) {
   archive(key, count);
   archive("sha256", sha256);
-  archive.require(sha256.size() == 64 && sha256.find_first_not_of(kHexDigits) == sha256.npos, "sha256",
-                  "64 hexadecimal digits");
+  archive.require(is_digest(sha256), "sha256", "64 hexadecimal digits");
 }
 
 void loss_units_field(auto&& archive, const char* key, WideSum& sum) {
@@ -166,7 +164,7 @@ void crc32_field(auto&& archive, SectionRecord& section) {
   archive("crc32", text);
   archive.require(text.size() == 8 * checksum_blocks(section.end - section.begin), "crc32",
                   "eight digits for each block");
-  archive.require(text.find_first_not_of(kHexDigits) == text.npos, "crc32", "hexadecimal");
+  archive.require(text.find_first_not_of("0123456789abcdef") == text.npos, "crc32", "hexadecimal");
   section.crc32s.assign(text.size() / 8, 0);
   for (std::size_t i = 0; i < section.crc32s.size(); ++i)
     std::from_chars(text.data() + 8 * i, text.data() + 8 * i + 8, section.crc32s[i], 16);

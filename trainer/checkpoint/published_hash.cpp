@@ -30,10 +30,6 @@ void add_entries(std::string& text, const char* part, const std::map<std::string
     text += fmt::format("{} {} {}:{}\n", part, key, value.size(), value);
 }
 
-bool is_hash(std::string_view word) {
-  return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == word.npos;
-}
-
 std::optional<PublishedHash> parse_row(const std::string& row) {
   PublishedHash hash;
   std::string step;
@@ -41,7 +37,7 @@ std::optional<PublishedHash> parse_row(const std::string& row) {
   words >> hash.computation >> step >> hash.weights >> std::ws;
   std::getline(words, hash.what);
   hash.step = parse_whole<std::int64_t>(step).value_or(0);
-  if (hash.step <= 0 || !is_hash(hash.computation) || !is_hash(hash.weights) || hash.what.empty())
+  if (hash.step <= 0 || !is_digest(hash.computation) || !is_digest(hash.weights) || hash.what.empty())
     return std::nullopt;
   return hash;
 }

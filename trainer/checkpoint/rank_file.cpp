@@ -138,14 +138,6 @@ std::string describe(int rank, const RankPlace& place) {
                      place.uuid);
 }
 
-std::string to_text(const RankPlace& place) {
-  return json_text(json_of_fields(place, kPlaceFields));
-}
-
-RankPlace place_from_text(const std::string& text) {
-  return read_fields<RankPlace>(parse_json(text), "rank", kPlaceFields);
-}
-
 std::optional<int> find_wrong_rank(std::uint64_t difference, std::uint64_t weighted, std::size_t ranks) {
   std::optional<int> found;
   if (difference == 0) return found;

@@ -7,7 +7,10 @@
 #pragma once
 
 #include "common/env.hpp"
+#include "common/json_text.hpp"
 #include "trainer/training/fingerprints.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -36,9 +39,8 @@ struct RankPlace {
 /// "rank 2 on node3 (cpu (AVX-512))"
 std::string describe(int rank, const RankPlace& place);
 
-/// Message between ranks. @throws nlohmann::json::exception  the text is of something else
-std::string to_text(const RankPlace& place);
-RankPlace place_from_text(const std::string& text);
+// As ranks send it to each other.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid, first_grain, grains, tensors)
 
 /// One start of a run.
 struct RankStretch {

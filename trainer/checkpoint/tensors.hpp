@@ -45,6 +45,17 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
 /// Prefix of the names of a buffer's tensors: "momentum.".
 std::string tensor_prefix(const std::string& buffer);
 
+/// Place in a flat, row-major tensor as one index a dimension.
+std::vector<std::size_t> index_of(std::size_t element, const auto& shape) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const auto size = static_cast<std::size_t>(shape[d]);
+    index[d] = element % size;
+    element /= size;
+  }
+  return index;
+}
+
 /// Describes numbers that no network can compute with: NaN, infinite, or a negative running variance. "3 of
 /// 250 numbers of conv1.weight are NaN or infinite"; "" if there are none.
 std::string unusable_numbers(const std::string& tensor, std::span<const float> numbers);

@@ -40,17 +40,12 @@ void add_allreduce(CLI::App& bench, Action& action) {
   auto parallel = std::make_shared<ParallelSection>();
   add_bytes(*command, "-b,--min-bytes", options->min_bytes, "Smallest buffer; 4K, 16MiB are understood");
   add_bytes(*command, "-e,--max-bytes", options->max_bytes, "Largest buffer");
-  command->add_option("-f,--factor", options->factor, "From one size to the next")
-      ->check(CLI::Range(2, 1024))
-      ->capture_default_str();
-  command
-      ->add_option("-n,--iterations,--repetitions", options->iterations,
-                   "Repetitions of each size and type; medians are printed")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed")
-      ->check(CLI::Range(0, 100000))
-      ->capture_default_str();
+  limit(command->add_option("-f,--factor", options->factor, "From one size to the next"), 2, 1024);
+  limit(command->add_option("-n,--iterations,--repetitions", options->iterations,
+                            "Repetitions of each size and type; medians are printed"),
+        1, 100000);
+  limit(command->add_option("-w,--warmup", options->warmup, "All-reduces before those, not timed"), 0,
+        100000);
   add_backend_option(*command, options->backend);
   command
       ->add_option("--device", options->device, "Place of the buffers; auto: cuda with nccl, otherwise cpu")
@@ -70,22 +65,20 @@ void add_allreduce(CLI::App& bench, Action& action) {
       "time; busbw is algbw * 2 (n - 1) / n, what each of n ranks' links carries in an optimal all-reduce. "
       "out-of-place sums from one buffer into another (over MPI a copy comes first), in-place within one; "
       "#err counts wrong elements over all ranks. Exit code 70 if there were any.");
-  command->callback([=, &action] {
+  on_choice(*command, action, [=] {
     if (options->min_bytes > options->max_bytes)
       throw UsageError(
           fmt::format("--min-bytes {} is more than --max-bytes {}", options->min_bytes, options->max_bytes));
-    action = [=] {
-      parallel->backend = options->backend;
-      hash_program_in_advance();
-      return run_on_ranks(*parallel, [&](Communicator& comm) {
-        expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
-        if (*demo) {
-          bench::show_allreduce(comm, *options);
-          return 0;
-        }
-        return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
-      });
-    };
+    parallel->backend = options->backend;
+    hash_program_in_advance();
+    return run_on_ranks(*parallel, [&](Communicator& comm) {
+      expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
+      if (*demo) {
+        bench::show_allreduce(comm, *options);
+        return 0;
+      }
+      return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
+    });
   });
 }
 
@@ -97,31 +90,25 @@ void add_step(CLI::App& bench, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job_path, "Job file, e.g. launch/jobs/mnist.yaml")->required();
   command->add_option("overrides", *overrides, "key=value, e.g. model=lenet");
-  command->add_option("--rounds", options->rounds, "Repetitions; the median counts")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  command->add_option("--steps", options->steps_per_round, "Steps a turn")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+  limit(command->add_option("--rounds", options->rounds, "Repetitions; the median counts"), 1, 10000);
+  limit(command->add_option("--steps", options->steps_per_round, "Steps a turn"), 1, 100000);
   command->add_flag("--explain", options->explain,
                     "Say where a step goes, and what would help most; on a CPU");
   command->add_option("--trace", options->trace,
                       "Write what all ranks did in the explained steps to this file, for ui.perfetto.dev");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
   command->add_flag("--json", options->json, kJsonHelp);
-  command->callback([=, &action] {
-    action = [=] {
-      const Job job = load_job(*job_path, *overrides);
-      hash_program_in_advance();
-      const auto data = load_in_advance(job, DataCopy::kOfHost);
-      return run_on_ranks(job.parallel, [&](Communicator& comm) {
-        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*command));
-        Job on_ranks;
-        agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
-        bench::bench_step(comm, on_ranks, data, *options);
-        return 0;
-      });
-    };
+  on_choice(*command, action, [=] {
+    const Job job = load_job(*job_path, *overrides);
+    hash_program_in_advance();
+    const auto data = load_in_advance(job, DataCopy::kOfHost);
+    return run_on_ranks(job.parallel, [&](Communicator& comm) {
+      expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*command));
+      Job on_ranks;
+      agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
+      bench::bench_step(comm, on_ranks, data, *options);
+      return 0;
+    });
   });
 }
 

@@ -60,9 +60,7 @@ void add_burn_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<burn::BurnOptions>();
   auto json = std::make_shared<bool>(false), share = std::make_shared<bool>(false);
   auto time = std::make_shared<std::string>(), fault = std::make_shared<std::string>();
-  command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours")
-      ->check(CLI::Range(1, 3))
-      ->capture_default_str();
+  limit(command->add_option("--level", options->level, "1: a minute, 2: ten minutes, 3: four hours"), 1, 3);
   command->add_option("--time", *time, "Duration instead: 90s, 10m, 2h; at least one round is made");
   command
       ->add_option("--without", options->without, "Checks to leave out, by commas; they show as NOT TESTED")
@@ -84,14 +82,12 @@ void add_burn_command(CLI::App& app, Action& action) {
   command->add_option("--inject", *fault,
                       "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
   command->footer(kBurnFooter);
-  command->callback([=, &action] {
-    action = [=] {
-      options->seconds =
-          time->empty() ? at(burn::kSecondsOfLevels, options->level - 1) : burn::parse_time(*time);
-      if (!fault->empty()) options->fault = burn::parse_fault(*fault);
-      options->shows_progress = !*json;
-      return burn_on_ranks(*options, *json, *share, *command);
-    };
+  on_choice(*command, action, [=] {
+    options->seconds =
+        time->empty() ? at(burn::kSecondsOfLevels, options->level - 1) : burn::parse_time(*time);
+    if (!fault->empty()) options->fault = burn::parse_fault(*fault);
+    options->shows_progress = !*json;
+    return burn_on_ranks(*options, *json, *share, *command);
   });
 }
 

@@ -197,7 +197,7 @@ void add_simple(CLI::App& app, Action& action, const std::string& name, const st
   command->add_option("checkpoint", *path, kCheckpointHelp)->required();
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, kJsonHelp);
-  command->callback([=, &action] { action = [=] { return run(*path, *json); }; });
+  on_choice(*command, action, [=] { return run(*path, *json); });
 }
 
 }  // namespace
@@ -220,7 +220,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   difference->add_flag("--json", *json, kJsonHelp);
   difference->footer("Exit code 0: the same weights and optimiser state; 1: they differ.");
-  difference->callback([=, &action] { action = [=] { return diff(*a, *b, *json); }; });
+  on_choice(*difference, action, [=] { return diff(*a, *b, *json); });
 
   auto* exporting = app.add_subcommand("export", "Write a trained network for other programs");
   auto options = std::make_shared<ExportOptions>();
@@ -234,7 +234,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
       "255, as torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes]. "
       "model.safetensors inside a checkpoint is read by Python's safetensors as it is.\n"
       "Example: lockstep export runs/mnist --onnx mnist.onnx");
-  exporting->callback([=, &action] { action = [=] { return export_to(*options); }; });
+  on_choice(*exporting, action, [=] { return export_to(*options); });
 }
 
 // lockstep import FILE JOB.yaml DIR [key=value ...]
@@ -311,7 +311,7 @@ void add_import_command(CLI::App& app, Action& action) {
       "(module., _orig_mod.) count for nothing; whatever is missing or of another shape is refused. Numbers "
       "of f16 and bf16 are widened; those of an .onnx may lie in a file beside it.\n"
       "Example: lockstep import resnet.safetensors launch/jobs/cifar10.yaml runs/from-pytorch");
-  command->callback([=, &action] { action = [=] { return import_weights(*options); }; });
+  on_choice(*command, action, [=] { return import_weights(*options); });
 }
 
 }  // namespace lockstep

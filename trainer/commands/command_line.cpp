@@ -29,7 +29,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -60,7 +59,6 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
-  if (const std::string what_went = removed(argv[1]); !what_went.empty()) throw UsageError(what_went);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   throw UsageError("there is no command " + quoted_text(argv[1]) + did_you_mean(argv[1], candidates) +
                    "; see 'lockstep --help'");
@@ -137,23 +135,6 @@ void print_help(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   print("{}", of_keys.empty() ? fold_lines(app.help(), page_columns()) : of_keys);
 }
 
-/// Sentence for the first word, option, or option with a listed value that earlier versions took. "" if there
-/// is none.
-std::string what_went(const GivenCommand& given, const std::vector<std::string>& arguments) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::size_t equals = arguments[i].find('=');
-    const std::string option = given.name + " " + arguments[i].substr(0, equals);
-    if (std::string text = removed(option); !text.empty()) return text;
-    if (!arguments[i].starts_with('-')) continue;
-    std::istringstream values(equals != std::string::npos ? arguments[i].substr(equals + 1)
-                              : i + 1 < arguments.size()  ? arguments[i + 1]
-                                                          : "");
-    for (std::string value; std::getline(values, value, ',');)
-      if (std::string text = removed(option + "=" + value); !text.empty()) return text;
-  }
-  return "";
-}
-
 /// Describes the mistake, in our words where CLI11's help less.
 /// @param extras  arguments that no option of the command takes
 std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& error,
@@ -171,7 +152,6 @@ std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& erro
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& arguments) {
   const GivenCommand given = given_command(app);
-  if (std::string text = what_went(given, arguments); !text.empty()) return text;
   std::vector<std::string> extras;  // CLI11's own message reverses them
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) extras = app.remaining(true);
   const std::string wrong = what_is_wrong(given, error, extras);
@@ -246,6 +226,10 @@ int run_command_line(int argc, char** argv) {
   return run(action, app.got_subcommand("train"));
 }
 
+void on_choice(CLI::App& command, Action& action, Action work) {
+  command.callback([&action, work = std::move(work)] { action = work; });
+}
+
 int print_json(const nlohmann::ordered_json& json) {
   print("{}\n", json_text_in_ascii(json));
   return 0;
@@ -253,15 +237,17 @@ int print_json(const nlohmann::ordered_json& json) {
 
 // --device takes the names that parallel.device of a job file does.
 
+void limit(CLI::Option* number, int least, int most) {
+  number->check(CLI::Range(least, most))->capture_default_str();
+}
+
 void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
   command
       .add_option("--device", parallel.device,
                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
       ->check(parsed_by(parse_device_name, fmt::format("is not {}", kDeviceNames)))
       ->capture_default_str();
-  command.add_option("--threads", parallel.threads, "Threads of each rank")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  limit(command.add_option("--threads", parallel.threads, "Threads of each rank"), 1, 1024);
 }
 
 RankFacts option_facts(const CLI::App& command) {

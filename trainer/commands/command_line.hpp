@@ -33,6 +33,8 @@ struct Duplicates;  // data/sets/duplicates.hpp
 
 /// Function that main runs after parsing; returns the exit code.
 using Action = std::function<int()>;
+/// Makes `work` the action where this command is chosen.
+void on_choice(CLI::App& command, Action& action, Action work);
 
 void add_train_command(CLI::App& app, Action& action);
 void add_eval_command(CLI::App& app, Action& action);
@@ -72,6 +74,9 @@ int print_json(const nlohmann::ordered_json& json);
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+/// Numbers from `least` to `most` alone are taken, and the help shows the default.
+void limit(CLI::Option* number, int least, int most);
 
 /// --backend, likewise.
 void add_backend_option(CLI::App& command, std::string& backend);

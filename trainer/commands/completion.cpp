@@ -270,11 +270,9 @@ void add_complete_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("complete", "Complete a command line")->group("");
   auto words = std::make_shared<std::vector<std::string>>();
   command->add_option("words", *words, "Words of the command line, up to the cursor");
-  command->callback([=, &app, &action] {
-    action = [=, &app] {
-      print("{}", completions(app, *words));
-      return 0;
-    };
+  on_choice(*command, action, [=, &app] {
+    print("{}", completions(app, *words));
+    return 0;
   });
 }
 

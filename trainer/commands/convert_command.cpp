@@ -256,7 +256,6 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
   command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
   add_split_options(*command, options->split);
-  command->add_flag("--shards")->description("Says nothing any more: every set is in shards");
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures or rows that cannot be read, and name them");
   options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
@@ -284,18 +283,16 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert cifar10 my-shards\n"
       "  lockstep convert iris.csv my-set --label species --test 20%\n"
       "  lockstep convert titanic.csv my-set --label Survived --drop Name --one-hot Sex --missing median");
-  command->callback([=, &action] {
+  on_choice(*command, action, [=] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->fit = fit->value_or(PictureFit::kSqueeze);
     options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
-    action = [=] {
-      require_readable_twice(options->from);
-      if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
-        return convert_rows(*options, *table, *command, *json);
-      refuse_table_options(*command, options->from);
-      if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
-      return convert(*options, *json);
-    };
+    require_readable_twice(options->from);
+    if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
+      return convert_rows(*options, *table, *command, *json);
+    refuse_table_options(*command, options->from);
+    if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+    return convert(*options, *json);
   });
 }
 

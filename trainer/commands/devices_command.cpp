@@ -89,9 +89,8 @@ void add_devices_command(CLI::App& app, Action& action) {
   command->add_flag("--cuda", options->cuda, "End with exit code 69 where there is no GPU")
       ->excludes(emulated);
   command->footer(kFooter);
-  command->callback([=, &action] {
-    action = [=] { return options->json ? print_as_json(*options) : print_as_text(*options); };
-  });
+  on_choice(*command, action,
+            [=] { return options->json ? print_as_json(*options) : print_as_text(*options); });
 }
 
 // Lays out the answers of runtime, driver and /proc as tables.

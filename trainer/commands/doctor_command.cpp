@@ -122,7 +122,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_option("--list-hosts", options->hostfile)->group("");  // for launch/run
   command->add_flag("--json", options->json, "For programs");
   command->footer(kDoctorFooter);
-  command->callback([=, &action] { action = [=] { return examine(*options); }; });
+  on_choice(*command, action, [=] { return examine(*options); });
 }
 
 }  // namespace lockstep

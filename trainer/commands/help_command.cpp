@@ -170,7 +170,7 @@ void add_help_command(CLI::App& app, Action& action) {
       "  lockstep help bench step\n"
       "  lockstep help train.optimizer.lr\n"
       "  lockstep help parallel");
-  command->callback([=, &app, &action] { action = [=, &app] { return help(app, *about); }; });
+  on_choice(*command, action, [=, &app] { return help(app, *about); });
 }
 
 }  // namespace lockstep

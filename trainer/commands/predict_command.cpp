@@ -287,7 +287,7 @@ void add_predict_command(CLI::App& app, Action& action) {
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"
       "  lockstep predict runs/mnist FOLDER --csv > answers.csv\n"
       "  lockstep predict runs/mnist t10k-images-idx3-ubyte.gz --summary");
-  command->callback([=, &action] { action = [=] { return predict(*options, *command); }; });
+  on_choice(*command, action, [=] { return predict(*options, *command); });
 }
 
 }  // namespace lockstep

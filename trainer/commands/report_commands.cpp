@@ -85,7 +85,7 @@ void add_runs_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep runs --sort accuracy --where model=net --where train.optimizer.lr=0.05\n"
       "  lockstep runs runs/sweep --json | jq '.runs[].best_accuracy'");
-  command->callback([=, &action] { action = [=] { return list_runs(*options); }; });
+  on_choice(*command, action, [=] { return list_runs(*options); });
 }
 
 // lockstep compare A B...
@@ -120,7 +120,7 @@ void add_compare_command(CLI::App& app, Action& action) {
       "the terminal is UTF-8, otherwise ASCII. 'lockstep diff' compares the weights of two checkpoints.\n"
       "Example:\n"
       "  lockstep compare runs/mnist runs/mnist-2");
-  command->callback([=, &action] { action = [=] { return compare(*paths, *json); }; });
+  on_choice(*command, action, [=] { return compare(*paths, *json); });
 }
 
 // lockstep report RUN...
@@ -263,7 +263,7 @@ void add_report_command(CLI::App& app, Action& action) {
       "  lockstep report runs/mnist --format json > mnist.json\n"
       "  lockstep report runs/mnist runs/mnist-2 --format tensorboard -o boards\n"
       "  lockstep report runs/mnist --follow");
-  command->callback([=, &action] { action = [=] { return report(*options); }; });
+  on_choice(*command, action, [=] { return report(*options); });
 }
 
 }  // namespace lockstep

@@ -50,9 +50,8 @@ namespace lockstep {
 namespace {
 
 int train_and_report(const Job& job) {
-  if (!job.run.report) return train(job);
   return train(job, [&](const std::string& directory, const TrainTestData& data) {
-    write_report_of_run(directory, data, job.parallel.threads);
+    if (job.run.report) write_report_of_run(directory, data, job.parallel.threads);
   });
 }
 
@@ -77,7 +76,7 @@ void add_train_command(CLI::App& app, Action& action) {
       "Keys of a job:\n"
       "  lockstep help keys                  all; a section: help train.optimizer\n"
       "  lockstep help train.optimizer.lr    one of them");
-  command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
+  on_choice(*command, action, [=] { return train_and_report(load_job(*job, *overrides)); });
 }
 
 // lockstep validate JOB.yaml [key=value ...]
@@ -246,7 +245,7 @@ void add_validate_command(CLI::App& app, Action& action) {
       ->type_name("FILE.png");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
   command->footer("Keys of a job: lockstep help keys, lockstep help KEY");
-  command->callback([=, &action] { action = [=] { return validate(*options); }; });
+  on_choice(*command, action, [=] { return validate(*options); });
 }
 
 // lockstep prove RUN
@@ -294,14 +293,12 @@ void add_prove_command(CLI::App& app, Action& action) {
       "  lockstep prove runs/mnist\n"
       "  lockstep prove runs/mnist --steps 400..800\n"
       "  mpirun -np 8 lockstep prove runs/mnist --sample 100");
-  command->callback([=, &action] {
-    action = [=] {
-      if (*kernels == spelt(Kernels::kVendor)) options->parallel.kernels = Kernels::kVendor;
-      options->question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
-      if (seed->count() == 0) options->question.seed = std::random_device()();
-      if (options->parallel.ranks > 0) options->parallel.backend = "thread";
-      return prove(*options);
-    };
+  on_choice(*command, action, [=] {
+    if (*kernels == spelt(Kernels::kVendor)) options->parallel.kernels = Kernels::kVendor;
+    options->question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
+    if (seed->count() == 0) options->question.seed = std::random_device()();
+    if (options->parallel.ranks > 0) options->parallel.backend = "thread";
+    return prove(*options);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sentences about jobs: to_yaml, the meaning of batches and ranks, keys that went, and guesses at unknown ones.
+/// Sentences about jobs: to_yaml, the meaning of batches and ranks, and guesses at unknown keys.
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -211,53 +210,6 @@ std::optional<std::string> override_for_option(const std::vector<std::string>& a
       return key->path + "=" + value_of(arguments, i);
   }
   return std::nullopt;
-}
-
-// Removed keys, values, commands and options, each with its successor.
-
-namespace {
-
-struct Removed {
-  std::string_view what, instead;
-  std::string_view still = {};  ///< the value of a key that says what is done now
-};
-constexpr std::string_view kNoCheck = "burn without that word, as it only trains and sends",
-                           kJson = "--json, which has the verdict of each check of each rank";
-constexpr std::array kRemoved{
-    Removed{"parallel.backend=peers", "nccl, which adds up sums of all sizes"},
-    Removed{"bench allreduce --backend=peers", "--backend nccl"},
-    Removed{"bench kernels", "kernels_bench, which a build makes beside lockstep (docs/performance.md)"},
-    Removed{
-        "parallel.on_wrong",
-        "launch/run --restarts, which goes on from the newest checkpoint without the hosts that were named",
-        "stop"},
-    Removed{"parallel.count_lost_updates", "parallel.strategy=data, which loses none", "false"},
-    Removed{"flight", "log/verdict.txt in the run directory, which says where each rank was last"},
-    Removed{"reference", "lockstep help, the pages in docs/reference, or launch/completion for shells"},
-    Removed{"parallel.graph=overlapped", "on, which gives the same weights"},
-    Removed{"burn --memory", "memtester for a host's memory, gpu-burn or DCGM for a GPU's"},
-    Removed{"burn --without=memory", kNoCheck},
-    Removed{"burn --without=products", kNoCheck},
-    Removed{"burn --without=copies", kNoCheck},
-    Removed{"burn --prometheus", kJson},
-    Removed{"burn --junit", kJson},
-    Removed{"doctor --hostfile", "mpirun --hostfile H lockstep doctor, and --log where mpirun itself fails"},
-    Removed{"report --format=csv",
-            "--format json, or metrics.jsonl in the run directory, which has every step"},
-    Removed{"report --format=md", "--format json, or the page"},
-    Removed{"report --format=svg", "the page, which draws the curves, or --format terminal"},
-};
-
-}  // namespace
-
-bool is_still_read(std::string_view what, std::string_view value) {
-  const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
-  return row != kRemoved.end() && !value.empty() && row->still == value;
-}
-
-std::string removed(std::string_view what) {
-  const auto* row = std::ranges::find(kRemoved, what, &Removed::what);
-  return row == kRemoved.end() ? "" : fmt::format("{} was removed: use {}", what, row->instead);
 }
 
 // Suggestions for an unknown key.

@@ -137,8 +137,6 @@ class JobReader {
   }
 
   void read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark) {
-    if (node.IsScalar() && is_still_read(path, node.Scalar())) return;
-    if (const std::string what_went = removed(path); !what_went.empty()) fail(key_mark, what_went);
     if (const JobKey* key = find_job_key(path)) {
       read_value(node, *key, node.IsNull() ? key_mark : node.Mark());
     } else if (path.empty() || !is_job_section(path)) {
@@ -157,9 +155,6 @@ class JobReader {
       const FoundFault found = key.fault ? key.fault(node) : FoundFault();
       if (!found.text.empty())
         fail(found.place.is_null() ? mark : found.place, fmt::format("{}: {}", key.path, found.text));
-      const std::string what_went =
-          node.IsScalar() ? removed(fmt::format("{}={}", key.path, node.Scalar())) : "";
-      if (!what_went.empty()) fail(mark, what_went);
       fail(mark, fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node),
                              hint_for(node, key)));
     }

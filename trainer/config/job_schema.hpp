@@ -89,14 +89,6 @@ std::vector<std::string> differing_keys(const std::map<std::string, std::string>
 void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
                       const std::string& checkpoint);
 
-// Removed keys, values, commands and options.
-
-/// Message about something that earlier versions had: "parallel.backend=peers was removed: use nccl".
-/// `what` is a key, KEY=VALUE, command or "COMMAND --option[=VALUE]"; "" for anything else.
-std::string removed(std::string_view what);
-/// True if a removed key may have this value: it says what is done now.
-bool is_still_read(std::string_view what, std::string_view value);
-
 // Suggestions for unknown keys, and for --epochs 3, as other programs have it.
 
 /// " (did you mean 'train.optimizer.lr'?)" for train.lr or learning_rate; "" where no key is near.

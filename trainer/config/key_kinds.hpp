@@ -25,10 +25,6 @@ inline std::string plain_text(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() != "!" ? node.Scalar() : "";
 }
 
-inline bool is_auto(const YAML::Node& node) {
-  return node.IsScalar() && node.Scalar() == "auto";
-}
-
 /// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same
 /// type for all fields of a type, so that what is made for one, the compiler makes for all.
 template <typename T>
@@ -132,7 +128,7 @@ Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, st
 template <typename T>
 Kind<T> or_auto(Kind<T> kind, T automatic = {}) {
   kind.read = [automatic, read = std::move(kind.read)](const YAML::Node& node) {
-    return is_auto(node) ? automatic : read(node);
+    return node.IsScalar() && node.Scalar() == "auto" ? automatic : read(node);
   };
   kind.write = [automatic, write = std::move(kind.write)](const T& value) {
     return value == automatic ? "auto" : write(value);

@@ -9,6 +9,7 @@
 #include "trainer/training/host_arena.hpp"
 #include "trainer/training/training_loss.hpp"
 #include "trainer/training/worker_pool.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <functional>
 #include <memory>
@@ -133,7 +134,7 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
   arena_.emplace(arena_part(), parts.replicas);
   into_ = &arena_->reducer();
   into_->show_to(parts.observers);
-  if (!replays()) return;
+  if (steps_between_replays(parts.setup.options.step, plan().replicas, false) == 0) return;
   alone_ = parts.replicas.split(parts.replicas.rank());
   replayed_.emplace(*alone_, held().buckets(), arena_->units(), Determinism::kWorld);
 }

@@ -18,7 +18,6 @@
 #include "trainer/training/step_observer.hpp"
 #include "trainer/training/training_step.hpp"
 #include "trainer/training/weight_update.hpp"
-#include "trainer/verify/share_replay.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -148,10 +147,6 @@ class StageEngine {
   const Network& network() const { return parts_.setup.network; }
   const NetworkPart& part(int stage) const { return at(plan().stages, stage).part; }
   bool clips_by_norm() const { return parts_.setup.options.update.clip_norm > 0; }
-  bool replays() const {
-    return steps_between_replays(parts_.setup.options.step, plan().replicas, parts_.device.gpu != nullptr) >
-           0;
-  }
   int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
   /// Numbers of a sample before a stage and after it.
   std::size_t input_features(int stage) const;

@@ -134,10 +134,6 @@ std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
   }
 }
 
-bool is_digest(const std::string& value) {
-  return value.size() == 64 && value.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 std::string shown(const RanksOfValue& g) {
   std::string text = g.value.empty() ? "''" : g.value;
   if (is_digest(text)) text.resize(16);

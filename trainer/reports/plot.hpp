@@ -40,46 +40,6 @@ struct PlotStyle {
   bool colours = false;  ///< with escape sequences: for write_out() alone, since print() shows them
 };
 
-/// Canvas of a picture: a raster of dots, 2x4 per braille character, one per ASCII character.
-class DotCanvas {
- public:
-  using Dot = std::pair<double, double>;  ///< from the left and from above, rounded where it is drawn
-
-  /// Borrows `style`; only its unicode and colours are used.
-  DotCanvas(int columns, int rows, const PlotStyle& style)
-      : columns_(columns), rows_(rows), style_(style), cells_(static_cast<std::size_t>(columns * rows)) {}
-
-  int width() const { return columns_ * across(); }
-  int height() const { return rows_ * down(); }
-
-  /// A straight line. @param mark  of its characters, where they are ASCII
-  void line(const Dot& from, const Dot& to, char mark, std::size_t curve = 0);
-  /// The mark itself, over what is there.
-  void put(const Dot& at, char mark, std::size_t curve);
-  /// A line of text, as far as something is drawn on it.
-  std::string row(int number) const;
-
- private:
-  struct Cell {
-    unsigned dots = 0;  ///< bits of a braille character
-    char mark = 0;      ///< 0: nothing is here
-    bool is_end = false;
-    std::size_t curve = 0;
-  };
-
-  int across() const { return style_.unicode ? 2 : 1; }
-  int down() const { return style_.unicode ? 4 : 1; }
-  Cell& cell_at(int x, int y) {
-    return cells_[static_cast<std::size_t>(y / down() * columns_ + x / across())];
-  }
-  void dot(int x, int y, char mark, std::size_t curve);
-  std::string glyph(const Cell& cell) const;
-
-  int columns_, rows_;
-  const PlotStyle& style_;
-  std::vector<Cell> cells_;
-};
-
 /// Draws curves with a scale on the left and below, each line ended by a line feed. "" where there is no point.
 std::string plot(std::vector<PlotCurve> curves, const PlotStyle& style);
 

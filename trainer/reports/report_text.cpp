@@ -3,7 +3,6 @@
 /// The document as curves of characters, and as a page.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "common/text_layout.hpp"
 #include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
 
@@ -11,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,103 +18,63 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Curves of the document.
-
-struct CurveOfRun {
-  std::size_t run = 0;                                 ///< its place in the document
-  bool dashed = false;                                 ///< shows training
-  std::vector<std::pair<double, double>> points = {};  ///< (step, number), without those that are nothing
-};
-
-struct ChartOfRuns {
-  std::string title;
-  bool is_share = false;
-  std::vector<CurveOfRun> curves;
-};
-
-std::vector<std::pair<double, double>> points_of(const Json& events, const char* column) {
-  std::vector<std::pair<double, double>> points;
-  if (!events.contains(column)) return points;
-  for (std::size_t i = 0; i < events["step"].size(); ++i)
-    if (events[column][i].is_number())
-      points.emplace_back(events["step"][i].get<double>(), events[column][i].get<double>());
-  return points;
-}
-
-ChartOfRuns chart_of(const Json& report, const std::string& title, const char* what, bool is_share) {
-  ChartOfRuns chart{title, is_share, {}};
-  const Json& runs = report["runs"];
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string half :
-         {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"}) {
-      auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str());
-      if (half == "train" && points.empty() && !is_share)  // a run within its first epoch has steps alone
-        points = points_of(runs[i]["curves"]["step"], "loss");
-      if (!points.empty()) chart.curves.push_back({i, half == "train", std::move(points)});
-    }
-  }
-  return chart;
-}
-
 std::string number_text(const Json& value, bool is_share) {
   if (!value.is_number()) return "-";
   return is_share ? fmt::format("{:.2f} %", 100 * value.get<double>())
                   : fmt::format("{:.4g}", value.get<double>());
 }
 
-// Curves of characters: one run in dots of braille, several as a character each.
+// Curves of characters: of one run in dots of braille, of several as a character each.
 
-char mark_of(const CurveOfRun& curve, bool several) {
-  if (!several) return curve.dashed ? '.' : '*';
-  return "123456789abcdefghijklmnopqrstuvwxyz"[curve.run % 35];
+char mark_of(std::size_t run) {
+  return "123456789abcdefghijklmnopqrstuvwxyz"[run % 35];
 }
 
-std::string drawn(const ChartOfRuns& chart, int columns, bool unicode, bool several) {
-  constexpr int kRows = 12, kLabels = 10;
-  Extent x, y;
-  for (const CurveOfRun& curve : chart.curves)
-    for (const auto& [step, value] : curve.points) x.add(step), y.add(value);
-  const PlotStyle style{.unicode = unicode && !several};
-  DotCanvas canvas(std::max(20, columns - kLabels), kRows, style);
-  for (const CurveOfRun& curve : chart.curves) {
-    std::optional<DotCanvas::Dot> before;
-    for (const auto& [step, value] : curve.points) {
-      const DotCanvas::Dot at{x.share(step) * (canvas.width() - 1),
-                              (1 - y.share(value)) * (canvas.height() - 1)};
-      canvas.line(before.value_or(at), at, mark_of(curve, several));
-      before = at;
+/// Those that are numbers, by step.
+std::vector<std::pair<double, double>> points_of(const Json& events, const char* column, double scale) {
+  std::vector<std::pair<double, double>> points;
+  if (!events.contains(column)) return points;
+  for (std::size_t i = 0; i < events["step"].size(); ++i)
+    if (events[column][i].is_number())
+      points.emplace_back(events["step"][i].get<double>(), scale * events[column][i].get<double>());
+  return points;
+}
+
+std::string drawn(const Json& runs, const char* title, const char* what, double scale,
+                  const PlotStyle& style) {
+  std::vector<PlotCurve> curves;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string half :
+         {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"}) {
+      auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str(), scale);
+      if (points.empty() && half + what == "train_loss")  // a run within its first epoch has steps alone
+        points = points_of(runs[i]["curves"]["step"], "loss", scale);
+      const char mark = runs.size() > 1 ? mark_of(i) : half == "train" ? '.' : '*';
+      curves.push_back({mark, std::move(points)});
     }
   }
-  std::string text = chart.title + "\n";
-  for (int row = 0; row < kRows; ++row) {
-    const std::string label = row == 0           ? number_text(y.high, chart.is_share)
-                              : row == kRows - 1 ? number_text(y.low, chart.is_share)
-                                                 : "";
-    const std::string line = fmt::format("{:>{}} {}", label, kLabels - 2, canvas.row(row));
-    text += without_spaces_behind(line) + "\n";
-  }
-  return text + fmt::format("{:>{}} step {} to {}\n", "", kLabels - 2, x.low, x.high);
+  const std::string picture = plot(std::move(curves), style);
+  return picture.empty() ? "" : fmt::format("\n{}, by step:\n{}", title, picture);
 }
 
 }  // namespace
 
 std::string report_in_characters(const Json& report, int columns, bool unicode) {
   constexpr int kWidest = 100;
-  const bool several = report["runs"].size() > 1;
+  const Json& runs = report["runs"];
+  const bool several = runs.size() > 1;
   std::string text;
-  for (std::size_t i = 0; i < report["runs"].size(); ++i) {
-    const Json& run = report["runs"][i];
-    if (several) text += fmt::format("{}  ", mark_of({.run = i}, true));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Json& run = runs[i];
+    if (several) text += fmt::format("{}  ", mark_of(i));
     text +=
         fmt::format("{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
                     run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
                     run["best"].is_null() ? "-" : number_text(run["best"]["accuracy"], true),
                     number_text(run["test_loss"], false));
   }
-  for (const ChartOfRuns& chart :
-       {chart_of(report, "loss", "_loss", false), chart_of(report, "accuracy", "_accuracy", true)})
-    if (!chart.curves.empty()) text += "\n" + drawn(chart, std::min(columns, kWidest), unicode, several);
-  return text;
+  const PlotStyle style{.columns = std::min(columns, kWidest), .unicode = unicode && !several};
+  return text + drawn(runs, "loss", "_loss", 1, style) + drawn(runs, "accuracy, %", "_accuracy", 100, style);
 }
 
 // The page: style, scripts and the document are put into page/page.html. Nothing in the document becomes markup: it is

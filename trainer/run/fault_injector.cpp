@@ -98,11 +98,10 @@ void refuse_faults_unless_allowed(const Job& job) {
   if (!job.inject.is_given()) return;
   const char* allowed = std::getenv("LOCKSTEP_ALLOW_INJECT");  // NOLINT(concurrency-mt-unsafe)
   if (allowed != nullptr && std::string_view(allowed) == "1") return;
-  const auto place = job.places.find("inject.what");
   throw ConfigError(fmt::format(
       "{}inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that is "
       "what you want (mpirun -x LOCKSTEP_ALLOW_INJECT=1 sets it on all hosts), or remove inject",
-      place == job.places.end() ? "" : place->second));
+      place_of(job, "inject.what")));
 }
 
 FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,

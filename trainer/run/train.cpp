@@ -73,8 +73,8 @@ RankStretch ranks_here(const RunContext& run) {
   RankStretch stretch{.strategy = run.job.parallel.strategy,
                       .split = std::string(spelt(run.job.parallel.split)),
                       .ranks = {}};
-  for (const std::string& place : gather_text(run.comm, to_text(here)))
-    stretch.ranks.push_back(place_from_text(place));
+  for (const std::string& place : gather_text(run.comm, json_text(nlohmann::json(here))))
+    stretch.ranks.push_back(parse_json(place).get<RankPlace>());
   return stretch;
 }
 

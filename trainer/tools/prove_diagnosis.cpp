@@ -48,16 +48,6 @@ std::vector<Slot> slots_of(const TrailHead& head) {
   return slots;
 }
 
-std::vector<std::int64_t> index_of(std::size_t element, const std::vector<int>& shape) {
-  std::vector<std::int64_t> index(shape.size());
-  auto rest = static_cast<std::int64_t>(element);
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    index[d] = rest % shape[d];
-    rest /= shape[d];
-  }
-  return index;
-}
-
 std::string place_text(const FlippedBit& flipped) {
   return fmt::format("bit {} of element [{}]", flipped.bit, fmt::join(flipped.index, ", "));
 }

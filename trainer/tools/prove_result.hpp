@@ -18,8 +18,8 @@ namespace lockstep {
 
 /// One bit that is not as it should be.
 struct FlippedBit {
-  std::vector<std::int64_t> index;  ///< the element's, in its parameter
-  int bit = 0;                      ///< 0: the lowest
+  std::vector<std::size_t> index;  ///< the element's, in its parameter
+  int bit = 0;                     ///< 0: the lowest
   friend bool operator==(const FlippedBit&, const FlippedBit&) = default;
 };
 
@@ -76,7 +76,6 @@ struct ProofCircumstances {
 // As ranks send it to each other.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepRange, first, last)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FlippedBit, index, bit)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankPlace, host, device, uuid)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WrongRank, number, place)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Discrepancy, step, what, parameter, bucket, flipped, text, cause,
                                    first_replayed, rank)

@@ -85,11 +85,6 @@ TEST(JobErrorTest, ListsOfNamesAreNeitherLongNorOfLongNames) {
   parse_job("model: net\ntrain: {freeze: " + std::string(200, 'a') + "}\n", "job.yaml");
 }
 
-TEST(JobErrorTest, JobFilesOfEarlierRunsMayHaveWhatWent) {
-  EXPECT_NO_THROW(
-      parse_job("model: net\nparallel: {count_lost_updates: false, on_wrong: stop}\n", "job.yaml"));
-}
-
 TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
   for (const char* job :
        {"train: {clip_norm: 1}",

@@ -279,7 +279,7 @@ TEST_F(ConvertTest, WhatPicturesLoseIsSaidAndDamagedOnesAreAllNamed) {
   expect_says(
       convert("--force"), 65,
       {"2 pictures cannot be read, the first of them ", "cut.jpg: is empty", "page.png: neither PNG, JPEG"});
-  const Outcome skipped = convert("--force --skip-damaged --shards");
+  const Outcome skipped = convert("--force --skip-damaged");
   expect_says(skipped, 0, {"8 images to train on, 2 to test with", "data: {set: shards, root: "});
   expect_words(skipped.err, {"left out: 1 .txt file; the first is ",
                              "left out 2 pictures that cannot be read, named above"});

@@ -142,10 +142,6 @@ TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
   const Outcome followed = lockstep("report " + run_ + " --follow");
   EXPECT_EQ(followed.out, lockstep("report " + run_ + " --format terminal").out);
   EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
-  for (const std::string format : {"csv", "md", "svg"}) {
-    expect_says(lockstep("report " + run_ + " --format " + format), 2,
-                {"report --format=" + format + " was removed: use "});
-  }
 }
 
 TEST_F(ReportTest, ItAsksTheNetworkForNothing) {

@@ -38,7 +38,7 @@ Json report_of(const std::vector<std::string>& names) {
 TEST(ReportTextTest, AveragesAreCurvesOfTheirOwn) {
   Json report = report_of({"a"});
   report["runs"][0]["curves"]["epoch"]["ema_test_accuracy"] = {0.5, 0.875};
-  EXPECT_NE(report_in_characters(report, 50, false).find(" 87.50 %"), std::string::npos);
+  EXPECT_NE(report_in_characters(report, 50, false).find(" 87.5 +"), std::string::npos);
 }
 
 /// Training is dotted; the test set is drawn over it.
@@ -47,35 +47,37 @@ TEST(ReportTextTest, ChartsAreDrawnToTheLastCharacter) {
   EXPECT_EQ(report_in_characters(report, 50, false),
             R"(mnist: finished, step 20, accuracy 75.00 %, best 75.00 %, test loss 0.5
 
-loss
-       2 ...
-            .....
-                 ......
-                       .....
-         *****              .....
-              *****              ......
-                   ******              .....
-                         *****              .....
-                              *****
-                                   ******
-                                         *****
-     0.5                                      ***
-         step 10 to 20
+loss, by step:
+    2 +...
+      |   ......
+      |         ......
+      |               ......
+      |***                  ......
+1.318 +   ******                  ......
+      |         ******                  ......
+      |               ******                  ....
+      |                     ******
+      |                           ******
+      |                                 ******
+  0.5 +                                       ****
+      +-------------------------------------------
+       10                  15                   20
 
-accuracy
- 75.00 %                                       **
-                                           ****
-                                        ***
-                                    ****
-                                 ***
-                             ****
-                         ****
-                      ***
-                  ****
-               ***
-           ****
- 25.00 % **
-         step 10 to 20
+accuracy, %, by step:
+   75 +                                         **
+      |                                     ****
+      |                                 ****
+      |                             ****
+      |                         ****
+52.27 +                      ***
+      |                  ****
+      |              ****
+      |          ****
+      |      ****
+      |  ****
+   25 +**
+      +-------------------------------------------
+       10                  15                   20
 )");
   const std::string widest = report_in_characters(report, 100, false);
   EXPECT_EQ(report_in_characters(report, 200, false), widest) << "however wide the terminal is";
