@@ -132,6 +132,20 @@ TEST_F(TableTest, OptionsOfTextAreNotForArrays) {
   options_.table.label = path("y.npy");
   expect_error<DataError>([&] { convert("x.npy", "set"); },
                           {"x.npy: the label of all 3 rows is '0': one class"});
+  EXPECT_EQ(open_table({.from = path("x.npy"), .has_labels = false})->shape(), (ImageShape{1, 1, 1}));
+}
+
+TEST_F(TableTest, DamagedRowsOfArraysAreLeftOutWithTheirLabels) {
+  write("x.npy", npy<float>("<f4", "5, 1", {1, std::numeric_limits<float>::infinity(), 3, 4, 5}));
+  write("y.npy", npy<std::int64_t>("<i8", "5,", {0, 9, 0, 1, 1}));
+  options_.table.label = path("y.npy");
+  const TableConversion done = convert("x.npy", "set", true);
+  EXPECT_EQ(done.damaged, 1);
+  EXPECT_EQ(done.class_names, (Labels{"0", "1"}));
+  const TrainTestData data = load_dataset({.set = "table", .root = path("set"), .mean = {0}, .std = {1}});
+  for (const Dataset* half : {&data.train, &data.test})
+    for (std::size_t i = 0; i < half->labels.size(); ++i)
+      EXPECT_EQ(half->labels[i], half->features.data()[i] > 3 ? 1 : 0) << half->features.data()[i];
 }
 
 TEST_F(TableTest, ArchivesOfNumpyAreRead) {

@@ -16,8 +16,8 @@
 #include "data/sets/set_formats.hpp"
 #include "data/sets/set_loading.hpp"
 #include "kernels/numerics/augment.hpp"
-#include "tests/common/memory_env.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/data/own_disk.hpp"
 #include "tests/data/shards_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -205,21 +205,9 @@ TEST_F(ShardsTest, FilesThatAppearedMeanwhileStay) {
   EXPECT_FALSE(fs::exists(to + "/shards.index"));
 }
 
-/// A disk that no other process writes to.
-class OwnDisk : public MemoryEnv {
- public:
-  std::unique_ptr<FileClaim> claim(const std::string& /*path*/) override { return std::make_unique<Claim>(); }
-
- private:
-  struct Claim : FileClaim {
-    void write(const std::string& /*text*/) override {}
-    bool has_its_name() override { return true; }
-  };
-};
-
 /// Names may be on the disk in any order, but none before the bytes that it stands for.
 TEST(ShardsOnADiskTest, FilesOutlastAPowerLossOnceTheyHaveTheirNames) {
-  OwnDisk env;
+  test::OwnDisk env;
   {
     ShardWriter writer(env, "set", {1, 32, 32}, {"one", "two"}, {.sizes = kSizes});
     for (std::uint8_t i = 1; i <= 10; ++i)

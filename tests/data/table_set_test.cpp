@@ -3,7 +3,10 @@
 /// Sets of tables: normalised, in memory or on disk, with the same bits.
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
+#include "data/normalisation.hpp"
 #include "data/sets/shards.hpp"
+#include "data/sets/table_columns.hpp"
+#include "tests/data/own_disk.hpp"
 #include "tests/data/table_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -81,8 +84,11 @@ TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
   constexpr int kFeatures = 1000, kRows = 17'000;  // 65 MiB
   std::vector<float> row(kFeatures);
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.data()), row.size() * sizeof(float));
+  TableColumns columns;
+  for (int k = 0; k < kFeatures; ++k) columns.all.push_back({.name = std::to_string(k)});
   {
-    ShardWriter writer(Env::posix(), path("set"), {kFeatures / 10, 2, 5}, {"one", "two"}, {.is_fp32 = true});
+    ShardWriter writer(Env::posix(), path("set"), {kFeatures / 10, 2, 5}, {"one", "two"},
+                       {.is_fp32 = true, .columns = to_text(columns)});
     for (int i = 0; i < kRows; ++i) {
       for (int k = 0; k < kFeatures; ++k)
         row[static_cast<std::size_t>(k)] = static_cast<float>((i * 31 + k * 17) % 1009) / 7;
@@ -104,11 +110,43 @@ TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
     if (!held_out.is_given()) continue;
     EXPECT_EQ(batch_of(on_disk.validation), batch_of(in_memory.validation));
   }
+  std::ranges::reverse(columns.all);
+  const Dataset reversed =
+      load_dataset(
+          {.set = "table", .root = path("set"), .mean = {0}, .std = {1}, .columns = to_text(columns)})
+          .train;
+  ASSERT_EQ(reversed.features.size(), std::size_t{16'660} * kFeatures);
+  EXPECT_EQ(reversed.features.data()[0], 870.0F / 7) << "(31 + 999 * 17) % 1009";
   const Dataset train =
       load_dataset({.set = "table", .root = path("set"), .mean = {1e-3}, .std = {1e-38}}).train;
   const std::int32_t sample = 7;
   const auto read = [&] { FeatureRows(train, std::span(&sample, 1)); };
   expect_error<DataError>(read, {"table train: value", "of sample 7 is", "too far from the mean"});
+}
+
+TEST(NormaliseFeaturesTest, ANumberBeyondFp32IsNamed) {
+  std::array<float, 4> features = {0, 0, 0, 1};
+  expect_error<DataError>(
+      [&] {
+        normalise_features(features, {2, 1, 1}, {.mean = {0}, .std = {1e-39}}, "t", 4);
+      },
+      {"t: value 1 of sample 5 is 1, too far from the mean 0 for the standard deviation 1e-39"});
+}
+
+TEST_F(TableTest, OneThatChangesBetweenItsReadingsIsRefused) {
+  const std::string rows = kTable;
+  options_.table = {.from = path("t.csv"), .label = "kind"};
+  options_.to = "set";
+  for (const std::string& later :
+       {rows.substr(0, rows.size() - 6), rows + "9,a,9\n", "w,kind,h\n1,a" + rows.substr(12)}) {
+    write_text("t.csv", rows);
+    test::OwnDisk env;
+    env.on_call = [&, is_changed = false](const std::string&, const std::string&) mutable {
+      if (!std::exchange(is_changed, true)) write_text("t.csv", later);
+    };
+    expect_error<DataError>([&] { convert_table(env, options_); },
+                            {"t.csv: changed while it was read; convert it again"});
+  }
 }
 
 TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {

@@ -138,6 +138,11 @@ TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
   EXPECT_EQ(
       convert("t.csv", "set").warning,
       "column 1 has no name and counts the rows from 0, as pandas' index does: leave it out with --drop 1");
+  write_text("t.csv", "id,w,y\n0,3,a\n1,4,b\n2,3,a\n3,4,b\n");
+  EXPECT_EQ(convert("t.csv", "set").warning, "") << "it has a name";
+  write_text("t.csv", ",w,y\n5,0,a\n6,1,b\n7,2,a\n8,3,b\n");
+  options_.table.drop = {"1"};
+  EXPECT_EQ(convert("t.csv", "set").warning, "") << "it is left out, and another one counts";
 }
 
 TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
