@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Data of a job on their way: loaded in advance, or by another rank.
+#include "comm/agreement.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/shared_set.hpp"
 #include "tests/support/forwarding_communicator.hpp"
@@ -90,7 +91,7 @@ TEST(AwaitDataTest, ComeFromTheMemoryOfTheHostOrAreLoadedThen) {
   expect_marked(false, false, {true, false, false});
 }
 
-TEST(AwaitDataTest, ARankThatFailedSaysSoAndTheOthersGoOn) {
+TEST(AwaitDataTest, ARankThatFailedSaysSoAndTheOthersGoOnUntilTheyAgree) {
   const Job job = job_of("data");
   run_thread_ranks(2, [&](Communicator& comm) {
     std::promise<LoadedData> promise;
@@ -98,11 +99,13 @@ TEST(AwaitDataTest, ARankThatFailedSaysSoAndTheOthersGoOn) {
       promise.set_value({.sets = std::make_shared<TrainTestData>(), .options = dataset_options(job)});
     else
       promise.set_exception(std::make_exception_ptr(IoError("a disk")));
-    const DatasetFuture data = await_data(job, comm, promise.get_future().share());
+    const DatasetFuture in_advance = promise.get_future().share(), data = await_data(job, comm, in_advance);
     if (comm.rank() == 0)
       EXPECT_EQ(data.get().sets->train.size(), 0);
     else
       EXPECT_THROW(data.get(), IoError);
+    EXPECT_EQ(test::error_of<AgreedError>([&] { set_up(job, comm, in_advance); }),
+              comm.rank() == 0 ? "rank 1 failed" : "rank 1 on " + comm.host() + ": a disk");
   });
 }
 

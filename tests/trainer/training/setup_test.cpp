@@ -114,6 +114,7 @@ TEST(ArithmeticTest, KernelsOfTheVendorHaveTheirs) {
             "--device cuda --kernels vendor, on such a GPU");
   EXPECT_EQ(how_to_have(Arithmetic::kSmoothedPair, Arithmetic::kVendor),
             "the kernels of this program: leave out --kernels vendor");
+  EXPECT_EQ(how_to_have(static_cast<Arithmetic>(99), Arithmetic::kVendor), "the version that made it");
 }
 
 TEST(SetUpTest, TheJobsOptionsReachItsSteps) {
