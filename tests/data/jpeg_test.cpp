@@ -109,7 +109,7 @@ TEST(JpegTest, AJpegIsTurnedAsTheCameraWasHeld) {
   }
 }
 
-constexpr std::ptrdiff_t kAfterHead = 20;  ///< where the JFIF head ends
+constexpr std::ptrdiff_t kAfterHead = 20;  ///< the end of the JFIF head
 
 Bytes with_marker(const Bytes& file, const Bytes& marker) {
   Bytes result = file;

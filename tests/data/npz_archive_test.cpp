@@ -60,7 +60,7 @@ TEST_F(NpzBytesTest, AreReadAlsoWithACommentAndIn64Bits) {
   put(end_ + 12, 51 + 32, 4);
   EXPECT_EQ(read(), "wxyz");
   for (const std::size_t at : {20U, 24U}) put(directory_at_ + at, packed, 4);
-  put(extra + 6, 8, 2);  // of the three numbers the last alone is in 64 bits
+  put(extra + 6, 8, 2);  // the last of the three numbers alone is in 64 bits
   put(extra + 8, 0, 8);
   EXPECT_EQ(read(), "wxyz");
   const std::size_t end64 = end_, locator = end64 + 56;

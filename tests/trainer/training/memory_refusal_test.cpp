@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What does not fit is refused before anything is allocated; and a checkpoint whose model is beyond the limits is
+/// Training that does not fit is refused before anything is allocated. A checkpoint whose model is beyond the limits is
 /// damaged data.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
