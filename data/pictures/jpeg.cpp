@@ -164,7 +164,7 @@ bool decode(Decoder& decoder, std::uint8_t* pixels, std::uint8_t* row) {
 int orientation_of(const Decoder& decoder) {
   for (auto* marker = decoder.jpeg.marker_list; marker != nullptr; marker = marker->next) {
     const int orientation = exif_orientation({marker->data, marker->data_length});
-    if (marker->marker == kExifMarker && orientation != 1) return orientation;
+    if (orientation != 1) return orientation;
   }
   return 1;
 }

@@ -88,7 +88,7 @@ int exif_orientation(std::span<const std::uint8_t> marker) {
 }
 
 void turn_upright(Picture& picture, int orientation) {
-  if (orientation < 2 || orientation > 8) return;
+  if (orientation == 1) return;
   picture = turned(picture, orientation);
   picture.notes.emplace_back("turned upright");
 }

@@ -95,6 +95,11 @@ TEST(IdxTest, AMissingFileIsAMissingDataError) {
 TEST(IdxTest, ADirectoryOrADeviceIsNotAFile) {
   expect_error<DataError>([] { read_idx("/tmp"); }, {"/tmp", "not a regular file"});
   expect_error<DataError>([] { read_idx("/dev/zero"); }, {"/dev/zero", "not a regular file"});
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path loop = directory.path() / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  expect_error<IoError>([&] { read_idx(loop); },
+                        {"loop: cannot be opened: Too many levels of symbolic links; check its permissions"});
 }
 
 // Compressed IDX files, good and bad.

@@ -68,6 +68,10 @@ TEST(JpegTest, ALibraryWithOtherPixelsIsRefusedByName) {
                                 {"jpeg", "gives the known JPEG ", "load libjpeg-turbo 2.1 or newer"});
     }
   }
+  std::vector<KnownJpeg> last(known_jpegs().begin(), known_jpegs().end());
+  last.back().pixels = last.front().pixels;
+  expect_error<DeviceError>([&] { require_known_pixels(last); },
+                            {"known JPEG " + std::string(last.back().name) + " other pixels"});
 }
 
 TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
@@ -79,6 +83,60 @@ TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
   EXPECT_NO_THROW(read_jpeg("grey.jpg", file, PictureColour::kGrey));
   EXPECT_EQ(message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kRgb); }),
             "cut.jpg: damaged JPEG: a component has no data");
+}
+
+TEST(JpegTest, AJpegIsTurnedAsTheCameraWasHeld) {
+  // Dark in the top left corner as seen; each orientation stores it elsewhere.
+  struct Stored {
+    int orientation, x, y;
+  };
+  for (const Stored stored :
+       {Stored{1, 0, 0}, {2, 1, 0}, {3, 1, 1}, {4, 0, 1}, {5, 0, 0}, {6, 0, 1}, {7, 1, 1}, {8, 1, 0}}) {
+    const bool lies = stored.orientation >= 5;
+    Picture picture = testing::sheet(lies ? 64 : 48, lies ? 48 : 64, 255);
+    for (int y = 0; y < 16; ++y) {
+      for (int x = 0; x < 16; ++x)
+        picture.pixels[static_cast<std::size_t>((stored.y != 0 ? picture.height - 16 : 0) + y) *
+                           static_cast<std::size_t>(picture.width) +
+                       static_cast<std::size_t>((stored.x != 0 ? picture.width - 16 : 0) + x)] = 0;
+    }
+    const Picture seen =
+        parse_pictures(testing::encode_jpeg(picture, {.orientation = stored.orientation}), "picture")[0];
+    EXPECT_EQ(seen.width, 48) << stored.orientation;
+    EXPECT_EQ(seen.height, 64) << stored.orientation;
+    EXPECT_LT(seen.pixels[5 * 48 + 5], 30) << stored.orientation;
+    EXPECT_EQ(seen.notes.size(), stored.orientation == 1 ? 0U : 1U);
+  }
+}
+
+constexpr std::ptrdiff_t kAfterHead = 20;  ///< the end of the JFIF head
+
+Bytes with_marker(const Bytes& file, const Bytes& marker) {
+  Bytes result = file;
+  result.insert(result.begin() + kAfterHead, marker.begin(), marker.end());
+  return result;
+}
+
+TEST(JpegTest, WarningsThatChangeNoPixelAreNoDamage) {
+  const Bytes file = testing::encode_jpeg(testing::sheet(8, 8, 77), {.in_scans = true});
+  const auto read = [](const Bytes& other) {
+    return read_jpeg("other.jpg", other, PictureColour::kRgb).pixels;
+  };
+  const Bytes pixels = read(file);
+  Bytes later_version = file;
+  later_version.at(11) = 3;
+  EXPECT_EQ(read(later_version), pixels);
+  EXPECT_EQ(read(with_marker(file, {0})), pixels) << "a byte that belongs to nothing";
+  Bytes of_adobe = {0xff, 0xd8, 0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 3};
+  of_adobe.insert(of_adobe.end(), file.begin() + kAfterHead, file.end());
+  EXPECT_EQ(read(of_adobe), pixels) << "colours that Adobe has no number for";
+}
+
+TEST(JpegTest, ItIsTurnedWhateverStandsBeforeItsExifData) {
+  const Bytes file = testing::encode_jpeg(testing::sheet(8, 16, 77), {.orientation = 6});
+  const Bytes other = {0xff, 0xe1, 0, 6, 'h', 't', 't', 'p'};
+  EXPECT_EQ(read_jpeg("turned.jpg", with_marker(file, other), PictureColour::kGrey).shape(),
+            (ImageShape{1, 8, 16}));
 }
 
 TEST(JpegTest, TwelveBitsAreRefusedByName) {

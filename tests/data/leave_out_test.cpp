@@ -56,6 +56,9 @@ TEST_F(LeaveOutTest, ListIsReadFromItsFile) {
   write_text("out.txt", "3\n12\n");
   EXPECT_EQ(read_leave_out(file).contents(), parse_leave_out("12\n3", file).contents());
   EXPECT_EQ(read_leave_out(file).file, file);
+  std::filesystem::resize_file(file, 268435457);
+  expect_error<DataError>([&] { read_leave_out(file); },
+                          {"out.txt: 268435457 bytes are too many for a list of samples; at most 268435456"});
 }
 
 TEST(LeaveOutListTest, MistakesAreNamedWithFileAndLine) {

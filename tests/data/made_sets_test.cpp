@@ -3,8 +3,10 @@
 /// The sets that are made in memory.
 #include "data/sets/made_sets.hpp"
 
+#include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/dataset.hpp"
+#include "data/set_fingerprints.hpp"
 #include "data/sets/set_loading.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -129,6 +131,14 @@ TEST(MadeSetsTest, BytesArePinned) {
   EXPECT_EQ(hash(synthetic.train.images.span()), 0xDDB8437C28C30C01U);
   const TrainTestData random = load_dataset({.set = "random", .seed = 1234});
   EXPECT_EQ(hash(random.train.features.span()), 0xB0C0C6549215EDB9U);
+}
+
+TEST(MadeSetsTest, FeaturesHaveTheFingerprintOfTheirIdxFile) {
+  const Dataset train = load_dataset({.set = "random", .train_samples = 300}).train;
+  std::vector<std::uint8_t> file = {0, 0, 0x0d, 2, 0, 0, 1, 44, 0, 0, 0, 5};
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(train.features.data());
+  file.insert(file.end(), begin, begin + 300 * 5 * sizeof(float));
+  EXPECT_EQ(fingerprint_of(train).samples, hex(sha256(std::as_bytes(std::span(file)))));
 }
 
 }  // namespace

@@ -5,57 +5,18 @@
 
 #include "common/env.hpp"
 #include "common/error.hpp"
-#include "data/byte_source.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_loading.hpp"
-#include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 #include "tests/data/idx_fixture.hpp"
+#include "tests/data/npz_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
-#include <zlib.h>
-
-namespace lockstep {
+namespace lockstep::npz_test {
 namespace {
 
 using namespace std::string_literals;
-
-struct NamedArray {
-  std::string name, descr, shape;
-  std::string elements;  ///< little-endian
-};
-
-/// As numpy.savez writes them.
-test::Bytes npz(const std::vector<NamedArray>& arrays) {
-  const auto number = test::little_endian_text;
-  std::string file, directory;
-  for (const NamedArray& array : arrays) {
-    const std::string head =
-        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}\n", array.descr, array.shape);
-    const std::string body = "\x93NUMPY\x01" + number(0, 1) + number(head.size(), 2) + head + array.elements;
-    const std::string name = array.name + ".npy";
-    const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
-    const std::string facts = number(0, 8) + number(crc, 4) + number(body.size(), 4) +
-                              number(body.size(), 4) + number(name.size(), 2) + number(0, 2);
-    directory += "PK\1\2" + number(0, 4) + facts + number(0, 10) + number(file.size(), 4) + name;
-    file += "PK\3\4" + number(0, 2) + facts + name + body;
-  }
-  const std::string end =
-      "PK\5\6" + number(0, 8) + number(directory.size(), 4) + number(file.size(), 4) + number(0, 2);
-  return test::bytes_of(file + directory + end);
-}
-
-std::string counting(int count, int first = 0) {
-  std::string bytes;
-  for (int i = 0; i < count; ++i) bytes.push_back(static_cast<char>(first + i));
-  return bytes;
-}
-
-template <typename Number>
-std::string elements(std::initializer_list<Number> numbers) {
-  return {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(Number)};
-}
 
 class NpzSetTest : public test::DirectoryTest {
  protected:
@@ -144,6 +105,7 @@ TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
   EXPECT_EQ(last.order, of + "[row][column][channel], which becomes [channel][row][column]");
   EXPECT_EQ(first.samples.class_names, (std::vector<std::string>{"10", "b"}));
   EXPECT_TRUE(with("<u2", "2, 2", 8).is_fp32 && with("|i1", "2, 2", 4).is_fp32);
+  EXPECT_TRUE(with("|u1", "4", 4).is_fp32 && !with("|u1", "2, 2", 4).is_fp32);
 }
 
 /// A table's are ordered so, too.
@@ -189,105 +151,6 @@ TEST_F(NpzSetTest, TablesInArchivesAreRead) {
   fails({x, wide}, "", "T.NPZ:y: labels have one dimension");
 }
 
-/// One array of four bytes, and the parts of its archive that are changed.
-class NpzBytesTest : public NpzSetTest {
- protected:
-  NpzBytesTest() : bytes_(npz({{"a", "|u1", "4", "wxyz"}})) {
-    end_ = bytes_.size() - 22;
-    directory_at_ = little_endian(bytes_, end_ + 16, 4);
-  }
-  void put(std::size_t at, std::uint64_t number, int count) {
-    for (int i = 0; i < count; ++i)
-      bytes_.at(at + static_cast<std::size_t>(i)) = static_cast<std::uint8_t>(number >> (8 * i));
-  }
-  void insert(std::size_t at, const test::Bytes& more) {
-    bytes_.insert(bytes_.begin() + static_cast<std::ptrdiff_t>(at), more.begin(), more.end());
-  }
-  std::string read() const {
-    write("a.npz", bytes_);
-    const NpzArchive archive(path("a.npz"));
-    const auto source = archive.open(archive.names().back());
-    test::Bytes all(source->remaining_at_most());
-    source->read(all);
-    return {all.end() - 4, all.end()};
-  }
-  void expect_refused(const char* part) const {
-    expect_error<DataError>([&] { read(); }, {"a.npz", part});
-  }
-
-  test::Bytes bytes_;
-  std::size_t end_ = 0, directory_at_ = 0;
-};
-
-TEST_F(NpzBytesTest, AreReadAlsoWithACommentAndIn64Bits) {
-  EXPECT_EQ(read(), "wxyz");
-  put(end_ + 20, 5, 2);
-  insert(bytes_.size(), test::bytes_of("hello"));
-  EXPECT_EQ(read(), "wxyz");
-  const std::uint64_t packed = little_endian(bytes_, directory_at_ + 20, 4);
-  for (const std::size_t at : {20U, 24U, 42U}) put(directory_at_ + at, 0xFFFFFFFF, 4);
-  const std::size_t extra = directory_at_ + 46 + 5;
-  insert(extra, test::Bytes(32));
-  put(directory_at_ + 30, 32, 2);
-  put(extra, 9, 2);  // a field of something else, then that of the sizes
-  put(extra + 4, 1, 2);
-  put(extra + 6, 24, 2);
-  for (const std::size_t at : {8U, 16U}) put(extra + at, packed, 8);
-  end_ += 32;
-  put(end_ + 12, 51 + 32, 4);
-  EXPECT_EQ(read(), "wxyz");
-  const std::size_t end64 = end_, locator = end64 + 56;
-  insert(end64, test::Bytes(56 + 20));
-  put(end64, 0x06064B50, 4);
-  put(end64 + 40, 51 + 32, 8);
-  put(end64 + 48, directory_at_, 8);
-  put(locator, 0x07064B50, 4);
-  put(locator + 8, end64, 8);
-  for (const std::size_t at : {12U, 16U}) put(locator + 20 + at, 0xFFFFFFFF, 4);
-  EXPECT_EQ(read(), "wxyz");
-  put(end64, 0, 1);
-  expect_refused("its 64-bit end is none");
-}
-
-TEST_F(NpzBytesTest, ThatLieAreRefused) {
-  const test::Bytes good = bytes_;
-  struct Case {
-    std::size_t at;
-    std::uint64_t number;
-    int count;
-    const char* part;
-  };
-  for (const Case& lie :
-       {Case{directory_at_ + 8, 1, 2, "it is encrypted"},
-        {directory_at_, 0, 1, "its directory is damaged"},
-        {directory_at_ + 28, 6, 2, "its directory is damaged"},
-        {directory_at_ + 10, 1, 2, "a.npz:a is packed by method 1, and stored or deflated ones are"},
-        {directory_at_ + 20, 3, 4, "a.npz:a is packed by method 0"},
-        {directory_at_ + 42, 1, 4, "no entry at the place that its directory gives"},
-        {directory_at_ + 42, 0xFFFFFF, 4, "it ends too early"},
-        {directory_at_ + 20, 0xFFFFFF, 4, "an entry reaches beyond the end"},
-        {end_, 0, 1, "it has no directory at its end"},
-        {end_ + 20, 1, 2, "it has no directory at its end"},
-        {end_ + 12, (1 << 20) + 1, 4, "its directory is larger than 1 MiB"},
-        {end_ + 12, 1 << 20, 4, "it ends too early"}}) {
-    bytes_ = good;
-    put(lie.at, lie.number, lie.count);
-    expect_refused(lie.part);
-  }
-  bytes_ = good;
-  put(directory_at_ + 10, 8, 2);
-  put(directory_at_ + 24, 0x7FFFFFFF, 4);
-  expect_refused("an entry claims more than it can hold");
-  bytes_ = good;
-  put(directory_at_ + 10, 8, 2);
-  put(30 + 5, 0xFF, 1);  // a block of deflated data that is none
-  expect_refused("a.npz:a: damaged at byte 0: it cannot be inflated");
-  bytes_ = npz({{"a", "|u1", "4", "wxyz"}, {"a", "|u1", "4", "wxyz"}});
-  expect_refused("two arrays have one name");
-  bytes_ = test::bytes_of("PK");
-  expect_refused("it has no directory at its end");
-}
-
 TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   const NamedArray x{"x_train", "|u1", "2, 2, 2", counting(8)}, y{"y_train", "|u1", "2", counting(2)},
       x_test{"x_test", "|u1", "2, 2, 2", counting(8)}, y_test{"y_test", "|u1", "2", counting(2)};
@@ -323,4 +186,4 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::npz_test

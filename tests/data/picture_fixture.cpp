@@ -78,6 +78,15 @@ void draw_digit(Picture& picture, int digit, double x, double y, double size, in
   }
 }
 
+Picture drawn(int width, int height, std::initializer_list<Box> blocks, int ink, int paper) {
+  Picture picture = sheet(width, height, paper);
+  for (const Box& block : blocks)
+    for (int y = block.top; y < block.bottom; ++y)
+      for (int x = block.left; x < block.right; ++x)
+        picture.pixels[static_cast<std::size_t>(y * width + x)] = static_cast<std::uint8_t>(ink);
+  return picture;
+}
+
 Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels,
                  const Bytes& palette) {
   png_image image = {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "data/pictures/picture.hpp"
+#include "data/pictures/preparation.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
@@ -15,6 +16,9 @@ Picture sheet(int width, int height, int paper);
 
 /// Draws a digit on a picture: its box has its middle at (x, y) and is `size` pixels high.
 void draw_digit(Picture& picture, int digit, double x, double y, double size, int ink, double pen_radius);
+
+/// Blocks of ink on paper.
+Picture drawn(int width, int height, std::initializer_list<Box> blocks, int ink = 255, int paper = 0);
 
 /// A PNG as libpng's simplified interface writes it. format: PNG_FORMAT_GRAY, PNG_FORMAT_GA, ...
 /// @param palette  red, green, blue and alpha of each colour; empty: none

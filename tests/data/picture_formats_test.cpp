@@ -104,6 +104,9 @@ TEST(PictureFormatsTest, BmpMayHaveOtherHeaders) {
   const Bytes shortest = begin + little(30, 4) + little(16, 4) + little(1, 4) + little(1, 4) + little(1, 2) +
                          little(24, 2) + Bytes{3, 2, 1, 0};
   EXPECT_EQ(read(shortest).pixels, (Bytes{1, 2, 3}));
+  const Bytes packed = begin + little(34, 4) + little(20, 4) + little(1, 4) + little(1, 4) + little(1, 2) +
+                       little(24, 2) + little(1, 4) + Bytes{3, 2, 1, 0};
+  expect_refused(packed, "BMP with 24 bits a pixel, packed in way 1");
   Bytes file = bmp(1, 1, 24, 0, {}, {3, 2, 1, 0});
   file[14] = 0, file[15] = 1;
   EXPECT_EQ(read(file).pixels, (Bytes{1, 2, 3}));

@@ -8,6 +8,7 @@ namespace lockstep {
 namespace {
 
 using testing::draw_digit;
+using testing::drawn;
 using testing::sheet;
 
 PreparedPicture prepared(const Picture& picture, Polarity polarity = Polarity::kFromPicture) {
@@ -148,86 +149,8 @@ TEST(PicturePreparationTest, OtherSetsHaveOtherSizesAndFrames) {
 
 // Blocks of ink, whose numbers are known.
 
-Picture drawn(int width, int height, std::initializer_list<Box> blocks, int ink = 255, int paper = 0) {
-  Picture picture = sheet(width, height, paper);
-  for (const Box& block : blocks)
-    for (int y = block.top; y < block.bottom; ++y)
-      for (int x = block.left; x < block.right; ++x)
-        picture.pixels[static_cast<std::size_t>(y * width + x)] = static_cast<std::uint8_t>(ink);
-  return picture;
-}
-
 std::vector<std::string> warnings_of(std::initializer_list<Box> blocks) {
   return prepared(drawn(200, 200, blocks, 0, 255)).warnings;
-}
-
-TEST(PaperTest, LevelNoiseAndContrastAreRobust) {
-  const auto paper_of = [](int paper, int ink, int pixels, Polarity polarity = Polarity::kFromPicture) {
-    return examine_paper(drawn(5, 5, {{1, 1, 1 + pixels, 2}}, ink, paper), polarity);
-  };
-  const Paper light = paper_of(200, 50, 3), dark = paper_of(20, 240, 3);
-  EXPECT_EQ(std::tuple(light.level, light.noise, light.light, light.contrast),
-            std::tuple(200.0, 0.0, true, 150.0));
-  EXPECT_EQ(std::tuple(dark.level, dark.noise, dark.light, dark.contrast),
-            std::tuple(20.0, 0.0, false, 220.0));
-  EXPECT_EQ(paper_of(200, 50, 2).contrast, 0) << "two pixels may be dirt";
-  EXPECT_EQ(paper_of(20, 240, 2).contrast, 0);
-  EXPECT_EQ(paper_of(200, 50, 3, Polarity::kLightInk).contrast, 0);
-  const Paper noisy = examine_paper(drawn(8, 2, {{0, 1, 8, 2}}, 110, 100), Polarity::kFromPicture);
-  EXPECT_EQ(noisy.level, 110);
-  EXPECT_DOUBLE_EQ(noisy.noise, 14.826);
-  const Picture rings =
-      drawn(100, 100, {{0, 1, 2, 99}, {98, 1, 100, 99}, {0, 1, 100, 2}, {0, 98, 100, 99}}, 100, 200);
-  EXPECT_EQ(examine_paper(rings, Polarity::kFromPicture).level, 100);
-}
-
-TEST(PaperTest, InkBeginsAboveTheNoiseAndEndsBelowTheContrast) {
-  const auto paper = [](double noise, bool light = true) {
-    return Paper{.level = light ? 200.0 : 20.0, .noise = noise, .light = light, .contrast = 100};
-  };
-  for (const auto& [noise, value, share] : {std::tuple{0, 192, 0.0},
-                                            {0, 151, 0.5},
-                                            {0, 110, 1.0},
-                                            {0, 111, 81.0 / 82},
-                                            {10, 180, 0.0},
-                                            {10, 145, 0.5},
-                                            {40, 130, 0.5}})
-    EXPECT_NEAR(paper(noise).ink(static_cast<std::uint8_t>(value)), share, 1e-12) << noise << ", " << value;
-  EXPECT_NEAR(paper(0, false).ink(69), 0.5, 1e-12);
-  EXPECT_TRUE(!paper(0).is_ink(166) && paper(0).is_ink(164));
-  EXPECT_TRUE(!paper(0, false).is_ink(54) && paper(0, false).is_ink(56));
-  EXPECT_TRUE(!Paper{.contrast = 6}.is_blank() && Paper{.contrast = 5.9}.is_blank());
-  EXPECT_TRUE(
-      (!Paper{.noise = 2, .contrast = 8}.is_blank() && Paper{.noise = 2.1, .contrast = 8}.is_blank()));
-}
-
-/// @param speck  columns from there on have none that counts
-void expect_mask(const Picture& picture, const Ink& ink, int reach, int speck) {
-  for (int y = 0; y < picture.height; ++y)
-    for (int x = 0; x < picture.width; ++x) {
-      bool is_near = false;
-      for (int v = std::max(0, y - reach); v <= std::min(picture.height - 1, y + reach); ++v)
-        for (int u = std::max(0, x - reach); u <= std::min(speck - 1, x + reach); ++u)
-          is_near = is_near || picture.pixels[static_cast<std::size_t>(v * picture.width + u)] != 0;
-      ASSERT_EQ(ink.mask[static_cast<std::size_t>(y * picture.width + x)], is_near) << x << ", " << y;
-    }
-}
-
-TEST(InkTest, PiecesTouchAtCornersAndSpecksAreNone) {
-  const Paper black{.contrast = 255};
-  const auto sides = [](const Box& box) { return std::array{box.left, box.top, box.right, box.bottom}; };
-  using Sides = std::array<int, 4>;
-  const Picture picture = drawn(30, 20, {{20, 5, 22, 7}, {2, 3, 12, 13}, {12, 13, 13, 14}, {27, 17, 28, 18}});
-  const Ink ink = find_ink(picture, black);
-  ASSERT_EQ(ink.pieces.size(), 2U);
-  EXPECT_EQ(ink.pieces[0].pixels, 101);
-  EXPECT_EQ(sides(ink.pieces[0].box), (Sides{2, 3, 13, 14}));
-  EXPECT_EQ(ink.pieces[1].pixels, 4);
-  EXPECT_EQ(sides(ink.pieces[1].box), (Sides{20, 5, 22, 7}));
-  EXPECT_EQ(sides(ink.box), (Sides{2, 3, 22, 14}));
-  expect_mask(picture, ink, 1, 27);
-  const Picture wide = drawn(100, 20, {{10, 8, 90, 10}});
-  expect_mask(wide, find_ink(wide, black), 2, 100);
 }
 
 TEST(PicturePreparationTest, ABlockIsCutOutAndCentred) {
@@ -306,6 +229,8 @@ TEST(PicturePreparationTest, ScalingAloneInvertsALightBorderAndNothingElse) {
   EXPECT_EQ(result.picture.pixels.front(), 0);
   const Picture image = sheet(28, 28, 77);
   EXPECT_EQ(scale_picture(image, 28, 28, Polarity::kLightInk).picture.pixels, image.pixels);
+  EXPECT_TRUE(scale_picture(image, 28, 28, Polarity::kFromPicture).done.empty());
+  EXPECT_TRUE(scale_picture(sheet(28, 28, 200), 28, 28, Polarity::kLightInk).done.empty());
   EXPECT_EQ(scale_picture(image, 28, 28, Polarity::kDarkInk).done, std::vector<std::string>{"inverted"});
   for (const Picture& other : {sheet(28, 56, 0), sheet(56, 28, 0)})
     EXPECT_EQ(scale_picture(other, 28, 28, Polarity::kLightInk).done, std::vector<std::string>{"scaled"});

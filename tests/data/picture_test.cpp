@@ -84,30 +84,6 @@ TEST(PictureTest, JpegOfEveryKindKeepsItsPixelsNearly) {
   }
 }
 
-TEST(PictureTest, AJpegIsTurnedAsTheCameraWasHeld) {
-  // Dark in the top left corner as seen; each orientation stores it elsewhere.
-  struct Stored {
-    int orientation, x, y;
-  };
-  for (const Stored stored :
-       {Stored{1, 0, 0}, {2, 1, 0}, {3, 1, 1}, {4, 0, 1}, {5, 0, 0}, {6, 0, 1}, {7, 1, 1}, {8, 1, 0}}) {
-    const bool lies = stored.orientation >= 5;
-    Picture picture = sheet(lies ? 64 : 48, lies ? 48 : 64, 255);
-    for (int y = 0; y < 16; ++y) {
-      for (int x = 0; x < 16; ++x)
-        picture.pixels[static_cast<std::size_t>((stored.y != 0 ? picture.height - 16 : 0) + y) *
-                           static_cast<std::size_t>(picture.width) +
-                       static_cast<std::size_t>((stored.x != 0 ? picture.width - 16 : 0) + x)] = 0;
-    }
-    const Picture seen =
-        parse_pictures(encode_jpeg(picture, {.orientation = stored.orientation}), "picture")[0];
-    EXPECT_EQ(seen.width, 48) << stored.orientation;
-    EXPECT_EQ(seen.height, 64) << stored.orientation;
-    EXPECT_LT(seen.pixels[5 * 48 + 5], 30) << stored.orientation;
-    EXPECT_EQ(seen.notes.size(), stored.orientation == 1 ? 0U : 1U);
-  }
-}
-
 /// A chunk of a PNG, with its check sum.
 Bytes chunk(const std::string& type, const Bytes& data) {
   Bytes result;
@@ -171,8 +147,10 @@ TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
                               /**/ 0x12, 1,   3,   0, 1, 0, 0, 0, 3, 0, 0,      0, 0, 0, 0, 0};
   EXPECT_EQ(read(second_entry).pixels, (Bytes{3, 2, 1}));
   for (const Bytes& nothing :
-       {exif_chunk(0), exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)})
+       {exif_chunk(0), exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)}) {
     EXPECT_EQ(read(nothing).pixels, lying.pixels);
+    EXPECT_EQ(change_of_reading(with_chunk(file, chunk("eXIf", nothing))), "");
+  }
   Bytes damaged = chunk("eXIf", exif_chunk(3));
   damaged.back() ^= 1;
   EXPECT_EQ(parse_picture(with_chunk(file, damaged), "picture", PictureColour::kGrey).pixels, lying.pixels);
@@ -192,8 +170,17 @@ TEST(PictureTest, AJpegThatClaimsMorePixelsThanItsBytesCanHoldIsRefused) {
   Bytes file = encode_jpeg(ramp());
   const std::string text(file.begin(), file.end());
   const std::size_t frame = text.find("\xff\xc0");  // length, bits, height, width
-  std::fill_n(file.begin() + static_cast<long>(frame) + 5, 4, std::uint8_t{0x1f});
-  EXPECT_TRUE(contains(error_of(file), {"cannot hold 7967 x 7967 pixels"}));
+  const auto error_of_claim = [&](std::size_t width, std::size_t height) {
+    for (const auto& [at, number] : {std::pair{frame + 5, height}, {frame + 7, width}}) {
+      file.at(at) = static_cast<std::uint8_t>(number / 256);
+      file.at(at + 1) = static_cast<std::uint8_t>(number % 256);
+    }
+    return error_of(file);
+  };
+  EXPECT_TRUE(contains(error_of_claim(7967, 7967), {"cannot hold 7967 x 7967 pixels"}));
+  EXPECT_TRUE(contains(error_of_claim(1024, file.size() + 1), {"cannot hold 1024 x "}));
+  EXPECT_FALSE(contains(error_of_claim(1024, file.size()), {"cannot hold"})) << "1024 for each byte";
+  EXPECT_TRUE(contains(error_of_claim(16385, 1), {"16385 x 1 pixels; pictures from"}));
 }
 
 TEST(PictureTest, EveryTruncationAndBitFlipOfAPngIsAnErrorOrAPicture) {
@@ -288,98 +275,8 @@ TEST(PictureTest, CompressedIdxFileThatPromisesMorePicturesThanItsBytesCanHoldIs
   EXPECT_TRUE(contains(error_of(cut), {"1000000 images in "}));
   EXPECT_EQ(parse_pictures(bomb, "set", 999'999)[0].pixels.size(), 1U) << "one of them may be picked";
   EXPECT_EQ(parse_pictures(test::gzip(test::idx_file({900, 28, 28})), "set").size(), 900U);
-}
-
-TEST(PictureTest, LongerSidesAreInterpolatedWhereStepsWouldShow) {
-  const Picture two{.name = "", .width = 2, .height = 1, .pixels = {0, 100}},
-      three{.name = "", .width = 3, .height = 1, .pixels = {0, 60, 120}};
-  EXPECT_EQ(resize(two, 4, 1, true).pixels, (Bytes{0, 25, 75, 100}));
-  EXPECT_EQ(resize(three, 5, 1, true).pixels, (Bytes{0, 24, 60, 96, 120}));
-  EXPECT_EQ(resize(sheet(1, 1, 77), 3, 2, true).pixels, Bytes(6, 77));
-  EXPECT_EQ(resize(two, 4, 1).pixels, (Bytes{0, 0, 100, 100}));
-}
-
-TEST(PictureTest, ASizeIsOneNumberOrTwo) {
-  EXPECT_EQ(parse_picture_size("20"), (PictureSize{20, 20}));
-  EXPECT_EQ(parse_picture_size("32x24"), (PictureSize{32, 24}));
-  EXPECT_EQ(parse_picture_size("4096x1"), (PictureSize{4096, 1}));
-  for (const char* text : {"", "x", "0", "4097", "0x5", "5x0", "3x", "x3", "3x4x5", "-1", "3X4"})
-    EXPECT_FALSE(parse_picture_size(text).has_value()) << text;
-}
-
-TEST(PictureTest, OtherProportionsAreCroppedPaddedOrSqueezed) {
-  const Picture wide{.name = "", .width = 4, .height = 2, .pixels = {0, 100, 200, 200, 100, 0, 200, 200}};
-  EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kSqueeze).pixels, (Bytes{50, 200, 50, 200}));
-  EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kCrop).pixels, (Bytes{100, 200, 0, 200}));
-  EXPECT_EQ(fit_picture(wide, {4, 4}, PictureFit::kPad).pixels,
-            (Bytes{0, 0, 0, 0, 0, 100, 200, 200, 100, 0, 200, 200, 0, 0, 0, 0}));
-  const Picture high{
-      .name = "", .width = 1, .height = 3, .channels = 3, .pixels = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-  EXPECT_EQ(fit_picture(high, {1, 1}, PictureFit::kCrop).pixels, (Bytes{2, 5, 8}));
-  EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[13], 5) << "the middle of the second channel";
-  EXPECT_EQ(fit_picture(high, {3, 3}, PictureFit::kPad).pixels[12], 0);
-  Bytes line(100);
-  std::fill_n(line.begin() + 40, 10, std::uint8_t{9});
-  EXPECT_EQ(fit_picture(sheet(100, 1, 9), {10, 10}, PictureFit::kPad).pixels, line)
-      << "a pixel high at least";
-  for (const PictureFit fit : {PictureFit::kCrop, PictureFit::kPad, PictureFit::kSqueeze}) {
-    EXPECT_EQ(fit_picture(wide, {4, 2}, fit).pixels, wide.pixels);
-    for (int width = 1; width < 9; ++width)
-      EXPECT_EQ(fit_picture(wide, {width, 5}, fit).shape(), (ImageShape{1, 5, width})) << width;
-  }
-}
-
-/// Sums and quotients of whole numbers, against the same in double precision.
-TEST(PictureTest, AScaledPixelIsTheMeanOfItsArea) {
-  Picture picture = sheet(37, 23, 0);
-  for (std::size_t i = 0; i < picture.pixels.size(); ++i)
-    picture.pixels[i] = static_cast<std::uint8_t>(i * 7919 % 251);
-  for (const auto& [width, height] : {std::pair{10, 10}, {64, 9}, {1, 1}, {36, 24}}) {
-    const Picture scaled = resize(picture, width, height);
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) {
-        double sum = 0;
-        for (int r = 0; r < 23; ++r) {
-          for (int c = 0; c < 37; ++c) {
-            const auto overlap = [](int at, int size, int source, int pixel) {
-              const double scale = static_cast<double>(source) / size;
-              return std::max(0.0,
-                              std::min((at + 1) * scale, pixel + 1.0) - std::max<double>(at * scale, pixel)) /
-                     scale;
-            };
-            sum += overlap(y, height, 23, r) * overlap(x, width, 37, c) *
-                   picture.pixels[static_cast<std::size_t>(37 * r + c)];
-          }
-        }
-        ASSERT_NEAR(scaled.pixels[static_cast<std::size_t>(y * width + x)], sum, 0.5 + 1e-9);
-      }
-    }
-  }
-}
-
-TEST(PictureTest, WhatCannotBeSeenOnWhiteIsLaidOnBlack) {
-  const auto laid = [](const Bytes& grey_alpha) {
-    Picture picture = sheet(2, 1, 0);
-    lay_on_paper(picture, grey_alpha);
-    return std::pair(picture.pixels, picture.notes.at(0));
-  };
-  const std::string white = "transparent: laid on white", black = "transparent and light: laid on black";
-  EXPECT_EQ(laid({239, 255, 0, 0}), std::pair(Bytes{239, 255}, white));
-  EXPECT_EQ(laid({240, 255, 0, 0}), std::pair(Bytes{240, 0}, black));
-  EXPECT_EQ(laid({255, 16, 0, 0}), std::pair(Bytes{16, 0}, black));
-  EXPECT_EQ(laid({255, 15, 0, 0}), std::pair(Bytes{255, 255}, white)) << "on black it is no better";
-}
-
-TEST(PictureTest, TheBorderTellsALightBackground) {
-  EXPECT_FALSE(has_light_border(Bytes(9, 127), {1, 3, 3}));
-  EXPECT_TRUE(has_light_border(Bytes(9, 128), {1, 3, 3}));
-  EXPECT_TRUE(has_light_border(Bytes{255, 255, 0}, {1, 3, 1}));
-  Picture picture{.name = "", .width = 3, .height = 3, .pixels = Bytes(9, 255)};
-  picture.pixels[4] = 0;
-  EXPECT_TRUE(has_light_border(picture.pixels, picture.shape()));
-  invert(picture);
-  EXPECT_FALSE(has_light_border(picture.pixels, picture.shape()));
-  EXPECT_EQ(picture.pixels[4], 255);
+  EXPECT_EQ(parse_pictures(test::idx_file({1067, 1, 1}), "set").size(), 1067U) << "1000, and 1083 bytes / 16";
+  EXPECT_TRUE(contains(error_of(test::idx_file({1068, 1, 1})), {"1068 images in 1084 bytes"}));
 }
 
 }  // namespace

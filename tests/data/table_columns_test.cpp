@@ -19,12 +19,14 @@ namespace lockstep::table_columns_test {
 namespace {
 
 using Rows = std::vector<std::vector<float>>;
+using Texts = std::vector<std::string>;
 
 class TableColumnsTest : public test::DirectoryTest {
  protected:
   TableConversion convert(const std::string& text) {
     write_text("t.csv", text);
-    TableConversionOptions options{.table = table_, .to = path("set"), .split = split_, .replace = true};
+    TableConversionOptions options{
+        .table = table_, .to = path("set"), .split = split_, .replace = true, .skip_damaged = skip_damaged_};
     options.table.from = path("t.csv");
     return convert_table(Env::posix(), options);
   }
@@ -63,6 +65,7 @@ class TableColumnsTest : public test::DirectoryTest {
 
   TableOptions table_;
   SplitChoice split_ = {.test = {.samples = 1}};
+  bool skip_damaged_ = false;
 };
 
 constexpr const char* kWords =
@@ -89,11 +92,14 @@ TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
                                 "column 1 (colour): 'purple' is not a value that this column had when the "
                                 "set was made",
                                 "column 1 (colour): '' is missing"}));
-  EXPECT_EQ(read_new("7,red\n"), (std::vector<std::string>{"7.0 0.0 0.0 1.0 "}));  // without names, by place
+  EXPECT_EQ(read_new("7,red\n"), Texts{"7.0 0.0 0.0 1.0 "});  // without names, by place
   EXPECT_EQ(read_new(kWords, {"y"}).front(), "1.0 0.0 0.0 1.0 ");
+  EXPECT_EQ(read_new("y,size,colour\na,1,red\n", {"y"}), Texts{"1.0 0.0 0.0 1.0 "});
   expect_error<DataError>([&] { read_new("colour,weight\nred,7\n"); }, {"has no column 'size'"});
   expect_error<DataError>([&] { read_new("colour,size,weight\nred,7,1\n"); },
                           {"column 3 (weight) is none of those", "--drop weight"});
+  for (const std::string name : {"a_b", "x-1"})
+    expect_error<DataError>([&] { read_new("colour,size," + name + "\nred,7,1\n"); }, {"--drop " + name});
   for (const std::string name : {"a b", "-x"})
     expect_error<DataError>([&] { read_new("colour,size," + name + "\nred,7,1\n"); },
                             {"column 3 (" + name + ") is none of those", "--drop 3"});
@@ -145,11 +151,25 @@ TEST_F(TableColumnsTest, EmptyCellsBecomeTheMeanOrMedianOfTheTrainingHalfAlone) 
         missing == MissingCells::kMean ? sum / static_cast<double>(trained.size()) : median;
     EXPECT_EQ(filler, static_cast<float>(expected));
     EXPECT_EQ(done.filled, (std::vector<std::int64_t>{6, 0}));
-    EXPECT_TRUE(done.columns->all[1].filler);  // also where no cell was empty
+    const std::int64_t rows = data.train.size(),
+                       gaps = rows - std::ssize(trained);  // w is 1 where v has a gap
+    EXPECT_EQ(*done.columns->all[1].filler,
+              missing == MissingCells::kMean
+                  ? static_cast<float>(static_cast<double>(gaps) / static_cast<double>(rows))
+                  : 0);
     const auto read = read_new("v,w\n,1\n3,0\n");
     EXPECT_EQ(read[1], "3.0 0.0 ");
     EXPECT_EQ(read[0], fmt::format("{:.1f} 1.0 ", filler));
   }
+}
+
+TEST_F(TableColumnsTest, DamagedRowsHaveNoPartInWhatEmptyCellsBecome) {
+  table_.missing = MissingCells::kMean;
+  skip_damaged_ = true;
+  const TableConversion done = convert("v,y\n900,\n900,\n900,\n2,a\n2,a\n,a\n2,a\n2,b\n2,b\nx,b\n");
+  EXPECT_EQ(done.damaged, 4);
+  EXPECT_EQ(done.filled, std::vector<std::int64_t>{1});
+  EXPECT_EQ(*done.columns->all[0].filler, 2);
 }
 
 TEST_F(TableColumnsTest, EmptyCellsOfAOneHotColumnHaveNoneOfItsValues) {
@@ -186,6 +206,8 @@ TEST_F(TableColumnsTest, SetIsReadInTheOrderThatIsAskedFor) {
   EXPECT_EQ(own[3], 7);
   EXPECT_EQ(first_row_by(R"([{"name":"w"},{"name":"c","values":["p","q"]},{"name":"v"}])"),
             (std::vector<float>{own[3], own[1], own[2], own[0]}));
+  EXPECT_EQ(first_row_by(R"([{"name":"w"},{"name":"v"},{"name":"c","values":["p","q"]}])"),
+            (std::vector<float>{own[3], own[0], own[1], own[2]}));
   expect_error<DataError>([&] { first_row_by(R"([{"name":"w"},{"name":"v"},{"name":"u"},{"name":"t"}])"); },
                           {"has no column u, t, only v, c=p, c=q, w"});
   expect_error<DataError>([&] { first_row_by(R"([{"name":"w"},{"name":"v"}])"); },

@@ -1,21 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tables: rows of text and of arrays become equal sets, whatever the format; other cells are named.
+/// Tables of text: rows and fields, which columns there are, and what is said of rows that cannot be used.
 #include "data/tables/table.hpp"
 
-#include "common/env.hpp"
 #include "common/error.hpp"
-#include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/hold_out.hpp"
-#include "data/sets/set_loading.hpp"
-#include "data/sets/shards.hpp"
 #include "data/tables/readers.hpp"
-#include "data/tables/table_conversion.hpp"
-#include "tests/data/idx_fixture.hpp"
+#include "tests/data/table_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/test_settings.hpp"
 
 namespace lockstep::table_test {
 namespace {
@@ -23,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::Bytes;
 using test::bytes_of;
-using namespace std::string_literals;
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows rows_of(const std::string& text, char separator = ',') {
@@ -66,66 +58,6 @@ TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
     EXPECT_STREQ(read_feature(text, value), "is not a number that fp32 has");
   for (const char* text : {"1,5", "0x10", "1 2", "+-1", "$1", "5%", "True", "2026-11-01"})
     EXPECT_STREQ(read_feature(text, value), "is not a number");
-}
-
-/// A header as it is, after a version and its length.
-Bytes with_header(const std::string& head, std::uint8_t version, std::size_t length) {
-  return bytes_of("\x93NUMPY" + test::little_endian_text(version, 2) +
-                  test::little_endian_text(length, version == 1 ? 2 : 4) + head);
-}
-
-/// An array as numpy.save writes it.
-template <typename T>
-Bytes npy(const std::string& descr, const std::string& shape, const std::vector<T>& elements,
-          const char* fortran_order = "False") {
-  std::string head =
-      "{'descr': '" + descr + "', 'fortran_order': " + fortran_order + ", 'shape': (" + shape + "), }\n";
-  Bytes bytes = with_header(head, 1, head.size());
-  const auto* data = reinterpret_cast<const std::uint8_t*>(elements.data());
-  bytes.insert(bytes.end(), data, data + elements.size() * sizeof(T));
-  return bytes;
-}
-
-class TableTest : public test::DirectoryTest {
- protected:
-  std::string index_of(const std::string& set) const { return test::text_in(path(set + "/shards.index")); }
-  TableConversion convert(const std::string& table, const std::string& set, bool skip_damaged = false) const {
-    TableConversionOptions options = options_;
-    options.table.from = path(table);
-    options.to = path(set);
-    options.skip_damaged = skip_damaged;
-    return convert_table(Env::posix(), options);
-  }
-  TrainTestData load(const std::string& set) const {
-    return load_dataset({.set = "table", .root = path(set)});
-  }
-
-  TableConversionOptions options_ = {.to = "", .split = {.test = {.samples = 1}}};
-};
-
-constexpr const char* kTable = "w,kind,h\n1,b,9\n2,b,9\n3,a,9\n4,b,9\n6,a,9\n8,a,9\n";
-
-TEST_F(TableTest, RowsBecomeANormalisedSet) {
-  write_text("t.csv", kTable);
-  options_.table.label = "kind";
-  const TableConversion done = convert("t.csv", "set");
-  EXPECT_EQ(done.class_names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(done.train, (std::vector<std::int64_t>{2, 2}));
-  EXPECT_EQ(done.test, (std::vector<std::int64_t>{1, 1}));
-  const TrainTestData data = load("set");
-  EXPECT_EQ(data.train.shape.channels, 2);
-  double sum = 0, squares = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    sum += data.train.features.data()[2 * i];
-    squares += std::pow(data.train.features.data()[2 * i], 2);
-    EXPECT_EQ(data.train.features.data()[2 * i + 1], 0);  // a column of equal numbers
-  }
-  EXPECT_NEAR(sum, 0, 1e-6);
-  EXPECT_NEAR(squares / 4, 1, 1e-6);
-  EXPECT_EQ(data.normalisation.std[1], 1);
-  const float tested = data.test.features.data()[0];
-  const double number = tested * data.normalisation.std[0] + data.normalisation.mean[0];
-  EXPECT_NEAR(number, std::round(number), 1e-5);  // normalised as those that are trained on
 }
 
 TEST_F(TableTest, NumbersOfColumnsSeparatorsAndArraysGiveTheSameSet) {
@@ -206,6 +138,11 @@ TEST_F(TableTest, AnIndexWithoutANameIsDoubted) {
   EXPECT_EQ(
       convert("t.csv", "set").warning,
       "column 1 has no name and counts the rows from 0, as pandas' index does: leave it out with --drop 1");
+  write_text("t.csv", "id,w,y\n0,3,a\n1,4,b\n2,3,a\n3,4,b\n");
+  EXPECT_EQ(convert("t.csv", "set").warning, "") << "it has a name";
+  write_text("t.csv", ",w,y\n5,0,a\n6,1,b\n7,2,a\n8,3,b\n");
+  options_.table.drop = {"1"};
+  EXPECT_EQ(convert("t.csv", "set").warning, "") << "it is left out, and another one counts";
 }
 
 TEST_F(TableTest, TablesAreKnownByTheirNamesInAnyCaseAndUncompressed) {
@@ -242,125 +179,6 @@ TEST_F(TableTest, DamagedRowsAreNamedOrLeftOut) {
   write("y.npy", npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
   options_.table.label = path("y.npy");
   expect_error<DataError>([&] { convert("x.npy", "set"); }, {"row 1: value 0 is inf"});
-}
-
-TEST_F(TableTest, ArraysThatLieAreRefused) {
-  const auto parse = [](const Bytes& bytes) { NpyRows(std::make_unique<MemorySource>(bytes, "x.npy")); };
-  const std::vector<float> four(4);
-  EXPECT_NO_THROW(parse(npy("<f4", "2, 2", four)));
-  EXPECT_NO_THROW(parse(npy("=f4", "2, 2", four)));
-  const std::vector<std::uint8_t> bytes(16);
-  EXPECT_NO_THROW(parse(npy(">u1", "16,", bytes))) << "a byte has no order";
-  const auto refused = [&](const char* shape, const char* part) {
-    expect_error<DataError>([&] { parse(npy("|u1", shape, bytes)); }, {"x.npy: ", part});
-  };
-  refused("2, 9", "its header promises 18 bytes, and 16 follow it; save the array again");
-  refused("2, 7", "its header promises 14 bytes, and 16 follow it");
-  refused("2147483647,", "its header promises 2147483647 bytes, and 16 follow it");
-  refused("2147483648,", "2147483648 rows of 1 numbers are more than 2147483647 and 16777216");
-  refused("1, 16777216", "its header promises 16777216 bytes, and 16 follow it");
-  refused("1, 16777217", "1 rows of 16777217 numbers are more than 2147483647 and 16777216");
-  refused("4611686018427387904, 4", "rows of 4 numbers are more than");
-  refused("4, 0", "an array of shape (4, 0) has no rows");
-  refused("", "an array of shape () has no rows");
-  for (const char* shape : {"-1, 4", "2; 8"})
-    refused(shape, "its header is not that of an array of numbers with 1 to 4 dimensions, at '");
-  expect_error<DataError>([&] { parse(npy(">f4", "2, 2", four)); }, {"little-endian"});
-  expect_error<DataError>([&] { parse(npy("<f4", "2, 2", four, "True")); }, {"ascontiguousarray"});
-  expect_error<DataError>([&] { parse(npy("|O", "2, 2", four)); }, {"'|O'"});
-}
-
-TEST_F(TableTest, HeadersOfArraysAreReadAsPythonWritesThem) {
-  const auto size_of = [](const Bytes& bytes) {
-    return NpyRows(std::make_unique<MemorySource>(bytes, "x.npy")).size();
-  };
-  const auto refused = [&](const Bytes& bytes, const char* part) {
-    expect_error<DataError>([&] { size_of(bytes); }, {"x.npy: ", part});
-  };
-  const std::string good = "{\"descr\": \"|u1\", 'fortran_order': False, 'shape': (4, )}";
-  for (const std::uint8_t version : {1, 2, 3})
-    EXPECT_EQ(size_of(with_header(good + "wxyz", version, good.size())), 4);
-  for (const std::uint8_t version : {0, 4})
-    refused(with_header(good + "wxyz", version, good.size()), "is not a NumPy array");
-  for (const std::string head : {"{'shape': (4,), 'fortran_order': False}", "{'descr': '|u1', 'kind': 1}",
-                                 "{'descr': '|u1', 'shape': (4,)} x", "{'descr' '|u1'}",
-                                 "{'fortran_order': 0}", "{'shape': (4", "{descr: 1}", "['descr']"})
-    refused(with_header(head, 1, head.size()),
-            "its header is not that of an array of numbers with 1 to 4 dimensions");
-  refused(bytes_of("\x93NUMPY\1"), "ends before byte 8");
-  refused(bytes_of("\x93NUMPX\1\1\1"), "is not a NumPy array");
-  refused(with_header("", 2, 65'536), "ends before byte 65548");
-  refused(with_header("", 2, 65'537), "a header of 65537 bytes");
-}
-
-/// Labels of an array as text, "-" for one that is none.
-template <typename T>
-std::vector<std::string> labels_in_array(const std::string& descr, const std::string& shape,
-                                         const std::vector<T>& elements) {
-  const Bytes bytes = npy(descr, shape, elements);
-  NpyRows rows(std::make_unique<MemorySource>(bytes, "y.npy"));
-  std::vector<std::string> labels;
-  for (std::int64_t i = 0; i < rows.size(); ++i)
-    if (std::string& label = labels.emplace_back(); !rows.next_label(label)) label = "-";
-  return labels;
-}
-using Labels = std::vector<std::string>;
-
-TEST_F(TableTest, LabelsOfFloatsAreWholeNumbersThatFloatsCanCount) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(labels_in_array<double>("<f8", "8,",
-                                    {3, -2, 9007199254740992, 9007199254740994, 0.5, kInfinity, -kInfinity,
-                                     std::numeric_limits<double>::quiet_NaN()}),
-            (Labels{"3", "-2", "9007199254740992", "-", "-", "-", "-", "-"}));
-  EXPECT_EQ(labels_in_array<float>("<f4", "2,", {7, std::numeric_limits<float>::infinity()}),
-            (Labels{"7", "-"}));
-}
-
-TEST_F(TableTest, ArraysOfEveryTypeAreRead) {
-  EXPECT_EQ(labels_in_array<std::int8_t>("|i1", "2,", {-1, 127}), (Labels{"-1", "127"}));
-  EXPECT_EQ(labels_in_array<std::int16_t>("<i2", "2,", {-300, 300}), (Labels{"-300", "300"}));
-  EXPECT_EQ(labels_in_array<std::int32_t>("<i4", "1,", {-70000}), (Labels{"-70000"}));
-  EXPECT_EQ(labels_in_array<std::int64_t>("<i8", "1,", {-5'000'000'000}), (Labels{"-5000000000"}));
-  EXPECT_EQ(labels_in_array<std::uint8_t>("|u1", "1,", {255}), (Labels{"255"}));
-  EXPECT_EQ(labels_in_array<std::uint16_t>("<u2", "1,", {65535}), (Labels{"65535"}));
-  EXPECT_EQ(labels_in_array<std::uint32_t>("<u4", "1,", {4294967295}), (Labels{"4294967295"}));
-  EXPECT_EQ(labels_in_array<std::uint64_t>("<u8", "1,", {UINT64_MAX}), (Labels{"18446744073709551615"}));
-  EXPECT_EQ(labels_in_array<std::uint8_t>("|b1", "2,", {0, 2}), (Labels{"0", "1"}));
-  EXPECT_EQ(labels_in_array<char>("|S3", "2,", {'a', 'b', '\0', '\0', 'x', 'x'}), (Labels{"ab", "-"}));
-  EXPECT_EQ(labels_in_array<char32_t>("<U3", "2,", {U'é', U'€', U'😀', U'a', U'\0', U'b'}),
-            (Labels{"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "a"}));
-  for (const char* descr : {"<i3", "|i16", "<f2", "<f16", "|b2", "|S0", "|S4097", "<U4097", "<c8"})
-    expect_error<DataError>([&] { labels_in_array<char>(descr, "1,", {'1'}); },
-                            {"y.npy: elements of type", descr});
-  EXPECT_EQ(labels_in_array<char>("|S1", "1, 1, 1, 1", {'a'}), (Labels{"a"}));
-  EXPECT_EQ(labels_in_array<char>("|S4096", "1,", std::vector<char>(4096, 'a')),
-            (Labels{std::string(4096, 'a')}));
-  EXPECT_EQ(labels_in_array<char32_t>("<U4", "1,", {0x7F, 0x80, 0x800, 0x10000}),
-            (Labels{"\x7F\xC2\x80\xE0\xA0\x80\xF0\x90\x80\x80"}));
-  std::vector<std::int64_t> many(70'000);  // more than is read at once
-  std::iota(many.begin(), many.end(), 0);
-  EXPECT_EQ(labels_in_array("<i8", "70000,", many).back(), "69999");
-  expect_error<DataError>([] { labels_in_array<char>("|S1", "1, 1, 1, 1, 1", {'a'}); },
-                          {"1 to 4 dimensions"});
-}
-
-TEST_F(TableTest, OptionsOfTextAreNotForArrays) {
-  const auto refused = [&](TableOptions options, const char* part) {
-    options.from = path("x.npy");
-    expect_error<UsageError>([&] { open_table(options); }, {part});
-  };
-  for (const TableOptions& options : {TableOptions{.drop = {"1"}},
-                                      {.header = TableHeader::kYes},
-                                      {.separator = ";"},
-                                      {.one_hot = {"1"}},
-                                      {.missing = MissingCells::kMean}})
-    refused(options, "x.npy: --drop, --separator, --header, --missing and --one-hot are for text");
-  refused({}, "x.npy: holds the features; say where the labels are: --label LABELS.npy");
-  write("x.npy", npy<float>("<f4", "3, 1", {1, 2, 3}));
-  write("y.npy", npy<std::int64_t>("<i8", "3,", {0, 0, 0}));
-  options_.table.label = path("y.npy");
-  expect_error<DataError>([&] { convert("x.npy", "set"); },
-                          {"x.npy: the label of all 3 rows is '0': one class"});
 }
 
 TEST_F(TableTest, TablesOfTextThatAreNoneAreRefused) {
@@ -415,121 +233,6 @@ TEST_F(TableTest, HeaderAndSeparatorCanBeGiven) {
     const auto message = message_of<UsageError>([&] { convert("t.csv", "other"); });
     EXPECT_TRUE(message.ends_with(std::string("with --label; the first row is ") + shown)) << message;
   }
-}
-
-TEST_F(TableTest, ArchivesOfNumpyAreRead) {
-  for (const char* name : {"stored", "deflated"}) {
-    Bytes bytes =
-        bytes_of(test::text_in(test::source_path("tests/fuzz/corpus/tables/npz-"s + name)).substr(1));
-    const auto read = [&] {
-      write("t.npz", bytes);
-      const NpzArchive archive(path("t.npz"));
-      EXPECT_EQ(archive.names(), (std::vector<std::string>{"x", "y"}));
-      NpyRows x(archive.open("x")), y(archive.open("y"));
-      std::vector<float> row(2);
-      EXPECT_EQ(x.next(row), -1);
-      EXPECT_EQ(row, (std::vector<float>{1, 2}));
-      x.next(row);
-      EXPECT_EQ(x.next(row), 1);  // NaN
-      std::string label;
-      EXPECT_TRUE(y.next_label(label) && y.next_label(label));
-      EXPECT_EQ(label, "1");
-      y.next_label(label);
-    };
-    read();
-    const Bytes magic = bytes_of("NUMPY");
-    const auto number = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
-    if (number == bytes.end()) continue;  // it is deflated
-    *(number + 128) ^= 1;
-    expect_error<DataError>(read, {"t.npz:x: damaged", "CRC"});
-  }
-}
-
-TEST_F(TableTest, ASetOfNumbersIsNoSetOfPictures) {
-  write_text("t.csv", kTable);
-  options_.table.label = "kind";
-  convert("t.csv", "set");
-  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":2,"sample":"float32","channels":2)"}));
-  expect_error<DataError>([&] { load_dataset({.set = "shards", .root = path("set")}); }, {"data.set=table"});
-  write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 4, .test_samples = 2}, path("digits"),
-                  {});
-  EXPECT_EQ(index_of("digits").find("sample\":"), std::string::npos);  // as version 1 has always been
-  EXPECT_TRUE(contains(index_of("digits"), {R"({"lockstep_shards":1,"channels")"}));
-  expect_error<DataError>([&] { load_dataset({.set = "table", .root = path("digits")}); },
-                          {"data.set=shards"});
-}
-
-TEST_F(TableTest, AValidationHalfIsNormalisedAsTheOthers) {
-  write_text("t.csv", kTable);
-  options_.table.label = "kind";
-  options_.split.validation = {.samples = 1};
-  const TableConversion done = convert("t.csv", "set");
-  EXPECT_EQ(done.train, (std::vector<std::int64_t>{1, 1}));
-  EXPECT_EQ(done.validation, (std::vector<std::int64_t>{1, 1}));
-  const TrainTestData data =
-      load_dataset({.set = "table", .root = path("set"), .validation = {.is_files = true}});
-  ASSERT_EQ(data.validation.size(), 2);
-  const double number =
-      data.validation.features.data()[0] * data.normalisation.std[0] + data.normalisation.mean[0];
-  EXPECT_NEAR(number, std::round(number), 1e-5);
-  EXPECT_TRUE(contains(index_of("set"), {R"({"lockstep_shards":3,"sample":"float32","channels":2)"}));
-}
-
-/// Whatever part of it: the numbers that a network sees.
-std::vector<float> batch_of(const Dataset& set) {
-  constexpr std::int32_t kSamples = 40;
-  std::vector<std::int32_t> indices, labels(kSamples);
-  for (std::int32_t i = 0; i < kSamples; ++i)
-    indices.push_back(static_cast<std::int32_t>(i * (set.size() - 1) / (kSamples - 1)));
-  std::vector<float> x(static_cast<std::size_t>(set.shape.features()) * 48);
-  const BatchLoader loader(set);
-  loader.prefetch(indices);
-  loader.load(indices, 48, x.data(), labels.data(), 0);
-  return x;
-}
-
-TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
-  constexpr int kFeatures = 1000, kRows = 17'000;  // 65 MiB
-  std::vector<float> row(kFeatures);
-  const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.data()), row.size() * sizeof(float));
-  {
-    ShardWriter writer(Env::posix(), path("set"), {kFeatures / 10, 2, 5}, {"one", "two"}, {.is_fp32 = true});
-    for (int i = 0; i < kRows; ++i) {
-      for (int k = 0; k < kFeatures; ++k)
-        row[static_cast<std::size_t>(k)] = static_cast<float>((i * 31 + k * 17) % 1009) / 7;
-      writer.add(i % 50 == 0 ? SetHalf::kTest : SetHalf::kTrain, bytes, static_cast<std::uint32_t>(i % 2));
-    }
-    writer.publish();
-  }
-  for (const HoldOut& held_out : {HoldOut{}, HoldOut{.samples = 3000}}) {
-    DatasetOptions options{.set = "table", .root = path("set"), .test_samples = 100, .validation = held_out};
-    const TrainTestData on_disk = load_dataset(options);
-    options.in_memory = true;
-    const TrainTestData in_memory = load_dataset(options);
-    EXPECT_TRUE(on_disk.train.rows != nullptr && on_disk.train.features.size() == 0);
-    EXPECT_TRUE(in_memory.train.rows == nullptr && in_memory.train.features.size() > 0);
-    EXPECT_EQ(on_disk.normalisation, in_memory.normalisation);
-    EXPECT_EQ(on_disk.train.quick, in_memory.train.quick);
-    EXPECT_EQ(batch_of(on_disk.train), batch_of(in_memory.train));
-    EXPECT_EQ(batch_of(on_disk.test), batch_of(in_memory.test));
-    if (!held_out.is_given()) continue;
-    EXPECT_EQ(batch_of(on_disk.validation), batch_of(in_memory.validation));
-  }
-  const Dataset train =
-      load_dataset({.set = "table", .root = path("set"), .mean = {1e-3}, .std = {1e-38}}).train;
-  const std::int32_t sample = 7;
-  const auto read = [&] { FeatureRows(train, std::span(&sample, 1)); };
-  expect_error<DataError>(read, {"table train: value", "of sample 7 is", "too far from the mean"});
-}
-
-TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {
-  const float row[] = {1, std::numeric_limits<float>::quiet_NaN()};
-  const std::span bytes(reinterpret_cast<const std::uint8_t*>(row), sizeof row);
-  ShardWriter writer(Env::posix(), path("set"), {2, 1, 1}, {"one"}, {.is_fp32 = true});
-  writer.add(SetHalf::kTrain, bytes, 0);
-  writer.add(SetHalf::kTest, bytes, 0);
-  writer.publish();
-  expect_error<DataError>([&] { load("set"); }, {"value 1 of sample 0 is nan, no finite number"});
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
         "train: {loss: mse}",
         "train: {precision: int16}\nparallel: {device: cpu}",
         "train: {class_weights: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}",
+        "train: {class_weights: balanced}",
         "data: {set: idx, root: d}\ntrain: {class_weights: [1, 2]}",
         "data: {shuffle: no}",
         "data: {shuffle_window: 8}",
@@ -134,6 +135,9 @@ TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
     EXPECT_EQ(test::error_of<ConfigError>([&] { parse_job(std::string("model: net\n") + job, "job.yaml"); }),
               "")
         << job;
+  std::string flips;
+  for (int i = 0; i < 16; ++i) flips += "{flip: {vertical: 1}}, ";
+  EXPECT_EQ(parse_job("model: net\ndata: {augment: [" + flips + "]}", "job.yaml").data.augment.size(), 16U);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ TEST(JobOverrideTest, ValuesAreTakenLiterally) {
   for (const std::string value : {"a #b", "#b", "a: b", "- a", "&a x", "*a", "!a", "a ", " a", "%a", "@a",
                                   "a, b", "---", "nothing's", "a}", "? a", "| a", "`a"})
     EXPECT_EQ(with({"run.dir=" + value}).run.dir, value);
+  EXPECT_EQ(with({"train.freeze=[a#b]"}).train.freeze, std::vector<std::string>{"a#b"});
   EXPECT_EQ(with({"run.dir='a'"}).run.dir, "a") << "quotes are YAML's";
   EXPECT_EQ(with({"run.dir=\"it's\""}).run.dir, "it's");
 }

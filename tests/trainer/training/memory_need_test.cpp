@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The memory that a training says it takes is the memory that it takes. What does not fit is refused before
-/// anything is allocated; and a checkpoint whose model is beyond the limits is damaged data.
+/// The memory that a training says it takes is the memory that it takes.
 #include "trainer/setup/memory_need.hpp"
 
 #include "comm/agreement.hpp"
@@ -14,11 +13,8 @@
 #include "models/execution.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/temporary_directory.hpp"
-#include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/config/job_schema.hpp"
+#include "tests/trainer/training/memory_need_fixture.hpp"
 #include "trainer/device/device_arena.hpp"
-#include "trainer/run/saved_model.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/data_parallel.hpp"
@@ -26,25 +22,12 @@
 
 #include <malloc.h>
 
-namespace lockstep {
+namespace lockstep::memory_need_test {
 namespace {
 
 constexpr const char* kLayers =
     "layers:\n  - conv2d: {out: 40, kernel: 5, padding: 2}\n  - max_pool: 2\n  - relu\n  - linear: 300\n"
     "  - relu\n  - linear: classes\n";
-
-Job small_job(const std::string& device) {
-  Job job;
-  job.data.set = "synthetic";
-  job.data.global_batch = 64;
-  job.data.train_samples = 128;
-  job.data.test_samples = 64;
-  job.parallel.device = device;
-  job.parallel.grain = 32;
-  job.parallel.threads = 2;
-  job.parallel.bucket_bytes = 1 << 20;
-  return job;
-}
 
 Network small_network() {
   return Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
@@ -283,19 +266,6 @@ TEST(DataSizesTest, AreThoseOfTheParts) {
   EXPECT_FALSE(sizes.on_disk);
 }
 
-TEST(MemoryNeedTest, ADeviceOfJustThatMuchIsEnough) {
-  const MemoryNeed need{.parameters = 1 << 20, .activations = 5 << 20, .data = 55 << 20};
-  DeviceProperties device;
-  device.name = "Small GPU";
-  device.free_bytes = 61 << 20;
-  const Network network = Network::parse("name: big\nlayers:\n  - linear: classes\n", "", {1, 2, 2}, 2);
-  require_device_memory(network, need, device, "help");
-  --device.free_bytes;
-  EXPECT_EQ(message_of<DeviceError>([&] { require_device_memory(network, need, device, "help"); }),
-            "not enough memory on Small GPU: training big would take about 61 MiB (parameters 1.0 MiB, "
-            "activations 5.0 MiB, data 55 MiB), and 61 MiB are free; help");
-}
-
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
   const Network network = Network::parse(
       "layers:\n  - conv2d: {out: 3, kernel: 3, bias: false}\n  - relu\n  - max_pool: 2\n  - flatten\n"
@@ -316,166 +286,5 @@ TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
   }
 }
 
-/// "65: WHAT" of the Error that it throws; empty: it throws nothing.
-std::string coded_error_of(const auto& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return std::to_string(static_cast<int>(error.code())) + ": " + error.what();
-  }
-  return "";
-}
-
-std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28},
-                    std::size_t samples = 1000) {
-  std::string message;
-  run_thread_ranks(1, [&](Communicator& comm) {
-    const DeviceChoice device = choose_device(job.parallel, comm);
-    const Network network = Network::parse("name: big\nlayers:\n" + layers, "big.yaml", input, 10);
-    TrainTestData data;
-    data.train.shape = data.test.shape = input;
-    data.train.labels.resize(samples);
-    data.test.labels.resize(1000);
-    message = coded_error_of([&] { require_training_memory(job, network, data, device, comm); });
-  });
-  return message;
-}
-
-TEST(MemoryNeedTest, MoreThanTheMachineHasIsRefused) {
-  Job job = small_job("cpu");
-  job.parallel.threads = 1024;
-  const std::string message = refusal(job, "  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n");
-  EXPECT_TRUE(message.starts_with(
-      "69: not enough memory: training big with 1 rank on this machine (each: "
-      "1,871,719,170 parameters with gradients and optimiser state 7.0 TiB, activations "))
-      << message;
-  EXPECT_EQ(refusal(small_job("cpu"), "  - linear: 10\n  - linear: classes\n"), "");
-}
-
-TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
-  const std::string message = refusal(small_job("emulated"), "  - linear: 1000000\n  - linear: classes\n");
-  EXPECT_TRUE(
-      message.starts_with("69: not enough memory on Emulated GPU: training big would take about 16 GiB"))
-      << message;
-}
-
-TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceStreamsUnlessTheJobForbidsIt) {
-  Job job = small_job("emulated");
-  const ImageShape large{3, 512, 512};
-  const std::string layers = "  - linear: classes\n";
-  EXPECT_EQ(refusal(job, layers, large, 1'000'000), "");
-  job.data.on_device = OnDevice::kWhole;
-  const std::string message = refusal(job, layers, large, 1'000'000);
-  test::expect_words(message, {"data 2.9 TiB", "data.on_device=stream brings it there step by step"});
-}
-
-TEST(MemoryNeedTest, OnlyWhatLeavesTooLittleStreams) {
-  DeviceProperties device;
-  device.free_bytes = 1000;
-  Job job;
-  EXPECT_FALSE(must_stream(job, {.parameters = 500, .data = 400}, device));
-  EXPECT_TRUE(must_stream(job, {.parameters = 500, .data = 401}, device));
-  job.data.on_device = OnDevice::kStream;
-  EXPECT_TRUE(must_stream(job, {}, device));
-  job.data.on_device = OnDevice::kWhole;
-  EXPECT_FALSE(must_stream(job, {.data = 4000}, device));
-}
-
-TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
-  Job job = small_job("emulated");
-  job.data.global_batch = 1000;
-  const std::string layers = "  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n";
-  const std::string end = "  - linear: classes\n", message = refusal(job, layers + end);
-  const std::string_view before = "are free; data.micro_batch=";
-  const std::size_t place = message.find(before);
-  ASSERT_NE(place, message.npos) << message;
-  test::expect_words(message,
-                     {" would fit, with the same weights; or lower data.global_batch, use more GPUs"});
-  job.data.micro_batch = std::atoi(message.c_str() + place + before.size());
-  EXPECT_GE(job.data.micro_batch, job.parallel.grain);
-  EXPECT_EQ(refusal(job, layers + end), "");
-  job.data.micro_batch *= 2;
-  EXPECT_NE(refusal(job, layers + end), "");
-  job.data.micro_batch = 0;
-  EXPECT_EQ(refusal(job, layers + "  - batch_norm\n" + end).find("data.micro_batch"), message.npos)
-      << "of no use there";
-}
-
-TEST(MemoryNeedTest, ABatchLayerTakesNoMicroBatches) {
-  Job job = small_job("emulated");
-  job.data.micro_batch = 32;
-  const std::string layers = "  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n";
-  EXPECT_EQ(refusal(job, layers),
-            "2: data.micro_batch: layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
-            "activations of all samples of its rank until the last one has come that far; remove "
-            "data.micro_batch, and where they do not fit, use more GPUs, group_norm instead, "
-            "parallel.device=cpu, or a smaller data.global_batch");
-  job.parallel.device = "cpu";
-  EXPECT_EQ(refusal(job, layers), "");
-}
-
-TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
-  Job job = small_job("emulated");
-  spell_advice_as(kJobSpelling);  // as users see it
-  job.data.global_batch = 1000;
-  const ImageShape large{1, 2048, 2048};
-  EXPECT_EQ(refusal(job, "  - avg_pool: 4\n  - avg_pool: 15\n  - linear: classes\n", large),
-            "2: layer pool1 (avg_pool 4): 4194304 numbers for each of 1000 samples of a rank are more than a "
-            "GPU kernel can count (2147483647); bound them by data.micro_batch, lower data.global_batch or "
-            "use more ranks; use parallel.device=cpu");
-  EXPECT_EQ(refusal(small_job("emulated"),
-                    "  - linear: 70000\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n"),
-            "2: layer conv1 (conv2d 1@1x1): a convolution of 70,000 channels of height 1 into 1 is beyond "
-            "what a GPU's grid can have (65535); use parallel.device=cpu");
-}
-
-TEST(MemoryNeedTest, AHugeLayerIsRefusedBeforeItsActivationsAreAllocated) {
-  const Network network = Network::parse(
-      "layers:\n  - conv2d: {out: 4, kernel: 1}\n  - relu\n  - conv2d: {out: 4, kernel: 1}\n  - linear: "
-      "classes\n",
-      "huge.yaml", {1, 2048, 2048}, 2);
-  EXPECT_GT(device_execution_bytes(network, 1 << 20, true), std::uint64_t{1} << 46);
-  const auto refused = [&](const NetworkPart& part) {
-    const auto text = message_of<MemoryError>([&] { Execution(network, 1 << 20, part); });
-    return std::pair(text.substr(0, text.find("would")), text.substr(text.rfind("; ") + 2, 46));
-  };
-  EXPECT_EQ(refused({}),
-            std::pair(std::string("not enough memory: model huge, 1,048,576 samples at a time, "),
-                      std::string("use fewer threads or ranks on this machine, a ")));
-  EXPECT_EQ(refused({.first = 1}),
-            std::pair(std::string("not enough memory: a part of model huge, 1,048,576 samples at a time, "),
-                      std::string("use fewer ranks on this machine, more stages, ")));
-}
-
-/// A sound checkpoint of one number, whose manifest says this of its model.
-std::string error_of_saved_model(const std::string& yaml, const std::string& height,
-                                 const std::string& classes) {
-  const testing::TemporaryDirectory directory;
-  CheckpointState state;
-  state.facts.parameters = {{"fc1.weight", {1}}};
-  state.facts.model = {{"yaml", yaml},       {"channels", "1"}, {"height", height}, {"width", "65537"},
-                       {"classes", classes}, {"set", "mnist"},  {"mean", "0"},      {"std", "1"}};
-  state.facts.gradient_units.exponents = {-40};
-  state.weights = {1};
-  const std::string folder = save_checkpoint(Env::posix(), directory.path(), state);
-  const std::string message = coded_error_of([&] { load_saved_model(folder); });
-  return message.substr(0, 4) + message.substr(std::min(message.size(), message.rfind("step-00000000") + 13));
-}
-
-TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
-  const std::string large_kernel = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n";
-  const auto expect = [](const std::string& message, const std::string& what) {
-    EXPECT_TRUE(message.starts_with("65: : " + what)) << message;
-  };
-  expect(error_of_saved_model(large_kernel, "65536", "10"),
-         "an input of 1x65536x65537 is not one to 16777216 numbers");
-  expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
-  expect(error_of_saved_model(large_kernel, "0", "10"), "the manifest's model.height is 0, not 1 or more");
-  expect(error_of_saved_model(large_kernel, "3", "99999999999"),
-         "the manifest's model.classes is '99999999999', not a number");
-  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes; expected 1 to 1048576");
-  EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
-}
-
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::memory_need_test

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data of a job on their way: loaded in advance, or by another rank.
+#include "comm/agreement.hpp"
+#include "data/sets/leave_out.hpp"
+#include "data/shared_set.hpp"
+#include "tests/support/forwarding_communicator.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/trainer/training/setup_fixture.hpp"
+
+namespace lockstep::setup_test {
+namespace {
+
+TEST(DatasetOptionsTest, TheListIsReadWhereTheJobHasNot) {
+  const testing::TemporaryDirectory directory;
+  Job job = job_of("data");
+  job.train.seed = 77;
+  EXPECT_EQ(dataset_options(job).leave_out, nullptr);
+  EXPECT_EQ(dataset_options(job).seed, 77U);
+  EXPECT_EQ(dataset_options(job).cache, user_cache());
+  job.data.leave_out_file = directory.path() + "/list";
+  std::ofstream(job.data.leave_out_file) << "3\n5\n";
+  const auto list = dataset_options(job).leave_out;
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(list->entries.size(), 2U);
+  job.data.leave_out = std::make_shared<LeaveOutList>();
+  EXPECT_EQ(dataset_options(job).leave_out, job.data.leave_out);
+}
+
+TEST(LoadInAdvanceTest, AnErrorComesWithTheDataAndNamesItsKey) {
+  Job job = job_of("data");
+  job.data.set = "mnist";
+  job.data.root = "/nowhere";
+  EXPECT_THROW(load_in_advance(job).get(), MissingDataError);
+  job.data.train_samples = 11;
+  job.places["data.train_samples"] = "job.yaml:2:9: ";
+  const std::string text = message_of<ConfigError>([&] { parts_of(job, {10, 64, 0}); });
+  EXPECT_EQ(text.substr(0, 34), "job.yaml:2:9: data.train_samples: ");
+  job.data.train_samples = 9;
+  EXPECT_EQ(parts_of(job, {10, 64, 0}).train, 9);
+}
+
+DatasetFuture ready(const LoadedData& loaded) {
+  std::promise<LoadedData> promise;
+  promise.set_value(loaded);
+  return promise.get_future().share();
+}
+
+TEST(AwaitDataTest, HasEndedWhereTheDataAreThere) {
+  std::promise<LoadedData> promise;
+  const DatasetFuture data = promise.get_future().share();
+  EXPECT_FALSE(has_ended(data));
+  promise.set_value({.sets = nullptr});
+  EXPECT_TRUE(has_ended(data));
+}
+
+/// A rank of another host.
+class Stranger final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  const std::string& host() const override { return host_; }
+
+ private:
+  std::string host_ = "elsewhere";
+};
+
+/// Rank 0 has a set that is marked, and the others have none. Rank 2 may be on another host.
+void expect_marked(bool offers, bool last_is_elsewhere, const std::array<bool, 3>& marked) {
+  const Job job = job_of("data");
+  run_thread_ranks(3, [&](Communicator& ranks) {
+    LoadedData mine{.sets = std::make_shared<TrainTestData>(), .options = dataset_options(job)};
+    if (ranks.rank() == 0) {
+      mine = load_in_advance(job).get();
+      mine.sets->class_names = {"marked"};
+      if (offers) mine.of_host = move_to_memory_file(*mine.sets);
+    }
+    Stranger stranger(ranks);
+    Communicator& comm = last_is_elsewhere && ranks.rank() == 2 ? stranger : ranks;
+    const LoadedData loaded = await_data(job, comm, ready(mine)).get();
+    EXPECT_EQ(loaded.sets, mine.sets);
+    EXPECT_EQ(loaded.sets->train.size(), 128);
+    EXPECT_EQ(loaded.sets->class_names == std::vector<std::string>{"marked"}, at(marked, ranks.rank()))
+        << ranks.rank();
+  });
+}
+
+TEST(AwaitDataTest, ComeFromTheMemoryOfTheHostOrAreLoadedThen) {
+  expect_marked(true, false, {true, true, true});
+  expect_marked(true, true, {true, true, false});
+  expect_marked(false, false, {true, false, false});
+}
+
+TEST(AwaitDataTest, ARankThatFailedSaysSoAndTheOthersGoOnUntilTheyAgree) {
+  const Job job = job_of("data");
+  run_thread_ranks(2, [&](Communicator& comm) {
+    std::promise<LoadedData> promise;
+    if (comm.rank() == 0)
+      promise.set_value({.sets = std::make_shared<TrainTestData>(), .options = dataset_options(job)});
+    else
+      promise.set_exception(std::make_exception_ptr(IoError("a disk")));
+    const DatasetFuture in_advance = promise.get_future().share(), data = await_data(job, comm, in_advance);
+    if (comm.rank() == 0)
+      EXPECT_EQ(data.get().sets->train.size(), 0);
+    else
+      EXPECT_THROW(data.get(), IoError);
+    EXPECT_EQ(test::error_of<AgreedError>([&] { set_up(job, comm, in_advance); }),
+              comm.rank() == 0 ? "rank 1 failed" : "rank 1 on " + comm.host() + ": a disk");
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::setup_test
