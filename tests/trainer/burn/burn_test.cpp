@@ -171,10 +171,10 @@ TEST(BurnChecks, AStopEndsItAfterARoundAndJobsAreNotTested) {
     catch_stop_signals(/*drops_text=*/false);
     std::raise(SIGTERM);
     const BurnReport report = burn_on(2, "cpu", {}, {"jobs", "links"});
-    const std::string said = fmt::format("{} {} {} {}\n", exit_code_of(report), report.rounds,
+    const std::string text = fmt::format("{} {} {} {}\n", exit_code_of(report), report.rounds,
                                          to_json(report)["stopped_by"].dump(),
                                          to_json(report)["ranks"][1]["checks"]["jobs"].dump());
-    std::fputs(said.c_str(), stderr);
+    std::fputs(text.c_str(), stderr);
     std::_Exit(0);
   };
   EXPECT_EXIT(body(), ::testing::ExitedWithCode(0),
