@@ -153,7 +153,6 @@ print(" ".join(pod["containers"][0]["command"] + pod["containers"][0]["args"] + 
   expect_exit 0 "$LOCKSTEP_PROGRAM" $(tail -n 1 <<<"$output" | cut -d ' ' -f 2-)
 }
 
-# shellcheck disable=SC2086  # options are words
 Json_has_the_verdict_of_each_check() {
   skip_without python3
   expect_exit 0 "$LOCKSTEP_PROGRAM" burn --time 0s --threads 2 --level 3 --backend thread --ranks 2 --without links,speed --json

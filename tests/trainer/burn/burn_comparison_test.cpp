@@ -183,7 +183,7 @@ TEST(BurnComparison, SlowLinksBeginAtTheirLimit) {
   EXPECT_EQ(named_at(60e-3, 6e-3, 12), "1 link, 3 link") << "once, though large ones are slow, too";
 }
 
-/// All links of a rank: 4 ms more; on shared cores 6 ms for small messages, 20 ms for large ones.
+/// All links of a rank: 4 ms more. On shared cores 6 ms for small messages, 20 ms for large ones.
 TEST(BurnComparison, SlowEndsBeginAtTheirLimit) {
   const auto named_at = [](double LinkView::*time, double seconds, bool shared) {
     auto ranks = healthy(3, 3);

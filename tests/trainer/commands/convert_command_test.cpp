@@ -132,7 +132,7 @@ TEST(ConvertCommandTest, PipesAreRefused) {
   test::expect_words(said_to({"convert", pipe, directory.path("set")}, 2).err, {"is a pipe or a device"});
 }
 
-/// Of a few samples, whose features are 0: "(4, 5, 4, 3)".
+/// Writes an array; its shape as "(4, 5, 4, 3)".
 void write_array(const std::string& path, const std::string& type, const std::string& shape,
                  const std::string& elements) {
   const std::string head = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
