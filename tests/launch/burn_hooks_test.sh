@@ -132,9 +132,11 @@ test.set_command()
 print(test.executable_opts, test.every_rank_passes())
 PY
   # shellcheck disable=SC2086  # options are words
-  COLUMNS=1000 "$LOCKSTEP_PROGRAM" burn $quick >said
+  COLUMNS=1000 "$LOCKSTEP_PROGRAM" burn $quick --level 2 --share >said
   expect_exit 0 env PYTHONDONTWRITEBYTECODE=1 python3 check.py "$hooks"
   expect_equal "$output" "['burn', '--level 1'] True"
+  expect_contains "$(cat said)" $'\nlevel 2, 1 round in '
+  expect_contains "$(cat said)" $'\nbuilt with  '
 }
 
 Kubernetes_job_is_a_job_whose_pods_stay_apart() {
@@ -152,15 +154,15 @@ print(" ".join(pod["containers"][0]["command"] + pod["containers"][0]["args"] + 
   expect_exit 0 "$LOCKSTEP_PROGRAM" $(tail -n 1 <<<"$output" | cut -d ' ' -f 2-)
 }
 
-# shellcheck disable=SC2086  # options are words
 Json_has_the_verdict_of_each_check() {
   skip_without python3
-  expect_exit 0 "$LOCKSTEP_PROGRAM" burn $quick --json
+  expect_exit 0 "$LOCKSTEP_PROGRAM" burn --time 0s --threads 2 --level 3 --backend thread --ranks 2 --without links,speed --json
   expect_exit 0 python3 -c '
 import json, sys
 report = json.loads(sys.argv[1])
-print(report["exit_code"], {name: check["verdict"] for name, check in report["ranks"][0]["checks"].items()})' "$output"
-  expect_equal "$output" "0 {'jobs': 'PASS', 'links': 'NOT TESTED', 'speed': 'NOT TESTED'}"
+print(report["exit_code"], report["level"], [rank["threads"] for rank in report["ranks"]],
+      {name: check["verdict"] for name, check in report["ranks"][1]["checks"].items()})' "$output"
+  expect_equal "$output" "0 3 [2, 2] {'jobs': 'PASS', 'links': 'NOT TESTED', 'speed': 'NOT TESTED'}"
 }
 
 node_is_drained() { [[ $(sinfo -h -o '%t %E' 2>/dev/null) == dr* ]]; }

@@ -139,6 +139,8 @@ class TrainingOnArrays(InAFolder):
         probabilities = self.run_of_bars.probabilities(x)
         np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
         np.testing.assert_array_equal(self.run_of_bars.predict(x), probabilities.argmax(axis=1))
+        with unittest.mock.patch.object(lockstep.run, "_AT_ONCE", 10):
+            np.testing.assert_array_equal(self.run_of_bars.scores(x[:25]), probabilities[:25])
         self.assertEqual((self.run_of_bars.predict(x) == y).sum(), self.run_of_bars.evaluate()["correct"])
 
     def test_outputs_of_squared_errors_are_no_probabilities(self):
@@ -153,13 +155,21 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual(best.evaluate()["accuracy"], max(self.run_of_bars.metrics["test_accuracy"]))
         self.assertEqual(self.run_of_bars.at(epoch=6).sha256, self.run_of_bars.sha256)
         self.assertRaisesRegex(lockstep.UsageError, "held no samples", best.evaluate, validation=True)
+        self.assertEqual(best.evaluate(train=True)["samples"], 256)
+        self.assertEqual(len(best.evaluate(classes=True)["confusion"]), 2)
+        self.assertIsNone(best.is_published)
 
     def test_runs_lists_it(self):
         self.assertIn(self.run_of_bars, lockstep.runs())
         self.assertRaises(lockstep.MissingDataError, lockstep.runs, "nowhere-else")
+        os.mkdir("runs/nothing")
+        self.assertNotIn(lockstep.Run("runs/nothing"), lockstep.runs())
+        self.assertRaisesRegex(lockstep.MissingDataError, "there is no run in this folder", lambda: lockstep.Run("runs/nothing").summary)
 
     def test_proof_holds_until_metrics_are_changed(self):
         self.assertEqual(self.run_of_bars.prove()["verdict"], "proved")
+        some = self.run_of_bars.prove(sample=3, ranks=2)
+        self.assertEqual((some["verdict"], some["steps_asked"], some["ranks"]), ("proved", 3, 2))
         shutil.copytree(self.run_of_bars.path, "changed")
         metrics = Path("changed/metrics.jsonl")
         metrics.write_text(metrics.read_text().replace('"train_samples":256', '"train_samples":255'))
@@ -182,12 +192,18 @@ class TrainingOnArrays(InAFolder):
         page = lockstep.Run("<script>alert(1)")._repr_html_()
         self.assertNotIn("<script", page)
         self.assertIn("&lt;script&gt;", page)
+        self.assertIn("<th>epochs</th><td>6 of 6</td>", page)
+        self.assertIn("<th>test accuracy</th><td>{:.2f} %</td>".format(100 * self.run_of_bars.metrics["test_accuracy"][-1]), page)
         self.assertRegex(page, r"(?s)<pre>\s*loss\n.*\naccuracy\n.* step \d+ to \d+\n</pre>")
 
     def test_same_arrays_are_written_once(self):
         self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))
-        self.assertEqual(files.write_set(self.data)[0], "idx")
+        kind, folder = files.write_set(self.data)
+        self.assertEqual((kind, folder.stat().st_mode & 0o777, list(folder.parent.glob(".*"))), ("idx", 0o755, []))
         self.assertNotEqual(files.write_set(self.data), files.write_set(self.data, ["<lies>", "stands"]))
+        Path("no-folder").touch()
+        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME="no-folder"):
+            self.assertRaisesRegex(lockstep.IoError, "cannot be kept there: set XDG_CACHE_HOME", files.write_set, self.data)
 
     def test_channels_come_first_in_arrays_and_last_in_files(self):
         x = np.arange(2 * 3 * 4 * 5, dtype=np.uint8).reshape(2, 3, 4, 5)
@@ -424,6 +440,23 @@ class Files(unittest.TestCase):
         labels = np.array([2, 0, 1, 1, 1], "<u4").tobytes()
         self.assertEqual(head["train"], {"samples": 2, "labels_sha256": hashlib.sha256(labels).hexdigest(), "label_count": 3, "values": [66],
                                          "blocks_sha256": hashlib.sha256(blocks).hexdigest(), "squares": [sum(n * n for n in range(12))]})
+        with unittest.mock.patch.multiple(files, _BLOCK=4, _SHARD=8):
+            made = files._label_set_files((x, np.eye(2, dtype=int), x, np.eye(2, dtype=int)), [])
+        self.assertEqual((made["train-00000.shard"][0].tobytes(), made["train-00001.shard"][0].tobytes()), (bytes(range(8)), bytes(range(8, 12))))
+        self.assertEqual(made["train-blocks.sha256"], (b"".join(hashlib.sha256(bytes(range(at, at + 4))).digest() for at in (0, 4, 8)),))
+
+    def test_shards_of_colour_have_a_sum_for_each_channel(self):
+        x, rows = np.arange(24, dtype=np.uint8).reshape(2, 3, 2, 2), np.eye(2, dtype=int)
+        made = files._label_set_files((x, rows, x, rows), [])
+        self.assertEqual(made["train-00000.shard"][0].tobytes(), x.tobytes())
+        head = json.loads(made["shards.index"][0].split(b"\n")[0])
+        self.assertEqual((head["channels"], head["train"]["values"], head["train"]["squares"]), (3, [60, 92, 124], [748, 1356, 2220]))
+
+    def test_a_table_has_the_classes_of_its_labels_or_names(self):
+        x, y = np.ones((2, 3), np.float32), [0, 1]
+        for names, count in (([], 2), (["a", "b", "c"], 3)):
+            line = files._table_files((x, y, x, y), names)["shards.index"][0].split(b"\n")[0]
+            self.assertEqual(json.loads(line)["classes"], count)
 
 
 class Program(unittest.TestCase):
@@ -475,9 +508,49 @@ class Program(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/nowhere/lockstep"):
             self.assertRaisesRegex(lockstep.DeviceError, "no program /nowhere/lockstep: install the wheel", program.program)
 
+    def test_libraries_of_a_bundle_come_before_others(self):
+        b, common = program.BUNDLE, dict(program=lambda: program.BUNDLE / "libexec" / "lockstep", _cuda_folders=lambda: ["/cuda"])
+        for mpi, between in ((None, f":{b}/mpi"), (Path("/opt/mpi/lib"), ":/opt/mpi/lib"), (Path("/usr/lib"), "")):
+            with self.subTest(mpi), unittest.mock.patch.multiple(program, open_mpi_of_launcher=lambda: mpi, **common), \
+                    unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": ":/mine"}, clear=True):
+                env = program.environment()
+                self.assertEqual(env.pop("LD_LIBRARY_PATH"), f"{b}/lib{between}:/mine:/cuda")
+                self.assertEqual(env, {} if mpi else {
+                    "OPAL_PREFIX": f"{b}", "OPAL_SYSCONFDIR": f"{b}/etc/openmpi", "PMIX_PREFIX": f"{b}/pmix", "PMIX_EXEC_PREFIX": f"{b}/pmix",
+                    "PMIX_LIBDIR": f"{b}/pmix/lib", "PMIX_DATADIR": f"{b}/pmix/share", "HWLOC_PLUGINS_PATH": f"{b}/lib/hwloc"})
+
+    def test_folders_of_the_loader_and_of_cuda_are_known(self):
+        self.assertEqual([program._is_searched_anyway(Path(folder)) for folder in ("/usr/lib", "/lib", "/usr/lib/openmpi/lib", "/opt/mpi/lib")],
+                         [True, True, False, False])
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CUDA_HOME=folder):
+            self.assertNotIn(f"{folder}/lib64", program._cuda_folders())
+            os.mkdir(f"{folder}/lib64")
+            self.assertEqual(program._cuda_folders()[0], f"{folder}/lib64")
+
+    def test_a_command_that_cannot_start_says_why(self):
+        for place, sentence in (("/nowhere/lockstep", "lockstep: no program /nowhere/lockstep: install"), ("/", "lockstep: /: Permission denied$")):
+            with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=place):
+                self.assertRaisesRegex(SystemExit, sentence, program.main)
+
     def test_a_command_without_its_package_is_told(self):
         done = subprocess.run([sys.executable, "-I", "-S", PACKAGE / "scripts" / "lockstep"], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (1, f"lockstep: the Python package lockstep is not installed for {sys.executable}\n"))
+
+    def test_steps_that_are_not_proved_count_where_the_program_says_so(self):
+        answer, run = {"refuted": [], "not_proved": [{"from": 1, "to": 2, "why": "why"}]}, lockstep.Run("a")
+        with unittest.mock.patch.object(lockstep.run, "answer_and_code", lambda *_, **__: (answer, 66)):
+            self.assertRaisesRegex(lockstep.MissingDataError, "^a: steps 1 to 2 are not proved: why$", run.prove)
+        with unittest.mock.patch.object(lockstep.run, "answer_and_code", lambda *_, **__: (answer, 0)):
+            self.assertEqual(run.prove(), answer)
+
+    def test_columns_and_names_of_classes(self):
+        for values, kind, wanted in (([1, 2], np.int64, [1, 2]), ([1, None, True], np.float64, [1, np.nan, np.nan]), ([0.5, 2], np.float64, [0.5, 2])):
+            column = lockstep.run._column(values)
+            np.testing.assert_array_equal(column, wanted)
+            self.assertEqual(column.dtype, kind)
+        self.assertFalse(lockstep.run._is_number(True))
+        self.assertEqual(lockstep.run._class_names({"model": {"classes": "3"}}), ["0", "1", "2"])
+        self.assertEqual(lockstep.run._class_names({"data": {"class_names": "a\nb"}}), ["a", "b"])
 
     def test_a_run_is_named_with_its_checkpoint(self):
         run = lockstep.Run("runs/a")
@@ -610,9 +683,20 @@ class Wheel(InAFolder):
             wanted = "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             self.assertIn(rows[path], ((wanted, str(len(data))), ("", "")), path)
 
+    def test_it_says_what_it_is(self):
+        licence, about, wheel = (self.wheel.read("lockstep-1.2.3.dist-info/" + name).decode() for name in ("licenses/LICENSE", "METADATA", "WHEEL"))
+        self.assertEqual(licence, "lockstep 1.2.3\n")
+        self.assertTrue(about.startswith("Metadata-Version: 2.1\nName: lockstep\nVersion: 1.2.3\nSummary: "), about)
+        for line in ("License: MIT", "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.21", "Classifier: Typing :: Typed"):
+            self.assertIn(line, about.splitlines())
+        tag = self.name[len("lockstep-1.2.3-"):-len(".whl")]
+        self.assertEqual(wheel, f"Wheel-Version: 1.0\nGenerator: lockstep\nRoot-Is-Purelib: false\nTag: {tag}\n")
+
     def test_program_can_be_run_and_open_mpi_stands_apart(self):
         names = self.wheel.namelist()
-        self.assertTrue(self.wheel.getinfo("lockstep/_bundle/libexec/lockstep").external_attr >> 16 & 0o111)
+        for name, mode in (("_bundle/libexec/lockstep", 0o100755), ("run.py", 0o100644)):
+            entry = self.wheel.getinfo("lockstep/" + name)
+            self.assertEqual((entry.external_attr >> 16, entry.date_time), (mode, (1980, 1, 1, 0, 0, 0)))
         for name in ("lockstep/_bundle/mpi/libmpi.so.40", "lockstep/_bundle/libexec/lockstep_nccl.so", "lockstep/_bundle/share/lockstep/jobs/mnist.yaml", "lockstep/py.typed", "lockstep/run.py"):
             self.assertIn(name, names)
         for name in ("lib/libz.so.1", "tests/gpu/run", "VERSION"):

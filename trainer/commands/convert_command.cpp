@@ -142,7 +142,7 @@ int convert(ConversionOptions options, bool json) {
 void require_readable_twice(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && std::filesystem::is_other(status))
+  if (std::filesystem::is_other(status))
     throw UsageError(
         fmt::format("{}: is a pipe or a device, and is to be read twice; write it into a file, such as "
                     "table.csv, and convert that",
@@ -238,7 +238,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ConversionOptions>();
   auto table = std::make_shared<TableConversionOptions>();
   auto size = std::make_shared<std::string>();
-  auto colour = std::make_shared<bool>(false), grey = std::make_shared<bool>(false);
+  auto colour = std::make_shared<bool>(false);
   command
       ->add_option("folder", options->from,
                    "Holds a folder for each class, or train/, test/ and perhaps val/ that do; or a set, "
@@ -254,7 +254,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   auto fit = std::make_shared<std::optional<PictureFit>>();
   add_fit_option(*command, *fit, "squeeze")->needs(size_option);
   auto* colour_flag = command->add_flag("--colour,--color", *colour, "Three channels: red, green, blue");
-  command->add_flag("--grey,--gray", *grey, "One channel, the default")->excludes(colour_flag);
+  command->add_flag("--grey,--gray")->description("One channel, the default")->excludes(colour_flag);
   add_split_options(*command, options->split);
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures or rows that cannot be read, and name them");
@@ -286,7 +286,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   on_choice(*command, action, [=] {
     options->size = size->empty() ? std::nullopt : parse_picture_size(*size);
     options->fit = fit->value_or(PictureFit::kSqueeze);
-    options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
+    options->colour = *colour ? PictureColour::kRgb : PictureColour::kGrey;
     require_readable_twice(options->from);
     if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
       return convert_rows(*options, *table, *command, *json);

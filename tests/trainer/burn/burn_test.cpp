@@ -8,9 +8,12 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
+#include "trainer/ranks/checks.hpp"
+#include "trainer/run/stop_signal.hpp"
 
 namespace lockstep::burn {
 namespace {
@@ -47,6 +50,7 @@ std::vector<FaultCase> cases_worth_trying() {
 BurnReport burn_on(int ranks, const char* device, const BurnFault& fault,
                    const std::vector<std::string>& wanted, int threads = 1) {
   BurnOptions options;
+  options.level = 3;
   options.seconds = 0;
   options.threads = threads;
   options.parallel.device = device;
@@ -94,6 +98,13 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
     EXPECT_EQ(exit_code_of(report), 0);
     EXPECT_EQ(to_json(report)["ranks"][1]["checks"][check]["verdict"], "NOT TESTED");
     EXPECT_NE(to_text(report, 1000).find(check + "  "), std::string::npos);
+    if (check != "links") continue;
+    EXPECT_EQ(report.ranks[1].exercised.at("jobs"),
+              "8 trainings alone and 1 by all ranks together, up to linear on 1,000 digits");
+    EXPECT_EQ(
+        report.ranks[1].answers,
+        (std::map<std::string, std::string>{
+            {"linear on 1,000 digits", "4af324d4247b27fb9f214aa25912d2818b0922a193788457b0ebd240273a67ac"}}));
   }
 }
 
@@ -113,6 +124,8 @@ TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {
     EXPECT_GT(link.latency, 0);
   }
   EXPECT_EQ(report.rounds, 1);
+  EXPECT_EQ(report.level, 3);
+  EXPECT_GT(report.seconds, 0);
   EXPECT_EQ(report.left_out, (std::vector<std::string>{"jobs", "speed"}));
   EXPECT_EQ(
       report.not_exercised,
@@ -133,10 +146,39 @@ TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
     expected.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
     EXPECT_EQ(report.not_exercised, expected);
     ASSERT_EQ(std::ssize(report.ranks), ranks);
-    EXPECT_EQ(report.ranks[0].exercised.contains("links"), ranks == 2);
-    EXPECT_EQ(report.ranks[0].threads, 2);
-    EXPECT_EQ(report.ranks[0].host, host_name());
+    const RankResult& first = report.ranks[0];
+    EXPECT_EQ(first.exercised.contains("links"), ranks == 2);
+    if (ranks == 2)
+      EXPECT_EQ(first.exercised.at("links"),
+                "3 messages of 1.0 MiB from 1 of 1 other rank, 1 sum of pairs, 1 of all");
+    EXPECT_EQ(first.threads, 2);
+    EXPECT_EQ(first.host, host_name());
+    EXPECT_EQ(first.processor, model_of_processor("/"));
+    EXPECT_EQ(first.simd, cpu::simd_name());
+    EXPECT_NE(first.uuid, "");
   }
+}
+
+TEST(BurnChecks, RanksOfOneHostShareItsCores) {
+  const int cores = static_cast<int>(look_around(Surroundings::real()).cores.size());
+  EXPECT_EQ(burn_on(2, "cpu", {}, {"links"}, 0).ranks[1].threads, std::max(1, cores / 2));
+}
+
+/// In a process of its own, which was told to stop before it began.
+TEST(BurnChecks, AStopEndsItAfterARoundAndJobsAreNotTested) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto body = [] {
+    catch_stop_signals(/*drops_text=*/false);
+    std::raise(SIGTERM);
+    const BurnReport report = burn_on(2, "cpu", {}, {"jobs", "links"});
+    const std::string text = fmt::format("{} {} {} {}\n", exit_code_of(report), report.rounds,
+                                         to_json(report)["stopped_by"].dump(),
+                                         to_json(report)["ranks"][1]["checks"]["jobs"].dump());
+    std::fputs(text.c_str(), stderr);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0),
+              R"(75 1 "SIGTERM" ."verdict":"NOT TESTED","what":"it was stopped before this was done".)");
 }
 
 TEST(BurnFaults, OfARankThatIsNotThereAreRefused) {
@@ -156,6 +198,8 @@ TEST(BurnFaults, EveryKindHasACase) {
 
 TEST(BurnFaults, AreRefusedUnlessAllowedAndNamed) {
   ::unsetenv("LOCKSTEP_ALLOW_INJECT");
+  EXPECT_THROW(parse_fault("sum@0"), UsageError);
+  ::setenv("LOCKSTEP_ALLOW_INJECT", "0", 1);
   EXPECT_THROW(parse_fault("sum@0"), UsageError);
   ::setenv("LOCKSTEP_ALLOW_INJECT", "1", 1);
   EXPECT_EQ(parse_fault("slow-link@12").rank, 12);

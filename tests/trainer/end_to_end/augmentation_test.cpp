@@ -59,6 +59,7 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
   expect_says(lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png")), 0,
               {"batch.png: 50 of 50 images of the first batch"});
   const Picture sheet = read_pictures(path("batch.png"))[0];
+  EXPECT_EQ(sheet.pixels[28], 128) << "between two images";
   EXPECT_EQ(sheet.width, 8 * 30 - 2);
   EXPECT_EQ(sheet.height, 7 * 30 - 2);
   const auto data = load_dataset(
@@ -75,6 +76,9 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
           sheet.pixels[(i / 8 * 30 + at / 28) * static_cast<std::size_t>(sheet.width) + i % 8 * 30 + at % 28];
     ASSERT_EQ(shown, image) << i;
   }
+  expect_says(
+      lockstep("validate " + path("job.yaml") + " data.global_batch=300 --pictures " + path("all.png")), 0,
+      {"all.png: 256 of 300 images of the first batch"});
   expect_says(lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png")), 2,
               {"has features, and no images to show"});
 }

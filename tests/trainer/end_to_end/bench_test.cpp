@@ -42,10 +42,10 @@ TEST(BenchAllreduceTest, DeviceMemoryThroughTheHost) {
 }
 
 TEST(BenchAllreduceTest, TakesTheOptionsOfNcclTests) {
-  const auto outcome = succeed("bench allreduce -b 8 -e 1K -f 8 -n 2 -w 1 --backend thread --ranks 2");
-  expect_words(outcome.out, {"\n        8         1 int64", "\n       64 ", "\n      512 ",
+  const auto outcome = succeed("bench allreduce -b 16 -e 1K -f 8 -n 2 -w 1 --backend thread --ranks 2");
+  expect_words(outcome.out, {"\n       16         2 int64", "\n      128 ", "\n     1024 ",
                              "median of 2 after 1 to warm up"});
-  EXPECT_EQ(outcome.out.find("\n     1024 "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("\n     8192 "), std::string::npos) << outcome.out;
 }
 
 TEST(BenchAllreduceTest, RefusesSizesThatMakeNoSense) {

@@ -137,13 +137,23 @@ TEST_F(CommandsTest, VerifyNamesADamagedFile) {
 
 TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {
   const auto onnx = directory_->path("net.onnx"), imported = directory_->path("imported");
-  succeed("export " + run_dir() + " --onnx " + onnx);
-  EXPECT_NE(read_text(onnx).find("weights_sha256"), std::string::npos);
+  EXPECT_EQ(succeed("export " + run_dir() + " --onnx " + onnx).out,
+            fmt::format("{0}: {1} bytes; onnxruntime.InferenceSession(\"{0}\") reads it\n", onnx,
+                        std::filesystem::file_size(onnx)));
+  expect_words(read_text(onnx),
+               {"weights_sha256", "image: float32 [N, 1, 28, 28], pixels / 255 as torchvision's",
+                "logits: float32 [N, 10]; softmax"});
   const auto command = "import " + onnx + " " + write_small_job(*directory_) + " " + imported;
-  expect_says(lockstep(command), 0, {"net.onnx: 8 tensors by name\n"});
+  std::filesystem::create_directory(imported);  // one that is empty will do
+  const Outcome said = lockstep(command);
+  expect_says(said, 0, {"net.onnx: 8 tensors by name\n"});
   EXPECT_EQ(lockstep("hash " + imported).last_line(), trained_.last_line());
   const auto before = lockstep("eval " + run_dir()).out, after = lockstep("eval " + imported).out;
-  EXPECT_EQ(before.substr(before.find(": loss")), after.substr(after.find(": loss")));
+  const std::size_t at = before.find(": loss");
+  EXPECT_EQ(before.substr(at), after.substr(after.find(": loss")));
+  expect_words(said.out, {before.substr(at, before.find('\n', at) - at) + "\nsaved as " + imported +
+                          "/checkpoints/step-00000000\n"});
+  EXPECT_EQ(answer_of("inspect " + imported)["test_accuracy"], answer_of("eval " + run_dir())["accuracy"]);
   EXPECT_EQ(lockstep(command).exit_code, 2) << "the directory is there already";
   EXPECT_EQ(lockstep(command + "-lenet model=lenet").exit_code, 65);
   EXPECT_FALSE(std::filesystem::exists(imported + "-lenet"));

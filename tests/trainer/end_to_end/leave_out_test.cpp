@@ -65,6 +65,7 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
             ", global_batch: 4}\ntrain: {epochs: 1}\nparallel: {grain: 4, device: cpu}\n");
   ended_well(train("run"));
   EXPECT_EQ(answer_of("validate " + path("job.yaml") + " --data")["duplicates"]["under_two_labels"], 1);
+  expect_says(lockstep("validate " + path("job.yaml") + " --data"), 0, {", 1 under two labels\n"});
   run_shell("awk -F, -v OFS=, '{ print $2, $1, $3 }' " + path("t.csv") + " >" + path("turned.csv"));
   succeed("convert " + path("turned.csv") + " " + path("turned") +
           " --test 1 --one-hot colour --missing mean");

@@ -87,6 +87,16 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
   EXPECT_EQ(parse_json(outcome.out).at("refuted").at(0).at("step"), 7) << outcome.everything();
 }
 
+TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
+  const std::string flip = " 'inject.what=flip-bit weights 9:20'";
+  train("run", "train.max_steps=3 inject.step=2" + flip);
+  train("run", "inject.step=5" + flip);
+  expect_says(prove("run"), 1,
+              {"refuted at step 2", "refuted at step 5",
+               "likely cause: it may follow from step 2: later steps were computed from its result\n",
+               "not proved: step 6: they follow from step 5\n"});
+}
+
 /// By proofs on other numbers of ranks. The run went on with other ranks than it began with.
 TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   const std::string on_threads = "parallel.backend=thread parallel.ranks=";

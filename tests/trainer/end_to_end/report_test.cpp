@@ -168,6 +168,11 @@ TEST_F(ReportTest, SeveralRunsAreOnOnePageAndNoFileIsReplacedUnasked) {
   EXPECT_EQ(report["runs"][1]["name"], "second");
   expect_says(lockstep("report " + run_ + " " + second + " -o " + file), 2);
   succeed("report " + run_ + " -o " + file + " --force");
+  for (const int runs : {4, 5}) {
+    std::string command = "report --format json";
+    for (int i = 0; i < runs; ++i) command += " " + run_;
+    EXPECT_EQ(Json::parse(lockstep(command).out)["runs"][0].contains("classes"), runs == 4);
+  }
 }
 
 TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {

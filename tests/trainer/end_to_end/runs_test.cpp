@@ -74,8 +74,11 @@ TEST_F(RunsTest, CommandsSpeakJson) {
     EXPECT_EQ(document.at("format"), 1) << command;
     return document;
   };
-  EXPECT_EQ("weights sha256 " + json("hash " + path("fast")).at("weights_sha256").get<std::string>(),
-            trained_.last_line());
+  const auto hashed = json("hash " + path("fast"));
+  EXPECT_EQ("weights sha256 " + hashed.at("weights_sha256").get<std::string>(), trained_.last_line());
+  EXPECT_EQ(hashed.at("step"), 9);
+  EXPECT_EQ(hashed.at("checkpoint"), path("fast") + "/checkpoints/step-00000009");
+  EXPECT_TRUE(hashed.at("published_hash").is_null());
   const auto inspected = json("inspect " + run);
   EXPECT_EQ(inspected.at("step"), 9);
   EXPECT_EQ(inspected.at("checkpoints").size(), 9U);
@@ -88,6 +91,12 @@ TEST_F(RunsTest, CommandsSpeakJson) {
   EXPECT_EQ(job.at("job").at("train.epochs"), "7");
   EXPECT_EQ(job.at("parameters"), 21840);
   EXPECT_GT(job.at("host_bytes"), 1000000);
+  EXPECT_EQ(job.at("device_bytes"), 0);
+  EXPECT_EQ(job.at("train_samples"), 1100);
+  EXPECT_EQ(job.at("test_samples"), 333);
+  const std::string on_device = "validate " + directory_->path("job.yaml") + " parallel.device=emulated";
+  EXPECT_GT(json(on_device).at("device_bytes"), 0);
+  expect_says(lockstep(on_device), 0, {"; on its GPU: "});
 }
 
 TEST_F(RunsTest, RunsAreListedChosenAndCompared) {

@@ -198,7 +198,8 @@ class PictureRunTest : public JobTest {
 };
 
 TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
-  expect_says(run("convert photos set --size 5x4 --fit pad"), 0);
+  expect_says(run("convert photos set --size 5x4 --fit pad"), 0,
+              {"72 pictures of other proportions than 5 x 4 were padded with black\n"});
   const std::string weights =
       weights_of("converted", "data.set=shards data.root=set data.size=auto data.fit=squeeze");
   EXPECT_EQ(weights_of("folders"), weights);

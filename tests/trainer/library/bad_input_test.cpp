@@ -1,30 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Each wrong input of a program that uses the library is told in a sentence that names it.
-#include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
 namespace {
 
 using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
-
-/// Calls it, and looks for the parts in what it throws.
-template <class Action>
-void expect_error(lockstep::ExitCode code, const std::vector<std::string>& parts, const Action& action) {
-  try {
-    action();
-    ADD_FAILURE() << "nothing was thrown: " << parts.front();
-  } catch (const lockstep::Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " in: " << error.what();
-  }
-}
-constexpr auto kUsage = lockstep::ExitCode::kUsage;
-
-lockstep::Network small_net() {
-  return lockstep::Network::parse("layers: [{linear: classes}]", kShape, kClasses);
-}
 
 /// A trainer on one rank with these options.
 void make_trainer(const lockstep::TrainerOptions& options, int ranks = 1) {
@@ -43,13 +24,22 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"global_batch: 0; expected 1 or more"}, with([](auto& o) { o.global_batch = 0; })},
       {{"grain: -1"}, with([](auto& o) { o.grain = -1; })},
       {{"threads: 0; expected 1 to 1024"}, with([](auto& o) { o.threads = 0; })},
+      {{"threads: 1025;"}, with([](auto& o) { o.threads = 1025; })},
+      {{"epochs: 0; expected 1 or more"}, with([](auto& o) { o.epochs = 0; })},
+      {{"clip_norm: -1; expected 0 or more"}, with([](auto& o) { o.clip_norm = -1; })},
       {{"optimizer: 'sdg' is none; there are sgd, adam"}, with([](auto& o) { o.optimizer.kind = "sdg"; })},
       {{"optimizer.lr: 0"}, with([](auto& o) { o.optimizer.lr = 0; })},
       {{"optimizer.lr: nan"}, with([](auto& o) { o.optimizer.lr = NAN; })},
       {{"optimizer.momentum: 1;"}, with([](auto& o) { o.optimizer.momentum = 1; })},
+      {{"optimizer.momentum: -0.5;"}, with([](auto& o) { o.optimizer.momentum = -0.5; })},
+      {{"optimizer.beta1: 1;"}, with([](auto& o) { o.optimizer.beta1 = 1; })},
+      {{"optimizer.beta2: 1;"}, with([](auto& o) { o.optimizer.beta2 = 1; })},
+      {{"optimizer.weight_decay: -0.5;"}, with([](auto& o) { o.optimizer.weight_decay = -0.5; })},
       {{"train.optimizer.nesterov"},
        with([](auto& o) { o.optimizer = lockstep::sgd(0.1, 0, lockstep::nesterov); })},
       {{"schedule: 'cos' is none"}, with([](auto& o) { o.schedule.kind = "cos"; })},
+      {{"schedule: 'multistep' is none"}, with([](auto& o) { o.schedule.kind = "multistep"; })},
+      {{"schedule.warmup_epochs: -1;"}, with([](auto& o) { o.schedule.warmup_epochs = -1; })},
       {{"schedule.every: 0 epochs"}, with([](auto& o) { o.schedule = lockstep::step_decay(0); })},
       {{"warm"}, with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
       {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })}};
@@ -78,6 +68,25 @@ TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {
     });
 }
 
+TEST(LibraryInputTest, RanksWithOtherDataOrNetworksAreRefused) {
+  const auto ours = bytes_set(100);
+  const auto black = lockstep::Dataset::from_bytes(kShape, kClasses, std::vector<std::uint8_t>(1600),
+                                                   ours.labels(), {.mean = {0}, .std = {1}});
+  const auto other =
+      lockstep::Network::parse("layers: [{linear: {name: b, out: classes}}]", kShape, kClasses);
+  const auto refused = [&](const std::string& what, const auto& data, const auto& network) {
+    expect_error(kUsage, {"rank 1 has " + what + " than rank 0"}, [&] {
+      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+        const bool is_first = world.rank() == 0;
+        const lockstep::Trainer trainer(is_first ? small_net() : network, is_first ? ours : data, world,
+                                        kOptions);
+      });
+    });
+  };
+  refused("other data", black, small_net());
+  refused("another network", ours, other);
+}
+
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
   using lockstep::Dataset;
   const std::vector<std::uint8_t> bytes(32);
@@ -92,6 +101,18 @@ TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
   });
   expect_error(kUsage, {"deviations above 0"},
                [&] { Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {0}, .std = {0}}); });
+  expect_error(kUsage, {"2 means and 1 deviations for 1 channel;"}, [&] {
+    Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {0, 0}, .std = {1}});
+  });
+  expect_error(kUsage, {"means must be finite"},
+               [&] { Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {INFINITY}, .std = {1}}); });
+  expect_error(kUsage, {"1048577 classes; expected 2 to 1048576"},
+               [&] { Dataset::from_bytes(kShape, 1048577, bytes, labels); });
+  expect_error(kUsage, {"0 samples; expected 1 to 2147483647"},
+               [] { Dataset::from_function(kShape, 2, 0, make_sample, [](std::int64_t) { return 0; }); });
+  expect_error(lockstep::ExitCode::kDataDamaged, {"label -1 of sample 0 is not in 0..1"}, [&] {
+    Dataset::from_bytes(kShape, 2, bytes, std::vector<std::int32_t>{-1, 0});
+  });
   expect_error(lockstep::ExitCode::kDataDamaged, {"label 2 of sample 1 is not in 0..1"}, [&] {
     Dataset::from_bytes(kShape, 2, bytes, std::vector<std::int32_t>{0, 2});
   });
@@ -123,7 +144,23 @@ TEST(LibraryInputTest, NetworksThatDoNotFitAreNamed) {
       const lockstep::Trainer trainer(net, bytes_set(100), world, kOptions);
     });
   });
+  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    const auto larger =
+        lockstep::Dataset::from_bytes({1, 5, 5}, kClasses, std::vector<std::uint8_t>(25),
+                                      std::vector<std::int32_t>{0}, {.mean = {0}, .std = {1}});
+    expect_error(kUsage, {"load it with the data's shape() and classes()"},
+                 [&] { trainer.evaluate(larger); });
+  });
 }
+
+/// A layer that is never computed.
+class Uncomputed final : public lockstep::Layer {
+ public:
+  using Layer::Layer;
+  void forward(const lockstep::ForwardPass& /*pass*/) const override {}
+  void backward_data(const lockstep::BackwardPass& /*pass*/) const override {}
+};
 
 TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   const auto network_with = [](const lockstep::LayerKind& kind, const std::string& layer) {
@@ -138,67 +175,51 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   expect_error(kUsage, {"network:1:", "unknown key 'factr' (did you mean 'factor'?)"}, [&] {
     network_with({.name = "mine", .keys = {"factor"}, .make = nothing}, "{mine: {factr: 2}}");
   });
+  const auto refused = [&](const std::string& words, const lockstep::ImageShape& output,
+                           const std::vector<lockstep::LayerParameter>& parameters) {
+    const auto make = [&](const auto&, const auto&) {
+      return std::make_unique<Uncomputed>(output, parameters);
+    };
+    expect_error(kUsage, {"layer mine1: mine, the program's own: " + words},
+                 [&] { network_with({.name = "mine", .make = make}, "mine"); });
+  };
+  refused("an output of 0x1x2 has no numbers", {0, 1, 2}, {});
+  refused("an output of 1x0x2 has no numbers", {1, 0, 2}, {});
+  refused("an output of 1x2x0 has no numbers", {1, 2, 0}, {});
+  refused("parameter '' needs a name", kShape, {{.name = "", .shape = {1}}});
+  refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {}}});
+  refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {2, 0}}});
+  refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1}, .fan_in = 0}});
 }
 
-/// Its gradient is NaN.
+/// The loss of each sample, and the first number of its gradient.
 class Broken final : public lockstep::OwnLoss {
  public:
+  Broken(double loss, float gradient) : loss_(loss), gradient_(gradient) {}
   double compute(std::span<const float> /*outputs*/, std::int32_t /*label*/,
                  std::span<float> gradient) const override {
-    if (!gradient.empty()) gradient[0] = NAN;
-    return 1;
+    if (!gradient.empty()) gradient[0] = gradient_;
+    return loss_;
   }
+
+ private:
+  double loss_;
+  float gradient_;
 };
 
 TEST(LibraryInputTest, LossThatGivesNanEndsTheStepOnAllRanks) {
-  lockstep::TrainerOptions options = kOptions;
-  options.loss = lockstep::own_loss(std::make_shared<Broken>());
-  expect_error(lockstep::ExitCode::kInternal, {"step 1:", "NaN or infinite"}, [&] {
-    lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
-      lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
-      trainer.step();
+  const auto refused = [](const std::string& what, double loss, float gradient) {
+    lockstep::TrainerOptions options = kOptions;
+    options.loss = lockstep::own_loss(std::make_shared<Broken>(loss, gradient));
+    expect_error(lockstep::ExitCode::kInternal, {"step 1: " + what, "NaN or infinite"}, [&] {
+      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+        lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+        trainer.step();
+      });
     });
-  });
-}
-
-TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
-  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
-    const std::array<std::size_t, 2> tensors = {3, 2};
-    expect_error(kUsage, {"tensors of one number or more"}, [&] {
-      const lockstep::GradientReducer none(world, std::array<std::size_t, 2>{0, 3}, 4);
-    });
-    lockstep::GradientReducer reducer(world, tensors, 4);
-    std::vector<float> term(5), few(4);
-    expect_error(kUsage, {"begin_step: 5 terms; expected 0 to 4"}, [&] { reducer.begin_step(5); });
-    reducer.begin_step(1);
-    expect_error(kUsage, {"add: 4 numbers", "expected 5"}, [&] { reducer.add(few, 1); });
-    expect_error(kUsage, {"announced 1 terms, and there were 0"}, [&] { reducer.mean(term); });
-    term[4] = NAN;
-    reducer.add(term, 1);
-    expect_error(kUsage, {"here is one more"}, [&] { reducer.add(term, 1); });
-    expect_error(lockstep::ExitCode::kInternal, {"step 1", "tensor 1", "NaN"}, [&] { reducer.mean(term); });
-    term[4] = 1;
-    reducer.begin_step(1);
-    reducer.add(term, 2);
-    EXPECT_EQ(reducer.mean(term), 2);
-    EXPECT_EQ(term[4], 0.5F);
-  });
-}
-
-TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
-  const lockstep::testing::TemporaryDirectory directory;
-  expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [&] {
-    lockstep::save_checkpoint(directory.path(),
-                              {.tensors = {{"w", {4}}}, .weights = {1, 2, 3}, .units = {.exponents = {0}}});
-  });
-  const std::string other = lockstep::save_checkpoint(
-      directory.path("other"),
-      {.step = 1, .tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {-40}}});
-  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
-    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
-    expect_error(kUsage, {other, "its tensors are not those of network"}, [&] { trainer.load(other); });
-    expect_error(lockstep::ExitCode::kDataMissing, {"/nowhere"}, [&] { trainer.load("/nowhere"); });
-  });
+  };
+  refused("the gradient of ", 1, NAN);
+  refused("the loss of 20 of ", NAN, 1);
 }
 
 }  // namespace

@@ -272,12 +272,13 @@ TEST(LibraryTest, CheckpointOfOwnWeightsComesBack) {
   const lockstep::testing::TemporaryDirectory directory;
   const std::string at = lockstep::save_checkpoint(directory.path("own/of it"), saved);
   const lockstep::Checkpoint back = lockstep::load_checkpoint(at);
-  EXPECT_EQ(back.step, 7);
+  EXPECT_EQ(std::pair(back.step, back.seed), std::pair(saved.step, saved.seed));
   EXPECT_EQ(back.tensors[0].shape, saved.tensors[0].shape);
+  EXPECT_EQ(back.tensors[1].name, "b");
   EXPECT_EQ(back.weights, saved.weights);
   EXPECT_EQ(back.optimizer, saved.optimizer);
   EXPECT_EQ(back.units.exponents, saved.units.exponents);
-  EXPECT_EQ(back.units.steps, 7);
+  EXPECT_EQ(std::pair(back.units.changed_at, back.units.steps), std::pair(std::int64_t{2}, std::int64_t{7}));
 }
 
 TEST(LibraryTest, RanksTellEachOtherNumbers) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Small data sets for the tests of the library, and options that fit them.
+/// Small data sets for the tests of the library, options that fit them, and errors where something does not.
 #pragma once
 
 #include "tests/support/prelude.hpp"
@@ -33,6 +33,27 @@ inline lockstep::Dataset bytes_set(int samples) {
     labels.push_back(i % kClasses);
   }
   return lockstep::Dataset::from_bytes(kShape, kClasses, bytes, labels);
+}
+
+// Errors.
+
+/// Calls it, and looks for the parts in what it throws.
+template <class Action>
+void expect_error(lockstep::ExitCode code, const std::vector<std::string>& parts, const Action& action) {
+  try {
+    action();
+    ADD_FAILURE() << "nothing was thrown: " << parts.front();
+  } catch (const lockstep::Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << " in: " << error.what();
+  }
+}
+inline constexpr auto kUsage = lockstep::ExitCode::kUsage;
+
+/// A layer alone.
+inline lockstep::Network small_net() {
+  return lockstep::Network::parse("layers: [{linear: classes}]", kShape, kClasses);
 }
 
 }  // namespace lockstep_test

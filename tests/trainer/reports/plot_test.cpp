@@ -58,8 +58,14 @@ TEST(PlotTest, NothingIsDrawnOfNothing) {
   EXPECT_EQ(plot({{'A', {{1, std::nan("")}}}}, {}), "");
 }
 
+TEST(PlotTest, TheSmallestIsNotTooSmall) {
+  const std::vector<PlotCurve> curves = {{'A', {{1, 0}, {2, 10}}}};
+  EXPECT_EQ(plot(curves, {.columns = 10, .rows = 1}), plot(curves, {.columns = 24, .rows = 2}));
+}
+
 TEST(PlotTest, ColoursSurroundTheMark) {
-  EXPECT_EQ(in_curve_colour("B", 1, {.colours = true}), "\033[31mB\033[0m");
+  for (std::size_t curve = 0; const int colour : {34, 31, 32, 35, 36, 33, 34})
+    EXPECT_EQ(in_curve_colour("B", curve++, {.colours = true}), fmt::format("\033[{}mB\033[0m", colour));
   EXPECT_EQ(in_curve_colour("B", 1, {}), "B");
 }
 

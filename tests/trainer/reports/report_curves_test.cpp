@@ -120,6 +120,7 @@ TEST(StaticCurvesTest, LongCurvesHaveFewerPoints) {
   EXPECT_EQ(lines_of(239), 238);
   EXPECT_EQ(lines_of(240), 120);
   EXPECT_EQ(lines_of(241), 120);
+  EXPECT_EQ(test::count_of(">1,000</text>", loss_of(1200)), 2) << "below, and beside";
 }
 
 TEST(StaticCurvesTest, ColoursTellCurvesApartAndRunsWhereThereAreSeveral) {

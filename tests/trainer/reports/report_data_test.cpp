@@ -17,10 +17,12 @@ using Json = nlohmann::ordered_json;
 
 Json document_of(const std::vector<std::string>& lines) {
   const testing::RunFolders folders;
-  return collect_report(Env::posix(), {folders.run("a", lines)}, {.models = false}).at("runs").at(0);
+  const Json report = collect_report(Env::posix(), {folders.run("a", lines) + "/"}, {.models = false});
+  EXPECT_EQ(report["runs"][0]["name"], "a");
+  return report.at("runs").at(0);
 }
 
-/// Two epochs of two ranks, over the end of a month; of a third one only its test is told.
+/// Two epochs of two ranks, over the end of a month; a third one, of three ranks, has no time.
 TEST(ReportDataTest, EpochsAddUpToTheRun) {
   const Json run = document_of(
       {R"({"event":"start","time":"2026-02-28T23:59:59.500Z","world":2})",
@@ -28,10 +30,13 @@ TEST(ReportDataTest, EpochsAddUpToTheRun) {
        R"("train_seconds":1.5,"rank_busy_seconds":[1,2],"rank_exposed_seconds":[0.25,0.5]})",
        R"({"event":"epoch","time":"2026-03-01T01:02:03.500Z","epoch":2,"step":10,"train_samples":60000,)"
        R"("train_seconds":2.5,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})",
-       R"({"event":"epoch","epoch":3,"step":15,"train_samples":60000,"test_accuracy":0.5})"});
+       R"({"event":"epoch","epoch":3,"step":15,"train_samples":60000,"test_accuracy":0.5,)"
+       R"("validation_accuracy":0.25,"rank_busy_seconds":[1,1,1],"rank_exposed_seconds":[0,0,8]})"});
   EXPECT_EQ(run["samples_per_second"], 30000);
-  EXPECT_EQ(run["ranks"], Json::parse(R"([{"busy_seconds": 1.5, "exposed_seconds": 0.5},
-                                          {"busy_seconds": 6.0, "exposed_seconds": 1.5}])"));
+  EXPECT_EQ(run["ranks"], Json::parse(R"([{"busy_seconds": 2.5, "exposed_seconds": 0.5},
+                                          {"busy_seconds": 7.0, "exposed_seconds": 1.5},
+                                          {"busy_seconds": 1.0, "exposed_seconds": 8.0}])"));
+  EXPECT_EQ(run["best"], Json::parse(R"({"epoch": 3, "step": 15, "accuracy": 0.25, "of": "validation"})"));
   const Json& epochs = run["curves"]["epoch"];
   EXPECT_EQ(epochs["step"], Json::parse("[5, 10, 15]"));
   EXPECT_EQ(epochs["seconds"], Json::parse("[1.75, 3724, null]"));

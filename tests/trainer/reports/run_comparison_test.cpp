@@ -26,16 +26,16 @@ class RunComparisonTest : public ::testing::Test {
     return compare_runs(Env::posix(), {folders_.path(first), folders_.path(second)});
   }
 
-  /// Four steps of a network of two tensors, with momentum. @param odd  the step whose slot is another; 0: none
+  /// Steps of a network of two tensors, with momentum. @param odd  the step whose slot is another; 0: none
   void write_trail(const std::string& run, std::int64_t odd = 0, std::size_t slot = 0,
-                   std::size_t elements = 6) const {
+                   std::size_t elements = 6, std::int64_t steps = 4) const {
     const TrailHead head{.trained = {{"fc.weight", {elements}}, {"fc.bias", {2}}},
                          .kept = {{"bn.mean", {2}}},
                          .buffers = {"momentum"},
                          .facts = {}};
     std::vector<std::byte> bytes = write_trail_head(head);
     TrailPosition position = trail_start(bytes);
-    for (std::int64_t step = 1; step <= 4; ++step) {
+    for (std::int64_t step = 1; step <= steps; ++step) {
       TrailRecord record{.step = step, .arithmetic = 2, .apart = 0, .fingerprints = {}};
       for (std::size_t i = 0; i < head.slots(); ++i)
         record.fingerprints.push_back(static_cast<std::uint64_t>(step) * 100 + i);
@@ -96,6 +96,8 @@ TEST_F(RunComparisonTest, FirstStepThatDiffersIsNamedWithItsTensor) {
 TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   write_trail("a");
   EXPECT_NE(compare().trails[0].why_not.find("not compared: "), std::string::npos);
+  write_trail("b", 0, 0, 6, 0);
+  EXPECT_EQ(compare().trails[0].why_not, "not compared: there is no step that both have");
   write_trail("b", 0, 0, 7);
   EXPECT_EQ(compare().trails[0].why_not, "not compared: networks or optimisers have other tensors");
   folders_.write("b/trail.bin", "LSTRAIL no more");
@@ -188,7 +190,7 @@ TEST_F(RunComparisonTest, AveragesHaveRowsAndCurvesWhereARunHasSome) {
         epoch));
   folders_.run("b", lines);
   const std::string text = comparison_text(compare(), 79);
-  test::expect_words(text, {"accuracy of the swa, %", "82.00"});
+  test::expect_words(text, {"accuracy of the swa, %", "82.00", "\nlowest test loss "});
   EXPECT_EQ(text.find("of the ema"), std::string::npos) << text;
   test::expect_words(comparison_curves(compare(), {.columns = 60, .rows = 6}),
                      {"test accuracy of the swa, %, by epoch: A B\n"});

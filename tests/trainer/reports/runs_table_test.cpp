@@ -97,6 +97,11 @@ TEST_F(RunsTableTest, TheTableFitsATerminal) {
       EXPECT_LE(display_width(line), std::max(width, 30)) << line;
   }
   EXPECT_NE(runs_text(find(), 79).find("68.94 @1"), std::string::npos) << runs_text(find(), 79);
+  for (const auto& [width, last] :
+       {std::pair(70, " loss hash\n"), {69, " loss\n"}, {60, " loss\n"}, {59, "\n"}})
+    EXPECT_TRUE(single_spaced(runs_text(find(), width))
+                    .starts_with(std::string("run state epochs last % best % @") + last))
+        << width;
 }
 
 /// Start, seconds, ranks and time of last change: each in another order.

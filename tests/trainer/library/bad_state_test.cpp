@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Terms, units and checkpoints that do not fit are told in a sentence that names them.
+#include "tests/support/temporary_directory.hpp"
+#include "tests/trainer/library/samples.hpp"
+
+namespace {
+
+using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
+
+TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
+  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
+    const std::array<std::size_t, 2> tensors = {3, 2};
+    expect_error(kUsage, {"tensors of one number or more"}, [&] {
+      const lockstep::GradientReducer none(world, std::array<std::size_t, 2>{0, 3}, 4);
+    });
+    expect_error(kUsage, {"tensors of one number or more"},
+                 [&] { const lockstep::GradientReducer none(world, {}, 4); });
+    for (const std::int64_t terms : {std::int64_t{0}, (std::int64_t{1} << 31) + 1})
+      expect_error(kUsage, {fmt::format("{} terms a step; expected 1 to 2^31", terms)},
+                   [&] { const lockstep::GradientReducer none(world, tensors, terms); });
+    lockstep::GradientReducer reducer(world, tensors, 4);
+    std::vector<float> term(5), few(4);
+    expect_error(kUsage, {"begin_step: 5 terms; expected 0 to 4"}, [&] { reducer.begin_step(5); });
+    expect_error(kUsage, {"begin_step: -1 terms"}, [&] { reducer.begin_step(-1); });
+    expect_error(kUsage, {"restore: 1 units for 2 tensors"}, [&] { reducer.restore({.exponents = {-40}}); });
+    reducer.begin_step(1);
+    expect_error(kUsage, {"add: 4 numbers", "expected 5"}, [&] { reducer.add(few, 1); });
+    expect_error(kUsage, {"add: 5 numbers of -1 samples"}, [&] { reducer.add(term, -1); });
+    expect_error(kUsage, {"mean: room for 4 numbers; expected 5"}, [&] { reducer.mean(few); });
+    expect_error(kUsage, {"announced 1 terms, and there were 0"}, [&] { reducer.mean(term); });
+    term[4] = NAN;
+    reducer.add(term, 1);
+    expect_error(kUsage, {"here is one more"}, [&] { reducer.add(term, 1); });
+    expect_error(lockstep::ExitCode::kInternal, {"step 1", "tensor 1", "NaN"}, [&] { reducer.mean(term); });
+    term[4] = 1;
+    reducer.begin_step(1);
+    reducer.add(term, 2);
+    EXPECT_EQ(reducer.mean(term), 2);
+    EXPECT_EQ(term[4], 0.5F);
+  });
+}
+
+TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
+  const lockstep::testing::TemporaryDirectory directory;
+  expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [&] {
+    lockstep::save_checkpoint(directory.path(),
+                              {.tensors = {{"w", {4}}}, .weights = {1, 2, 3}, .units = {.exponents = {0}}});
+  });
+  const std::vector<lockstep::Checkpoint> wrong = {
+      {.tensors = {{"w", {1}}}, .weights = {1}},
+      {.step = -1, .tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {0}}},
+      {.tensors = {{"w", {1}}},
+       .weights = {1},
+       .optimizer = {{"momentum", {1, 2}}},
+       .units = {.exponents = {0}}}};
+  for (const lockstep::Checkpoint& checkpoint : wrong)
+    expect_error(kUsage, {"a checkpoint of 1 tensor has 1 weights"},
+                 [&] { lockstep::save_checkpoint(directory.path(), checkpoint); });
+  expect_error(lockstep::ExitCode::kIo, {"/dev/null/x: cannot be made: "},
+               [] { lockstep::save_checkpoint("/dev/null/x", {}); });
+  const std::string other = lockstep::save_checkpoint(
+      directory.path("other"),
+      {.step = 1, .tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {-40}}});
+  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    expect_error(kUsage, {other, "its tensors are not those of network"}, [&] { trainer.load(other); });
+    expect_error(lockstep::ExitCode::kDataMissing, {"/nowhere"}, [&] { trainer.load("/nowhere"); });
+  });
+}
+
+TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
+  const lockstep::testing::TemporaryDirectory directory;
+  std::string saved;
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    trainer.epoch();
+    trainer.step();
+    saved = trainer.save(directory.path("run"));
+  });
+  const auto refused = [&](const std::string& words, int samples, const lockstep::TrainerOptions& options) {
+    expect_error(kUsage, {saved, words}, [&] {
+      lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+        lockstep::Trainer trainer(small_net(), bytes_set(samples), world, options);
+        trainer.load(saved);
+      });
+    });
+  };
+  lockstep::TrainerOptions options = kOptions;
+  refused("whose epochs have 4 steps", 80, options);
+  options.optimizer = lockstep::adam();
+  refused("was saved with another optimizer", 100, options);
+  options = kOptions, ++options.seed;
+  refused(
+      "seed 1234, epoch 1, step 6 cannot be of this training, whose seed is 1235 and whose epochs have 5 "
+      "steps",
+      100, options);
+}
+
+}  // namespace

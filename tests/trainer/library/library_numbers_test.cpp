@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Numbers that the library reports, its defaults, and the limits of its calls.
+#include "tests/trainer/library/samples.hpp"
+
+namespace {
+
+using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
+
+/// 90 samples in steps of 20: the last step of an epoch has 10. The rate is halved after each epoch.
+TEST(LibraryNumbersTest, ReportsCountStepsSamplesAndEpochs) {
+  const auto data = bytes_set(90);
+  const auto network = lockstep::Network::parse("layers: [{linear: classes}]", kShape, kClasses);
+  lockstep::TrainerOptions options = kOptions;
+  options.schedule = lockstep::step_decay(1, 0.5);
+  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(network, data, world, options);
+    std::vector<lockstep::StepReport> seen;
+    trainer.observe([&](const lockstep::StepReport& step) { seen.push_back(step); });
+    EXPECT_EQ(trainer.steps_per_epoch(), 5);
+    EXPECT_EQ(trainer.epochs(), 0);
+    const lockstep::EpochReport first = trainer.epoch();
+    EXPECT_EQ(trainer.epochs(), 1);
+    EXPECT_EQ(trainer.epoch().epoch, 2);
+    EXPECT_EQ(trainer.epochs(), 2);
+    ASSERT_EQ(seen.size(), 10U);
+    std::int64_t correct = 0;
+    for (std::int64_t i = 0; i < 10; ++i) {
+      const lockstep::StepReport& step = seen[static_cast<std::size_t>(i)];
+      EXPECT_EQ(step.step, i + 1);
+      EXPECT_EQ(step.epoch, i < 5 ? 1 : 2);
+      EXPECT_EQ(step.samples, i % 5 == 4 ? 10 : 20);
+      EXPECT_FLOAT_EQ(static_cast<float>(step.learning_rate), i < 5 ? 0.2F : 0.1F);
+      if (i < 5) correct += step.correct;
+    }
+    EXPECT_EQ(std::tuple(first.epoch, first.steps, first.samples, first.correct),
+              std::tuple(1, 5, 90, correct));
+  });
+}
+
+TEST(LibraryNumbersTest, NormalisationIsMeasuredWhereItIsNotGiven) {
+  const auto of = [](const lockstep::Normalisation& given) {
+    const std::vector<std::uint8_t> bytes = {0, 255, 0, 255};
+    const auto used =
+        lockstep::Dataset::from_bytes({1, 1, 2}, 2, bytes, std::vector<std::int32_t>{0, 1}, given)
+            .normalisation();
+    return std::pair(used.mean.at(0), used.std.at(0));
+  };
+  EXPECT_EQ(of({}), std::pair(0.5, 0.5));
+  EXPECT_EQ(of({.mean = {0.25}}), std::pair(0.25, 0.5));
+  EXPECT_EQ(of({.std = {2}}), std::pair(0.5, 2.0));
+}
+
+/// Passes on what it gets.
+class Idle final : public lockstep::Layer {
+ public:
+  using Layer::Layer;
+  void forward(const lockstep::ForwardPass& pass) const override {
+    std::copy_n(pass.x, output().features() * pass.columns, pass.y);
+  }
+  void backward_data(const lockstep::BackwardPass& pass) const override {
+    std::copy_n(pass.dy, output().features() * pass.columns, pass.dx);
+  }
+};
+
+TEST(LibraryNumbersTest, OwnLayersHaveOptionsWithinTheirLimitsAndInitialWeights) {
+  std::string read;
+  const lockstep::LayerKind kind{
+      .name = "idle",
+      .keys = {"by", "times", "quietly"},
+      .make = [&](const lockstep::ImageShape& input, const lockstep::LayerOptions& options) {
+        read = fmt::format("{} {} {}", options.number("by", -10, 10, 1), options.integer("times", 1, 9, 3),
+                           options.yes_or_no("quietly", true));
+        return std::make_unique<Idle>(
+            input, std::vector<lockstep::LayerParameter>{
+                       {.name = "ones", .shape = {2}, .initial = lockstep::LayerParameter::Initial::kOnes},
+                       {.name = "random", .shape = {8, 8}, .fan_in = 4}});
+      }};
+  const auto network_with = [&](const std::string& options) {
+    return lockstep::Network::parse("layers: [{idle: {" + options + "}}, {linear: classes}]", kShape,
+                                    kClasses, {kind});
+  };
+  network_with("by: -10, times: 9, quietly: false");
+  EXPECT_EQ(read, "-10 9 false");
+  for (const char* wrong : {"by: 10.5", "by: -10.5", "times: 0", "times: 10", "quietly: 2"})
+    EXPECT_THROW(network_with(wrong), lockstep::ConfigError) << wrong;
+  const auto network = network_with("name: own");
+  EXPECT_EQ(read, "1 3 true");
+  EXPECT_EQ(network.tensors()[1].name, "own.random");
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    const lockstep::Trainer trainer(network, bytes_set(100), world, kOptions);
+    const auto weights = trainer.weights();
+    EXPECT_EQ(std::pair(weights[0], weights[1]), std::pair(1.0F, 1.0F));
+    const auto [least, most] = std::ranges::minmax(weights.subspan(2, 64));
+    EXPECT_TRUE(-0.5F <= least && least < -0.25F && 0.25F < most && most <= 0.5F) << least << " " << most;
+  });
+}
+
+/// Three means of a term each, whose sizes differ. The reducer may be another one after the first two.
+std::vector<float> means(bool restores) {
+  std::vector<float> all;
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    const std::array<std::size_t, 2> tensors = {3, 2};
+    std::optional<lockstep::GradientReducer> reducer(std::in_place, world, tensors, 4);
+    for (const float size : {1e-6F, 1e30F, 1e-3F}) {
+      if (restores && size == 1e-3F) {
+        const auto saved = reducer->units();
+        reducer.emplace(world, tensors, 4);
+        reducer->restore(saved);
+        const auto units = reducer->units();
+        EXPECT_EQ(std::tuple(units.exponents, units.changed_at, units.steps),
+                  std::tuple(saved.exponents, saved.changed_at, 2));
+      }
+      std::vector<float> numbers = {size, size / 3, -size, size / 7, size / 9};
+      reducer->begin_step(1);
+      reducer->add(numbers, 3);
+      EXPECT_EQ(reducer->mean(numbers), 3);
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    }
+  });
+  return all;
+}
+
+TEST(LibraryNumbersTest, AReducerGoesOnWithTheUnitsOfAnother) {
+  EXPECT_EQ(means(true), means(false));
+}
+
+TEST(LibraryNumbersTest, DefaultsAreThoseOfAJob) {
+  const lockstep::TrainerOptions options;
+  EXPECT_EQ(std::tuple(options.global_batch, options.seed, options.epochs, options.clip_norm),
+            std::tuple(128, 1234U, 10, 0.0));
+  EXPECT_EQ(std::tuple(options.shuffle, options.grain, options.threads), std::tuple(true, 64, 1));
+  const auto numbers = [](const lockstep::Optimizer& o) {
+    return fmt::format("{} {} {} {} {} {} {} {}", o.kind, o.lr, o.momentum, o.nesterov, o.weight_decay,
+                       o.beta1, o.beta2, o.eps);
+  };
+  EXPECT_EQ(numbers({}), "sgd 0.02 0 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(numbers(lockstep::sgd(0.5, 0.25)), "sgd 0.5 0.25 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(numbers(lockstep::adam()), "adam 0.001 0 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(numbers(lockstep::adamw()), "adamw 0.001 0 false 0.01 0.9 0.999 1e-08");
+  const auto schedule = [](const lockstep::Schedule& s) {
+    return fmt::format("{} {} {} {} {}", s.kind, s.every, s.gamma, s.min_lr, s.warmup_epochs);
+  };
+  EXPECT_EQ(schedule({}), "constant 0 0.1 0 0");
+  EXPECT_EQ(schedule(lockstep::step_decay(3)), "step 3 0.1 0 0");
+  EXPECT_EQ(schedule(lockstep::cosine(1, 0.5)), "cosine 0 0.1 0.5 1");
+  EXPECT_EQ(lockstep::cross_entropy(0.25).label_smoothing, 0.25);
+  EXPECT_EQ(lockstep::cross_entropy().label_smoothing, 0);
+  EXPECT_EQ(lockstep::DataOptions().seed, 1234U);
+}
+
+TEST(LibraryNumbersTest, RanksThatAreNotThereAreRefused) {
+  EXPECT_THROW(lockstep::run_on_threads(0, [](lockstep::Communicator&) {}), lockstep::UsageError);
+  lockstep::run_on_threads(3, [](lockstep::Communicator& world) {
+    int number = 1;
+    for (const int root : {-1, 3}) EXPECT_THROW(world.broadcast(number, root), lockstep::UsageError);
+  });
+}
+
+TEST(LibraryNumbersTest, AProcessHasOneMpiAtATime) {
+  int count = 1;
+  std::string name = "test";
+  std::array<char*, 2> words = {name.data(), nullptr};
+  char** arguments = words.data();
+  for (int time = 0; time < 2; ++time) {
+    lockstep::Mpi mpi(count, arguments);
+    EXPECT_EQ(std::pair(mpi.world().rank(), mpi.world().size()), std::pair(0, 1));
+    EXPECT_THROW({ const lockstep::Mpi another(count, arguments); }, lockstep::UsageError);
+  }
+}
+
+}  // namespace
