@@ -147,7 +147,7 @@ void recolour(Picture& picture, PictureColour colour);
 int exif_orientation(std::span<const std::uint8_t> marker);
 /// @param file  PNG (its chunk eXIf) or WEBP (its chunk EXIF)
 int stored_orientation(std::span<const std::uint8_t> file);
-/// Mirrors and turns a picture as orientation 2 to 8 asks for, and notes it.
+/// Mirrors and turns a picture as orientation 2 to 8 asks for, and notes it. Orientation 1 changes nothing.
 void turn_upright(Picture& picture, int orientation);
 
 /// A PNG without the chunks that say how light its values are on a screen (gAMA, cICP). libpng would change the

@@ -148,8 +148,8 @@ TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
   EXPECT_EQ(read(second_entry).pixels, (Bytes{3, 2, 1}));
   for (const Bytes& nothing :
        {exif_chunk(0), exif_chunk(1), exif_chunk(9), Bytes{}, bytes_of("II*"), Bytes(26, 1)}) {
-    EXPECT_EQ(read(nothing).pixels, lying.pixels);
-    EXPECT_EQ(change_of_reading(with_chunk(file, chunk("eXIf", nothing))), "");
+    const Picture seen = read(nothing);
+    EXPECT_TRUE(seen.pixels == lying.pixels && seen.notes.empty());
   }
   Bytes damaged = chunk("eXIf", exif_chunk(3));
   damaged.back() ^= 1;
