@@ -5,7 +5,6 @@
 #include "data/tables/readers.hpp"
 #include "tests/data/table_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
 namespace lockstep::table_test {

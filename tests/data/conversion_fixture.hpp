@@ -9,7 +9,6 @@
 #include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::conversion_test {
 

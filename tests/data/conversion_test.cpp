@@ -3,19 +3,10 @@
 /// From folders of pictures to a set: its samples, halves and names, and what is told of the pictures.
 #include "data/pictures/conversion.hpp"
 
-#include "common/env.hpp"
 #include "common/error.hpp"
-#include "data/batch_loader.hpp"
-#include "data/dataset.hpp"
 #include "data/set_fingerprints.hpp"
-#include "data/sets/hold_out.hpp"
-#include "data/sets/names.hpp"
-#include "data/sets/set_loading.hpp"
-#include "data/sets/shards.hpp"
 #include "tests/data/conversion_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
-#include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::conversion_test {
 namespace {

@@ -6,7 +6,6 @@
 #include "data/sample_store.hpp"
 #include "tests/data/shards_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 
 #include <sys/stat.h>

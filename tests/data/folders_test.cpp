@@ -4,11 +4,8 @@
 #include "data/pictures/folders.hpp"
 
 #include "common/error.hpp"
-#include "data/pictures/conversion.hpp"
 #include "data/sets/set_files.hpp"
 #include "tests/data/conversion_fixture.hpp"
-#include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::conversion_test {
 namespace {

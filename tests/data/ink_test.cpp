@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The paper of a picture, and the ink on it: blocks, whose numbers are known.
-#include "data/pictures/preparation.hpp"
 #include "tests/data/picture_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

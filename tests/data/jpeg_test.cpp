@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pixels of a JPEG are known for a file of each kind; a library with others is refused.
+/// Pixels of a JPEG are known for a file of each kind; a library with others is refused. EXIF data turn it.
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"

@@ -6,7 +6,6 @@
 #include "data/tables/readers.hpp"
 #include "tests/data/npz_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::npz_test {
 namespace {

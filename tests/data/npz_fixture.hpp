@@ -4,7 +4,6 @@
 #pragma once
 
 #include "tests/data/idx_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 #include <zlib.h>
 

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures made larger, smaller, upright; laid on paper, inverted.
-#include "data/pictures/picture.hpp"
+/// Pictures made larger or smaller, laid on paper, inverted.
 #include "tests/data/picture_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep {
 namespace {

@@ -1,16 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Notes that a set keeps of its pictures: a list of their names, and how they were fitted.
-#include "common/env.hpp"
 #include "common/error.hpp"
-#include "data/dataset.hpp"
-#include "data/pictures/conversion.hpp"
 #include "data/sets/names.hpp"
-#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/conversion_fixture.hpp"
-#include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::conversion_test {
 namespace {

@@ -9,7 +9,6 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 #include "tests/data/tar_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::picture_sets_test {
 

@@ -3,12 +3,8 @@
 /// A set in shards, written sample after sample, with one label each or several.
 #pragma once
 
-#include "common/env.hpp"
-#include "data/dataset.hpp"
-#include "data/sets/set_loading.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/idx_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::shards_test {
 

@@ -3,14 +3,10 @@
 /// Tables as files, of numbers in text and in numpy's arrays, and the sets that they become.
 #pragma once
 
-#include "common/env.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/hold_out.hpp"
 #include "data/sets/set_loading.hpp"
-#include "data/tables/table.hpp"
 #include "data/tables/table_conversion.hpp"
 #include "tests/data/idx_fixture.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::table_test {
 

@@ -5,11 +5,9 @@
 #include "data/batch_loader.hpp"
 #include "data/normalisation.hpp"
 #include "data/sets/shards.hpp"
-#include "data/sets/table_columns.hpp"
 #include "tests/data/own_disk.hpp"
 #include "tests/data/table_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::table_test {
 namespace {

@@ -13,12 +13,9 @@ inline std::string octal(std::uint64_t number, int digits) {
 
 struct TarFields {
   char type = '0';
-  std::string size{};    ///< as it stands in the header; empty: the body's
-  std::string prefix{};  ///< field of the header that goes before its name
-  std::string magic = std::string(
-      "ustar\0"
-      "00",
-      8);  ///< GNU tar's own has no prefix there
+  std::string size{};                       ///< as it stands in the header; empty: the body's
+  std::string prefix{};                     ///< field of the header that goes before its name
+  std::string magic{"ustar\0\x30\x30", 8};  ///< GNU tar's own has no prefix there
 };
 
 inline std::string tar_entry(const std::string& name, const std::string& body, const TarFields& fields = {}) {

@@ -8,7 +8,6 @@
 #include "data/dataset.hpp"
 #include "tests/data/tar_fixture.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
 
 namespace lockstep::tar_samples_test {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Job files that are right.
 #include "common/error.hpp"
-#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -3,7 +3,6 @@
 /// parse_job(to_yaml(job)) is the job.
 #include "common/error.hpp"
 #include "common/yaml.hpp"
-#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/config/job.hpp"
