@@ -281,14 +281,14 @@ TEST_F(DeviceDataTest, AnImageOfOneChannelIsScaledByTheViewItself) {
   for (std::size_t i = 0; i < images.size(); ++i) EXPECT_EQ(images[i], i / 4) << "from disk";
 }
 
-/// A part has 64 MiB.
+/// A part of 64 MiB holds two of the three samples.
 TEST_F(DeviceDataTest, ASetOnDiskComesPartByPart) {
-  constexpr std::size_t kSampleBytes = std::size_t{25} << 20;
-  set_.shape = {25, 1024, 1024};
-  set_.labels.resize(5);
+  constexpr std::size_t kSampleBytes = std::size_t{22} << 20;
+  set_.shape = {22, 1024, 1024};
+  set_.labels.resize(3);
   set_.store = std::make_shared<CountingStore>(kSampleBytes);
   const DeviceData data(*device_, *stream_, set_);
-  for (std::size_t sample = 0; sample < 5; ++sample)
+  for (std::size_t sample = 0; sample < 3; ++sample)
     for (const std::size_t byte : {std::size_t{0}, kSampleBytes - 1})
       EXPECT_EQ(on_device(data.view().images + sample * kSampleBytes + byte, 1).front(), sample);
 }
