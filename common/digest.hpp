@@ -38,9 +38,9 @@ Sha256Digest sha256(std::span<const std::byte> bytes);
 
 /// Lower-case hexadecimal, two digits a byte.
 std::string hex(std::span<const std::byte> bytes);
-/// True for the 64 such digits of a digest.
+/// True for 64 such digits.
 bool is_digest(std::string_view text);
-/// The digest that is_digest() text is of; of any other text, zeros.
+/// The digest with these 64 digits; for any other text, zeros.
 Sha256Digest digest_of_hex(std::string_view text);
 
 // Tells whether two ranks hold the same bytes, at the speed of memory. A data set is compared in

@@ -154,6 +154,7 @@ std::uint64_t peak_resident_bytes() {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) == 0)
     noted(static_cast<std::uint64_t>(usage.ru_maxrss) * 1024);  // Linux counts in KiB
+  resident_bytes();
   return most_resident.load();
 }
 

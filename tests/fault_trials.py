@@ -6,9 +6,9 @@
   fault_trials.py BUILD TABLE FOLDER SECONDS   FOLDER: gets noticed, survived, reached/; has source/, the copy that was built
 
 Each test runs once without a fault, and notes which faults its programs came by. A fault is then tried with the tests that came by
-it alone: those that its row names first, unit tests before others, the quickest first, until one fails or SECONDS of tests have
-passed; one that no test came by has survived. A fault in a script is tried with the tests that its row names. A test that fails or
-is skipped without a fault notices nothing. JOBS: faults at once.
+it alone: those that its row names first, then quick unit tests, then others by the rare words that they share with the changed
+lines, until one fails or SECONDS of tests have passed; one that no test came by has survived. A fault in a script is tried with the
+tests that its row names. A test that fails or is skipped without a fault notices nothing. JOBS: faults at once.
 """
 import collections
 import concurrent.futures
@@ -33,6 +33,18 @@ PROGRAMS = {"launch", "end_to_end", "chaos"}  # labels of tests that run whole p
 JOBS = int(os.environ.get("JOBS", os.cpu_count()))
 
 
+def words_of(text):
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]{2,}", text)}
+
+
+def source_of(name):
+    """The text of a test of whole programs; nothing of others, which are many tests each."""
+    of_program = re.fullmatch(r"end_to_end_(\w+?)(?:\.(\w+)\.(\w+))?", name)
+    path = REPO / (f"tests/trainer/end_to_end/{of_program[1]}.cpp" if of_program else f"tests/launch/{name.removeprefix('launch_')}.sh")
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return next((test for test in re.split(r"\nTEST", text) if re.match(rf"\w*\({of_program[2]}, {of_program[3]}\)", test)), text) if of_program else text
+
+
 class Tests:
     """The tests of a build, run one at a time each; by name their seconds and the faults that they come by."""
 
@@ -44,6 +56,8 @@ class Tests:
         self.names = list(self.labels)
         self.locks = collections.defaultdict(threading.Lock)
         self.seconds, self.reached = {}, collections.defaultdict(set)
+        self.words = {name: words_of(source_of(name)) for name in self.names}
+        self.with_word = collections.Counter(word for words in self.words.values() for word in words)
 
     def run(self, name, row, limit):
         """("passed", "failed", "skipped" or "no end", seconds) of a test with that fault; 0: none, a folder: notes there what it comes by."""
@@ -93,7 +107,13 @@ class Tests:
         if not is_cpp(row["file"]):
             return named
         chosen = [name for name in named if name in self.reached[number]]
-        chosen += sorted(self.reached[number] - set(chosen), key=lambda name: (bool(PROGRAMS & set(self.labels[name])), self.seconds[name]))
+        words = words_of(" ".join(row["find"]) + " " + Path(row["file"]).stem)
+
+        def order(name):
+            is_quick = not PROGRAMS & set(self.labels[name]) and self.seconds[name] < 10
+            return not is_quick, -sum(1 / self.with_word[word] for word in words & self.words[name]), self.seconds[name]
+
+        chosen += sorted(self.reached[number] - set(chosen), key=order)
         left, fitting = budget, []
         for name in chosen:
             left -= self.seconds[name]

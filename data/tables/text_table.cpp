@@ -77,6 +77,7 @@ class TextTable final : public Table {
     const auto fields = reader_.fields();
     row.place = fmt::format("line {}", reader_.line());
     row.trouble.clear();
+    row.lacks_cells = false;
     if (fields.size() != columns_) {
       row.trouble = fmt::format("{}, and the first row has {}", counted(fields.size(), "column"), columns_);
     } else if (reader_.has_stray_text()) {

@@ -256,6 +256,18 @@ TEST(MemoryTest, WhatNoMachineHasIsRefusedInOneSentence) {
   EXPECT_NO_THROW(require_memory(1000, "little", ""));
 }
 
+/// Read here, since resident_bytes() would raise the peak.
+TEST(MemoryTest, ThePeakIsNoLessThanNowThoughNothingElseAsked) {
+  std::vector<std::vector<std::byte>> pieces;
+  for (int i = 0; i < 20; ++i) {
+    pieces.emplace_back(100'000, std::byte{1});
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t all = 0, resident = 0;  // pages
+    statm >> all >> resident;
+    ASSERT_GE(peak_resident_bytes(), resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  }
+}
+
 TEST(MemoryTest, ThePeakIsNeverBelowWhatIsResident) {
   std::uint64_t before = 0;
   std::vector<std::vector<std::byte>> pieces;

@@ -186,6 +186,8 @@ TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
   EXPECT_EQ(done.damaged, 0);
   EXPECT_EQ(rows(), (Rows{{1, 1}, {3, 1}, {5, 1}, {6, 1}}));
   EXPECT_EQ(load().columns, R"([{"name":"v"},{"name":"w"}])");  // there is no more to record
+  expect_error<DataError>([&] { convert("v,w,y\n1,1,a\n,1,a\n3,a\n"); },
+                          {"2 columns, and the first row has 3; mend it, or leave"});  // it lacks no cell
   table_.missing = MissingCells::kMean;
   expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); }, {"column 'w'", "--drop"});
 }

@@ -182,10 +182,6 @@ TEST(EqualRanksTest, DevicesMayDifferWhereNoBitsArePromised) {
 
 // Ranks that are threads of this process.
 
-int run_nothing(Communicator& /*comm*/) {
-  return 0;
-}
-
 TEST(RunOnRanksTest, ThreadsEndWithTheCodeOfRank0OrOfTheirError) {
   ParallelSection parallel;
   parallel.backend = "thread";
@@ -211,7 +207,7 @@ TEST(RunOnRanksTest, ThreadsEndWithTheCodeOfRank0OrOfTheirError) {
 TEST(RunOnRanksTest, RanksAreThreadsOrTheLaunchersProcesses) {
   ParallelSection parallel;
   parallel.ranks = 2;
-  const auto run = [&] { run_on_ranks(parallel, run_nothing); };
+  const auto run = [&] { run_on_ranks(parallel, [](Communicator&) { return 0; }); };
   for (const char* backend : {"mpi", "auto"}) {
     parallel.backend = backend;
     EXPECT_EQ(message_of<ConfigError>(run),

@@ -281,7 +281,7 @@ TEST_F(DeviceDataTest, AnImageOfOneChannelIsScaledByTheViewItself) {
   for (std::size_t i = 0; i < images.size(); ++i) EXPECT_EQ(images[i], i / 4) << "from disk";
 }
 
-/// A part has 64 MiB.
+/// A part of 64 MiB holds two of the three samples.
 TEST_F(DeviceDataTest, ASetOnDiskComesPartByPart) {
   constexpr std::size_t kSampleBytes = std::size_t{22} << 20;
   set_.shape = {22, 1024, 1024};

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Watchdogs from the roll call to the verdict, and the states of processes that they look at.
+#include "comm/watch/watchdog_thread.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "comm/watch/rendezvous.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace lockstep::watchdog {
+namespace {
+
+TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
+  std::array<std::array<Token, 3>, 2> tokens{};
+  for (auto& of_job : tokens) {
+    run_thread_ranks(3, [&](Communicator& comm) {
+      const auto roll = call_roll(comm);
+      ASSERT_TRUE(roll);
+      of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+      ASSERT_EQ(roll->peers.size(), 3U);
+      for (int rank = 0; rank < 3; ++rank) {
+        const Identity& who = roll->peers[static_cast<std::size_t>(rank)].who;
+        EXPECT_EQ(who.rank, rank);
+        EXPECT_EQ(who.host, comm.host());
+        EXPECT_EQ(who.pid, ::getpid());
+        EXPECT_EQ(who.addresses, std::vector<std::string>{"127.0.0.1"}) << "ranks of one machine";
+        EXPECT_EQ(who.port == roll->acceptor.local_endpoint().port(), rank == comm.rank());
+      }
+      EXPECT_EQ(roll->acceptor.local_endpoint().address(), asio::ip::address_v4::loopback());
+    });
+    EXPECT_EQ(of_job[0], of_job[1]);
+    EXPECT_EQ(of_job[0], of_job[2]);
+    EXPECT_NE(of_job[0], Token{});
+  }
+  EXPECT_NE(tokens[0][0], tokens[1][0]);
+}
+
+/// As when the machine slept: a rank that was away has heard nothing, and the others are not to blame.
+TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
+  constexpr std::chrono::milliseconds kTimeout{2500}, kConnected{400}, kAway{3200};
+  const auto begun = std::chrono::steady_clock::now();
+  std::array<bool, 2> left{};
+  const auto away = [&](Communicator& comm) {
+    auto roll = call_roll(comm);
+    ASSERT_TRUE(roll);
+    asio::io_context& context = *roll->context;
+    WatchdogThread lookout(comm, std::move(*roll));
+    std::this_thread::sleep_until(begun + kConnected);
+    asio::post(context, [&] { std::this_thread::sleep_until(begun + kConnected + kAway); });
+    std::this_thread::sleep_until(begun + kConnected + kAway + kConnected);
+    left[static_cast<std::size_t>(comm.rank())] = lookout.is_over();
+  };
+  run_thread_ranks(2, away, kTimeout);
+  EXPECT_EQ(left, (std::array<bool, 2>{}));
+}
+
+/// Rank 0 of two cannot go on, though rank 1 lives: it says so, and does not leave by itself.
+[[noreturn]] void blame_rank_1(const std::string& verdict_file) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    comm.activity().verdict_file.set(verdict_file);
+    comm.activity().restart_advice.set("go home");
+    auto roll = call_roll(comm);
+    WatchdogThread watchdog(comm, std::move(*roll));
+    if (comm.rank() == 0)
+      std::fputs(watchdog.accounts_for_loss() ? "it is said\n" : "nothing is said\n", stderr);
+    while (comm.rank() == 0 || !watchdog.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::_Exit(0);
+}
+
+TEST(WatchdogThreadDeathTest, ARankThatCannotGoOnSaysWhyAndIsEndedWhereItDoesNotLeave) {
+  const testing::TemporaryDirectory directory;
+  const std::string path = directory.path("verdict");
+  EXPECT_EXIT(blame_rank_1(path), ::testing::ExitedWithCode(71),
+              "^lockstep: verdict: .*; go home\nit is said\n$");
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(text.starts_with("verdict: ")) << text;
+  EXPECT_TRUE(text.ends_with("; go home\n")) << text;
+}
+
+/// A stopped process that runs only when no other wants its core.
+pid_t new_process() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const sched_param lowest{};
+    ::sched_setscheduler(0, SCHED_IDLE, &lowest);
+    for (;;) ::raise(SIGSTOP);
+  }
+  ::waitpid(child, nullptr, WUNTRACED);
+  return child;
+}
+
+TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ::sched_setaffinity(0, sizeof(one),
+                      &one);  // one core: a killed child has not run when looked at
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = new_process();
+    EXPECT_TRUE(runs_this_program(child));
+    EXPECT_FALSE(is_ending(child)) << "a stopped process may go on";
+    EXPECT_EQ(state_of_process(child), 'T');
+    ::kill(child, SIGKILL);
+    EXPECT_TRUE(is_ending(child)) << "though nothing has happened to it yet";
+    ::waitpid(child, nullptr, 0);
+    EXPECT_TRUE(is_ending(child)) << "it is gone";
+  }
+  ::sched_setaffinity(0, sizeof(before), &before);
+  EXPECT_FALSE(runs_this_program(::getppid()));
+  EXPECT_EQ(state_of_process(std::numeric_limits<int>::max()), '?') << "no process has that number";
+  EXPECT_TRUE(is_ending(std::numeric_limits<int>::max()));
+}
+
+/// The parent is the child's debugger, where the system and another debugger allow that.
+TEST(ProcessStateTest, AProcessThatADebuggerHasKnowsIt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool held = ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0;
+    ::_exit(!held || is_traced() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::watchdog
