@@ -108,7 +108,7 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
     inner("steps", answers.steps);
     inner("samples", answers.samples);
     inner("correct", answers.correct);
-    inner.require(answers.correct <= answers.samples, "correct", kInRange);
+    inner.require(answers.correct <= answers.samples, "correct", "a number of those samples");
   });
   archive.object("gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
     inner("exponents", units.exponents);

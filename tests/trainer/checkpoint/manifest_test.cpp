@@ -129,42 +129,34 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
 }
 
 TEST(ManifestTest, NumbersHaveTheirRanges) {
+  const char *const share = "a number from 0 to 1", *const step = "a step of this run";
   struct Row {
     std::string key, value;
-    std::vector<std::string> good, bad;
-    std::string told;
+    std::vector<const char*> good, bad;
+    const char* expected;
   };
-  const std::string share = " is not a number from 0 to 1", of_this_run = " is not a step of this run";
   const Row rows[] = {
-      {"test_accuracy", "0.5", {"0", "1"}, {"-0.5", "1.5"}, "test_accuracy" + share},
-      {"validation_accuracy", "0.25", {"0", "1"}, {"-0.5", "1.5"}, "validation_accuracy" + share},
-      {"best", "0.75", {"0", "1"}, {"-0.5", "1.5"}, "patience.best" + share},
-      {"without_better",
-       "2",
-       {"0", "12"},
-       {"13"},
-       "patience.without_better is not a number of evaluations of this run"},
-      {"counted_from", "6", {"0", "12"}, {"13"}, "patience.counted_from" + of_this_run},
-      {"replayed", "8", {"12"}, {"13"}, "replayed" + of_this_run},
-      {"since", "0", {"12"}, {"13"}, "arithmetic.since" + of_this_run},
-      {"correct",
-       "100",
-       {"128"},
-       {"129"},
-       "unlogged_answers.correct is not a list of whole numbers in range"}};
+      {"test_accuracy", "0.5", {"0", "1"}, {"-0.5", "1.5"}, share},
+      {"validation_accuracy", "0.25", {"0", "1"}, {"-0.5", "1.5"}, share},
+      {"patience.best", "0.75", {"0", "1"}, {"-0.5", "1.5"}, share},
+      {"patience.without_better", "2", {"0", "12"}, {"13"}, "a number of evaluations of this run"},
+      {"patience.counted_from", "6", {"0", "12"}, {"13"}, step},
+      {"replayed", "8", {"12"}, {"13"}, step},
+      {"arithmetic.since", "0", {"12"}, {"13"}, step},
+      {"unlogged_answers.correct", "100", {"128"}, {"129"}, "a number of those samples"}};
   CheckpointState state = make_state(12);
   state.facts.replayed = 8;
   state.facts.test_accuracy = 0.5;
   state.facts.validation_accuracy = 0.25;
   state.facts.patience = {0.75, 2, 6};
   const std::string text = manifest_text(state);
-  for (const Row& row : rows) {
-    const auto told = [&](const std::string& number) {
-      const std::string key = '"' + row.key + "\": ";
-      return refusal(forged(key + row.value, key + number, text));
-    };
-    for (const std::string& number : row.good) EXPECT_EQ(told(number), "") << row.key << " " << number;
-    for (const std::string& number : row.bad) EXPECT_EQ(told(number), "m.json: manifest." + row.told);
+  for (const auto& [key, value, good, bad, expected] : rows) {
+    const std::string field = '"' + key.substr(key.rfind('.') + 1) + "\": ";
+    for (const char* number : good)
+      EXPECT_EQ(refusal(forged(field + value, field + number, text)), "") << key << " " << number;
+    for (const char* number : bad)
+      EXPECT_EQ(refusal(forged(field + value, field + number, text)),
+                fmt::format("m.json: manifest.{} is not {}", key, expected));
   }
 }
 

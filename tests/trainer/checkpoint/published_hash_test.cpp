@@ -52,7 +52,7 @@ TEST(PublishedHashTest, WhatDecidesWeightsIsAnotherComputationAndWhereItRunsIsNo
   EXPECT_EQ(computation_digest(facts), computation_digest(facts_of_a_run()));
 }
 
-TEST(PublishedHashTest, TheDigestIsShownWithTheTensorsEmptyOnesAmongThem) {
+TEST(PublishedHashTest, InspectShowsTheDigestAndTensorsWithoutElements) {
   CheckpointState state{.facts = facts_of_a_run(), .weights = {}};
   state.facts.parameters = {{"none", {0}}};
   test::expect_words(inspect_checkpoint("p", state),

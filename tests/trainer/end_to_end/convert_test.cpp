@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ConvertTest : public OwnDataTest {
+class ConvertTest : public DataRecordTest {
  protected:
   ConvertTest() {
     for (const char* name : {"ants", "bees"})

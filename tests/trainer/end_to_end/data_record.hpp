@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs on sets of files of a test's own.
+/// Runs on a set of files of the test's own.
 #pragma once
 
 #include "tests/data/idx_fixture.hpp"
@@ -55,21 +55,6 @@ class DataRecordTest : public ::testing::Test {
     }
   }
   TemporaryDirectory directory_;
-};
-
-/// A set of a user's own: three classes of colour pictures, 5 x 4.
-class OwnDataTest : public DataRecordTest {
- protected:
-  OwnDataTest() {
-    using test::idx_file;
-    std::filesystem::remove_all(own());
-    test::write_file(own() + "/train-images-idx4-ubyte", idx_file({40, 4, 5, 3}, 7));
-    test::write_file(own() + "/train-labels-idx1-ubyte", idx_file({40}, 1, 3));
-    test::write_file(own() + "/t10k-images-idx4-ubyte", idx_file({10, 4, 5, 3}, 3));
-    test::write_file(own() + "/t10k-labels-idx1-ubyte", idx_file({10}, 1, 3));
-    write_text(own() + "/classes.txt", "cat\nbig dog\neel\n");
-  }
-  void train_own(const std::string& overrides = "") const { train_well("data.set=idx " + overrides); }
 };
 
 }  // namespace lockstep::testing

@@ -116,6 +116,21 @@ TEST_F(DataRecordTest, PredictionKnowsTheBackgroundOfTheTrainingImages) {
               {"(inverted)"});
 }
 
+/// A set of a user's own: three classes of colour pictures, 5 x 4.
+class OwnDataTest : public DataRecordTest {
+ protected:
+  OwnDataTest() {
+    using test::idx_file;
+    fs::remove_all(own());
+    test::write_file(own() + "/train-images-idx4-ubyte", idx_file({40, 4, 5, 3}, 7));
+    test::write_file(own() + "/train-labels-idx1-ubyte", idx_file({40}, 1, 3));
+    test::write_file(own() + "/t10k-images-idx4-ubyte", idx_file({10, 4, 5, 3}, 3));
+    test::write_file(own() + "/t10k-labels-idx1-ubyte", idx_file({10}, 1, 3));
+    write_text(own() + "/classes.txt", "cat\nbig dog\neel\n");
+  }
+  void train_own(const std::string& overrides = "") const { train_well("data.set=idx " + overrides); }
+};
+
 TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
   train_own();
   expect_says(command("eval " + run()), 0, {last_accuracy(run()), own() + " (what it was trained on)"});

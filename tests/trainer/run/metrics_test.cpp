@@ -68,16 +68,16 @@ class SavingTest : public ::testing::Test {
   }
   std::string metrics() const { return text_of(job_.run.dir + "/metrics.jsonl"); }
 
+  const TrailHead head_{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   TemporaryDirectory directory_;
   Job job_;
   std::unique_ptr<RunWriter> files_;
 };
 
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
-  const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   open(0);
   EXPECT_TRUE(files_->would_be_best(0)) << "there is none";
-  files_->open_trail(head, {}, std::nullopt);
+  files_->open_trail(head_, {}, std::nullopt);
   files_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
   files_->write_trail(records, {});
@@ -96,10 +96,9 @@ TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
 }
 
 TEST_F(SavingTest, ARunThatKeepsNoTrailCutsOffThatOfAnEarlierStart) {
-  const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   RankStretch ranks;
   open(0);
-  files_->open_trail(head, ranks, std::nullopt);
+  files_->open_trail(head_, ranks, std::nullopt);
   for (const std::int64_t step : {1, 2})
     files_->write_trail(
         std::vector{TrailRecord{.step = step, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}},
@@ -108,7 +107,7 @@ TEST_F(SavingTest, ARunThatKeepsNoTrailCutsOffThatOfAnEarlierStart) {
   job_.run.trail = false;
   ranks.from = 2;
   open(1);
-  files_->open_trail(head, ranks, std::nullopt);
+  files_->open_trail(head_, ranks, std::nullopt);
   EXPECT_EQ(read_trail(Env::posix(), job_.run.dir + "/trail.bin", 9).records(), 1);
   EXPECT_EQ(std::ranges::count(text_of(job_.run.dir + "/ranks.jsonl"), '\n'), 2) << "a start, and step 1";
 }

@@ -3,7 +3,6 @@
 /// Directory of a run whose job names none: the newest unfinished one, or a new one.
 #include "common/error.hpp"
 #include "data/sets/leave_out.hpp"
-#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/config/job_schema.hpp"

@@ -28,14 +28,6 @@ TEST(TimelineTest, WritesNothingDownWhileItIsClosed) {
   EXPECT_TRUE(timeline.slices().empty());
 }
 
-TEST(TimelineTest, CountsWhatItHasNoRoomFor) {
-  Timeline timeline(2);
-  timeline.open();
-  for (int i = 0; i < 5; ++i) const TimeSpan span(&timeline, Work::kInput);
-  EXPECT_EQ(timeline.slices().size(), 2U);
-  EXPECT_EQ(timeline.lost(), 3);
-}
-
 TEST(TimelineTest, EachThreadHasATrack) {
   Timeline timeline;
   const std::uint32_t mine = timeline.thread_track();
