@@ -194,7 +194,7 @@ class TrainingOnArrays(InAFolder):
         self.assertIn("&lt;script&gt;", page)
         self.assertIn("<th>epochs</th><td>6 of 6</td>", page)
         self.assertIn("<th>test accuracy</th><td>{:.2f} %</td>".format(100 * self.run_of_bars.metrics["test_accuracy"][-1]), page)
-        self.assertRegex(page, r"(?s)<pre>\s*loss\n.*\naccuracy\n.* step \d+ to \d+\n</pre>")
+        self.assertRegex(page, r"(?s)<pre>\s*loss, by step:\n.*\naccuracy, %, by step:\n.* \d+\n</pre>")
 
     def test_same_arrays_are_written_once(self):
         self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))

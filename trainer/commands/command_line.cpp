@@ -235,11 +235,11 @@ int print_json(const nlohmann::ordered_json& json) {
   return 0;
 }
 
-// --device takes the names that parallel.device of a job file does.
-
 void limit(CLI::Option* number, int least, int most) {
   number->check(CLI::Range(least, most))->capture_default_str();
 }
+
+// --device takes the names that parallel.device of a job file does.
 
 void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
   command

@@ -70,13 +70,13 @@ inline constexpr const char* kSavedModelHelp =
 /// Prints it on one line. @returns the exit code, 0
 int print_json(const nlohmann::ordered_json& json);
 
+/// Numbers from `least` to `most` alone are taken, and the help shows the default.
+void limit(CLI::Option* number, int least, int most);
+
 // Options shared by commands that compute on a trained run: --device and --threads.
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
-
-/// Numbers from `least` to `most` alone are taken, and the help shows the default.
-void limit(CLI::Option* number, int least, int most);
 
 /// --backend, likewise.
 void add_backend_option(CLI::App& command, std::string& backend);

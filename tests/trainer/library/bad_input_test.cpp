@@ -91,31 +91,26 @@ TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
   using lockstep::Dataset;
   const std::vector<std::uint8_t> bytes(32);
   const std::vector<std::int32_t> labels = {0, 1};
-  expect_error(kUsage, {"31 numbers for 2 labels", "expected 32"},
-               [&] { Dataset::from_bytes(kShape, 2, std::span(bytes).first(31), labels); });
-  expect_error(kUsage, {"0 samples"}, [&] { Dataset::from_bytes(kShape, 2, {}, {}); });
-  expect_error(kUsage, {"1 classes; expected 2"}, [&] { Dataset::from_bytes(kShape, 1, bytes, labels); });
-  expect_error(kUsage, {"samples of"}, [&] { Dataset::from_bytes({0, 4, 4}, 2, bytes, labels); });
-  expect_error(kUsage, {"samples of"}, [&] {
-    Dataset::from_bytes({1 << 20, 1 << 20, 1 << 20}, 2, bytes, labels);
-  });
-  expect_error(kUsage, {"deviations above 0"},
-               [&] { Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {0}, .std = {0}}); });
-  expect_error(kUsage, {"2 means and 1 deviations for 1 channel;"}, [&] {
-    Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {0, 0}, .std = {1}});
-  });
-  expect_error(kUsage, {"means must be finite"},
-               [&] { Dataset::from_bytes(kShape, 2, bytes, labels, {.mean = {INFINITY}, .std = {1}}); });
-  expect_error(kUsage, {"1048577 classes; expected 2 to 1048576"},
-               [&] { Dataset::from_bytes(kShape, 1048577, bytes, labels); });
+  const auto refused = [&](const std::string& words, const lockstep::ImageShape& shape, int classes,
+                           const lockstep::Normalisation& by = {}) {
+    expect_error(kUsage, {words}, [&] { Dataset::from_bytes(shape, classes, bytes, labels, by); });
+  };
+  refused("32 numbers for 2 labels of 1 x 4 x 5 (channels x rows x columns); expected 40", {1, 4, 5}, 2);
+  refused("samples of", {0, 4, 4}, 2);
+  refused("samples of", {1 << 20, 1 << 20, 1 << 20}, 2);
+  refused("1 classes; expected 2 to 1048576", kShape, 1);
+  refused("1048577 classes; expected 2 to 1048576", kShape, 1048577);
+  refused("deviations above 0", kShape, 2, {.mean = {0}, .std = {0}});
+  refused("means must be finite", kShape, 2, {.mean = {INFINITY}, .std = {1}});
+  refused("2 means and 1 deviations for 1 channel;", kShape, 2, {.mean = {0, 0}, .std = {1}});
   expect_error(kUsage, {"0 samples; expected 1 to 2147483647"},
                [] { Dataset::from_function(kShape, 2, 0, make_sample, [](std::int64_t) { return 0; }); });
-  expect_error(lockstep::ExitCode::kDataDamaged, {"label -1 of sample 0 is not in 0..1"}, [&] {
-    Dataset::from_bytes(kShape, 2, bytes, std::vector<std::int32_t>{-1, 0});
-  });
-  expect_error(lockstep::ExitCode::kDataDamaged, {"label 2 of sample 1 is not in 0..1"}, [&] {
-    Dataset::from_bytes(kShape, 2, bytes, std::vector<std::int32_t>{0, 2});
-  });
+  const auto damaged = [&](const std::string& words, const std::vector<std::int32_t>& wrong) {
+    expect_error(lockstep::ExitCode::kDataDamaged, {words},
+                 [&] { Dataset::from_bytes(kShape, 2, bytes, wrong); });
+  };
+  damaged("label -1 of sample 0 is not in 0..1", {-1, 0});
+  damaged("label 2 of sample 1 is not in 0..1", {0, 2});
   std::vector<float> floats(32);
   floats[20] = NAN;
   expect_error(lockstep::ExitCode::kDataDamaged, {"sample 1 has a number that is NaN"},
@@ -153,14 +148,6 @@ TEST(LibraryInputTest, NetworksThatDoNotFitAreNamed) {
                  [&] { trainer.evaluate(larger); });
   });
 }
-
-/// A layer that is never computed.
-class Uncomputed final : public lockstep::Layer {
- public:
-  using Layer::Layer;
-  void forward(const lockstep::ForwardPass& /*pass*/) const override {}
-  void backward_data(const lockstep::BackwardPass& /*pass*/) const override {}
-};
 
 TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   const auto network_with = [](const lockstep::LayerKind& kind, const std::string& layer) {

@@ -51,18 +51,6 @@ TEST(LibraryNumbersTest, NormalisationIsMeasuredWhereItIsNotGiven) {
   EXPECT_EQ(of({.std = {2}}), std::pair(0.5, 2.0));
 }
 
-/// Passes on what it gets.
-class Idle final : public lockstep::Layer {
- public:
-  using Layer::Layer;
-  void forward(const lockstep::ForwardPass& pass) const override {
-    std::copy_n(pass.x, output().features() * pass.columns, pass.y);
-  }
-  void backward_data(const lockstep::BackwardPass& pass) const override {
-    std::copy_n(pass.dy, output().features() * pass.columns, pass.dx);
-  }
-};
-
 TEST(LibraryNumbersTest, OwnLayersHaveOptionsWithinTheirLimitsAndInitialWeights) {
   std::string read;
   const lockstep::LayerKind kind{
@@ -71,7 +59,7 @@ TEST(LibraryNumbersTest, OwnLayersHaveOptionsWithinTheirLimitsAndInitialWeights)
       .make = [&](const lockstep::ImageShape& input, const lockstep::LayerOptions& options) {
         read = fmt::format("{} {} {}", options.number("by", -10, 10, 1), options.integer("times", 1, 9, 3),
                            options.yes_or_no("quietly", true));
-        return std::make_unique<Idle>(
+        return std::make_unique<Uncomputed>(
             input, std::vector<lockstep::LayerParameter>{
                        {.name = "ones", .shape = {2}, .initial = lockstep::LayerParameter::Initial::kOnes},
                        {.name = "random", .shape = {8, 8}, .fan_in = 4}});
@@ -125,19 +113,19 @@ TEST(LibraryNumbersTest, AReducerGoesOnWithTheUnitsOfAnother) {
   EXPECT_EQ(means(true), means(false));
 }
 
-TEST(LibraryNumbersTest, DefaultsAreThoseOfAJob) {
-  const lockstep::TrainerOptions options;
-  EXPECT_EQ(std::tuple(options.global_batch, options.seed, options.epochs, options.clip_norm),
-            std::tuple(128, 1234U, 10, 0.0));
-  EXPECT_EQ(std::tuple(options.shuffle, options.grain, options.threads), std::tuple(true, 64, 1));
-  const auto numbers = [](const lockstep::Optimizer& o) {
+TEST(LibraryNumbersTest, DefaultsAndShortFormsAreKnown) {
+  const lockstep::TrainerOptions given;
+  EXPECT_EQ(fmt::format("{} {} {} {} {} {} {}", given.global_batch, given.seed, given.epochs, given.clip_norm,
+                        given.shuffle, given.grain, given.threads),
+            "128 1234 10 0 true 64 1");
+  const auto optimizer = [](const lockstep::Optimizer& o) {
     return fmt::format("{} {} {} {} {} {} {} {}", o.kind, o.lr, o.momentum, o.nesterov, o.weight_decay,
                        o.beta1, o.beta2, o.eps);
   };
-  EXPECT_EQ(numbers({}), "sgd 0.02 0 false 0 0.9 0.999 1e-08");
-  EXPECT_EQ(numbers(lockstep::sgd(0.5, 0.25)), "sgd 0.5 0.25 false 0 0.9 0.999 1e-08");
-  EXPECT_EQ(numbers(lockstep::adam()), "adam 0.001 0 false 0 0.9 0.999 1e-08");
-  EXPECT_EQ(numbers(lockstep::adamw()), "adamw 0.001 0 false 0.01 0.9 0.999 1e-08");
+  EXPECT_EQ(optimizer({}), "sgd 0.02 0 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(optimizer(lockstep::sgd(0.5, 0.25)), "sgd 0.5 0.25 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(optimizer(lockstep::adam()), "adam 0.001 0 false 0 0.9 0.999 1e-08");
+  EXPECT_EQ(optimizer(lockstep::adamw()), "adamw 0.001 0 false 0.01 0.9 0.999 1e-08");
   const auto schedule = [](const lockstep::Schedule& s) {
     return fmt::format("{} {} {} {} {}", s.kind, s.every, s.gamma, s.min_lr, s.warmup_epochs);
   };

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Small data sets for the tests of the library, options that fit them, and errors where something does not.
+/// For the tests of the library: small data sets and networks, options that fit them, and expected errors.
 #pragma once
 
 #include "tests/support/prelude.hpp"
@@ -35,6 +35,19 @@ inline lockstep::Dataset bytes_set(int samples) {
   return lockstep::Dataset::from_bytes(kShape, kClasses, bytes, labels);
 }
 
+/// A layer alone.
+inline lockstep::Network small_net() {
+  return lockstep::Network::parse("layers: [{linear: classes}]", kShape, kClasses);
+}
+
+/// A layer that is never computed.
+class Uncomputed final : public lockstep::Layer {
+ public:
+  using Layer::Layer;
+  void forward(const lockstep::ForwardPass& /*pass*/) const override {}
+  void backward_data(const lockstep::BackwardPass& /*pass*/) const override {}
+};
+
 // Errors.
 
 /// Calls it, and looks for the parts in what it throws.
@@ -50,10 +63,5 @@ void expect_error(lockstep::ExitCode code, const std::vector<std::string>& parts
   }
 }
 inline constexpr auto kUsage = lockstep::ExitCode::kUsage;
-
-/// A layer alone.
-inline lockstep::Network small_net() {
-  return lockstep::Network::parse("layers: [{linear: classes}]", kShape, kClasses);
-}
 
 }  // namespace lockstep_test
