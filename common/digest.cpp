@@ -15,11 +15,7 @@
 
 namespace lockstep {
 
-void Sha256::Free::operator()(evp_md_ctx_st* context) const {
-  EVP_MD_CTX_free(context);
-}
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
   LOCKSTEP_CHECK(context_ != nullptr);
   LOCKSTEP_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
 }

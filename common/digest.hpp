@@ -28,10 +28,7 @@ class Sha256 {
   Sha256Digest finish();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
 
 Sha256Digest sha256(std::span<const std::byte> bytes);

@@ -13,6 +13,37 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+namespace {
+
+/// Communicators of MPI that this process has made and not freed, by way of MPI's profiling interface.
+int open_communicators = 0;
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
+  ++open_communicators;
+  return PMPI_Comm_dup(comm, made);
+}
+
+int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
+  ++open_communicators;
+  return PMPI_Comm_split(comm, colour, key, made);
+}
+
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
+  ++open_communicators;
+  return PMPI_Comm_split_type(comm, type, key, info, made);
+}
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  --open_communicators;
+  return PMPI_Comm_free(comm);
+}
+
+}  // extern "C"
+
 namespace lockstep::testing {
 namespace {
 
@@ -44,6 +75,16 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->backend(), "mpi");
   EXPECT_EQ(comm->library(), mpi_library());
   EXPECT_FALSE(mpi_library().empty());
+}
+
+TEST(MpiCommunicatorTest, CommunicatorsOfMpiAreFreed) {
+  const int before = open_communicators;
+  {
+    const auto comm = make_comm(), part = comm->split(0);
+    const SharedMemory memory = share_memory(*comm, 8);
+    EXPECT_EQ(open_communicators, before + 4) << "two each: one is for messages";
+  }
+  EXPECT_EQ(open_communicators, before);
 }
 
 /// As on hosts of any size, the last of which may not be full. Its ranks have several messages under way at once.

@@ -104,6 +104,15 @@ TEST_F(FailureDetectorTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
   EXPECT_EQ(verdict_at(31).initiating, std::vector<int>{3});
 }
 
+/// Its connection is there, and its first beat is still on the way.
+TEST_F(FailureDetectorTest, ARankThatHasSaidNothingYetIsBehindTheFirstCollective) {
+  for (Peer& each : peers) each.where.collective = 1;
+  peer(3).where = {};
+  const Verdict verdict = detector.find_overdue(after(2), peers);
+  EXPECT_EQ(verdict.cause, Cause::kStuck);
+  EXPECT_EQ(verdict.initiating, std::vector<int>{3});
+}
+
 /// Ten times the longest wait until it is named, fifty times until it is lost.
 TEST_F(FailureDetectorTest, DeadlinesForStandstillLearnFromWaitsThatEnded) {
   watch_as(0, 100'000);

@@ -98,7 +98,7 @@ struct KnownCheckpoints {
 
 /// Removes what the policy does not keep. The newest good checkpoint is never among it, whatever the policy says; nor
 /// is one that cannot be read now, or that is not the run's own (is_own_checkpoint).
-/// @param known  is asked before the disk, and learns what was read
+/// @param known  is asked before the disk, learns what was read, and forgets what was removed
 /// @returns how many. @throws IoError
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& keep,
                               KnownCheckpoints& known);

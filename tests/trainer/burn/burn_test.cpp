@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
@@ -46,9 +47,9 @@ std::vector<FaultCase> cases_worth_trying() {
   return cases;
 }
 
-/// One round of these checks alone, on so many ranks.
-BurnReport burn_on(int ranks, const char* device, const BurnFault& fault,
-                   const std::vector<std::string>& wanted, int threads = 1) {
+/// One round of these checks alone.
+BurnOptions options_for(const char* device, const BurnFault& fault, const std::vector<std::string>& wanted,
+                        int threads = 1) {
   BurnOptions options;
   options.level = 3;
   options.seconds = 0;
@@ -58,6 +59,12 @@ BurnReport burn_on(int ranks, const char* device, const BurnFault& fault,
   options.fault = fault;
   for (const std::string_view check : kChecks)
     if (std::ranges::find(wanted, check) == wanted.end()) options.without.emplace_back(check);
+  return options;
+}
+
+BurnReport burn_on(int ranks, const char* device, const BurnFault& fault,
+                   const std::vector<std::string>& wanted, int threads = 1) {
+  const BurnOptions options = options_for(device, fault, wanted, threads);
   BurnReport report;
   run_thread_ranks(ranks, [&](Communicator& comm) {
     BurnReport mine = run_burn(comm, options);
@@ -106,6 +113,36 @@ TEST(BurnFaults, PassWhereTheirCheckIsLeftOutWhichIsSaid) {
         (std::map<std::string, std::string>{
             {"linear on 1,000 digits", "4af324d4247b27fb9f214aa25912d2818b0922a193788457b0ebd240273a67ac"}}));
   }
+}
+
+/// A rank's end of a group that does not add up large sums: each rank keeps what it gave.
+class NeverAdding final : public test::ForwardingCommunicator, private AllReduce {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  AllReduce& host_all_reduce() override { return *this; }
+
+ private:
+  std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
+                                           std::span<std::int64_t> sum) override {
+    if (sum.size() < 1000) return comm_.host_all_reduce().start(mine, sum);
+    return std::make_unique<PendingWork>([] { return true; });
+  }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override {
+    return comm_.host_all_reduce().start(data);
+  }
+};
+
+TEST(BurnChecks, SumsThatNobodyAddsUpAreWrong) {
+  run_thread_ranks(2, [](Communicator& ranks) {
+    NeverAdding comm(ranks);
+    const BurnReport report = run_burn(comm, options_for("cpu", {}, {"links"}));
+    for (const RankResult& result : report.ranks) {
+      ASSERT_EQ(result.findings.size(), 1U);
+      EXPECT_EQ(result.findings[0].what,
+                "the all-reduce of all ranks gave wrong integers, that of no pair did");
+    }
+    EXPECT_EQ(report.ranks.size(), comm.rank() == 0 ? 2U : 0U);
+  });
 }
 
 TEST(BurnChecks, LinksSayHowManyRanksSentMessages) {

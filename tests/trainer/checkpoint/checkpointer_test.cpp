@@ -152,8 +152,10 @@ TEST_F(RetentionTest, DamagedOneIsNeverTheBest) {
   save(20, 0.9);
   save(30, 0.5);
   env_.file("run/checkpoints/step-00000020/manifest.json")[5] ^= std::byte{1};
-  prune_checkpoints(env_, "run", {1, 0, true});
+  KnownCheckpoints known;
+  prune_checkpoints(env_, "run", {1, 0, true}, known);
   EXPECT_EQ(steps(), (Steps{30, 10}));
+  EXPECT_EQ(known.accuracy.size(), 2U) << "what was removed is forgotten";
 }
 
 }  // namespace

@@ -57,8 +57,10 @@ TEST_F(RunLockTest, SecondJobIsRefusedAndToldWhoHoldsIt) {
 TEST_F(RunLockTest, AProcessThatThereIsNotDoesNotRun) {
   LockOwner owner = LockOwner::self("x");
   owner.pid = std::numeric_limits<std::int32_t>::max();
-  owner.start_ticks = 0;
-  EXPECT_FALSE(is_running(owner));
+  for (const std::uint64_t ticks : {0U, 1U}) {
+    owner.start_ticks = ticks;
+    EXPECT_FALSE(is_running(owner)) << ticks;
+  }
 }
 
 TEST_F(RunLockTest, ReleasedLockIsFree) {
