@@ -19,26 +19,24 @@ namespace lockstep::LOCKSTEP_GPU {
 struct PoolPlan {
   Divisor columns;  ///< packs of samples in a row of the batch
   Divisor in_height, in_width, out_height, out_width, stride;
-  int kernel = 0, padding = 0;
-  std::size_t batch = 0;
-  std::uint32_t outputs = 0, inputs = 0;  ///< in packs: threads of the forward and of the backward kernel
+  int kernel, padding;
+  std::size_t batch;
+  std::uint32_t outputs, inputs;  ///< in packs: threads of the forward and of the backward kernel
 };
 
 inline PoolPlan plan_of(const Pool2dShape& shape, int width) {
   LOCKSTEP_CHECK(shape.kernel <= 16);  // or argmax does not fit a byte
-  PoolPlan plan;
-  plan.columns = Divisor(shape.batch / width);
-  plan.in_height = Divisor(shape.in_height);
-  plan.in_width = Divisor(shape.in_width);
-  plan.out_height = Divisor(shape.out_height());
-  plan.out_width = Divisor(shape.out_width());
-  plan.stride = Divisor(shape.stride);
-  plan.kernel = shape.kernel;
-  plan.padding = shape.padding;
-  plan.batch = static_cast<std::size_t>(shape.batch);
-  plan.outputs = thread_count(shape.out_size() / static_cast<std::size_t>(width));
-  plan.inputs = thread_count(shape.in_size() / static_cast<std::size_t>(width));
-  return plan;
+  return {.columns = Divisor(shape.batch / width),
+          .in_height = Divisor(shape.in_height),
+          .in_width = Divisor(shape.in_width),
+          .out_height = Divisor(shape.out_height()),
+          .out_width = Divisor(shape.out_width()),
+          .stride = Divisor(shape.stride),
+          .kernel = shape.kernel,
+          .padding = shape.padding,
+          .batch = static_cast<std::size_t>(shape.batch),
+          .outputs = thread_count(shape.out_size() / static_cast<std::size_t>(width)),
+          .inputs = thread_count(shape.in_size() / static_cast<std::size_t>(width))};
 }
 
 /// Calls run.template operator()<K>(), where K is the side of a small window without padding, or else 0.

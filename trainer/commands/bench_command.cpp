@@ -54,12 +54,11 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
       ->check(CLI::Range(1, 1024));
   auto* json = command->add_flag("--json", options->json, kJsonHelp);
-  auto demo = std::make_shared<bool>(false);
-  command
-      ->add_flag("--demo", *demo,
-                 "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, "
-                 "and measure nothing")
-      ->excludes(json);
+  const auto* demo = command->add_flag("--demo")
+                         ->description(
+                             "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of "
+                             "numbers, and measure nothing")
+                         ->excludes(json);
   command->footer(
       "Prints the ranks, then a line for each size and type, and the average bus bandwidth. algbw is bytes / "
       "time; busbw is algbw * 2 (n - 1) / n, what each of n ranks' links carries in an optimal all-reduce. "
@@ -73,7 +72,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
     hash_program_in_advance();
     return run_on_ranks(*parallel, [&](Communicator& comm) {
       expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
-      if (*demo) {
+      if (demo->count() > 0) {
         bench::show_allreduce(comm, *options);
         return 0;
       }

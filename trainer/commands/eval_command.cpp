@@ -122,9 +122,7 @@ Evaluation evaluate_on_cpu(Communicator& comm, const ParallelSection& parallel, 
 Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,
                               const Dataset& data) {
   const auto stream = gpu.device->make_stream();
-  DeviceBuffer<float> weights(*gpu.device, model.weights.size());
-  stream->copy_to_device(weights.data(), model.weights.data(), weights.bytes());
-  stream->synchronize();
+  const auto weights = upload(*gpu.device, *stream, model.weights.span());
   const auto most = static_cast<int>(std::min(kEvaluatedAtOnce, data.size()));
   const MemoryNeed whole{.activations = device_execution_bytes(model.network, most, false),
                          .data = checked_product(data.size(), row_bytes_of(data) + sizeof(std::int32_t))};

@@ -133,7 +133,6 @@ bool predict_sample(const std::string& text, SetSamples& samples, Answerer& answ
     answerer.take(std::move(sample.picture));
   else
     answerer.take_rows(std::move(sample.row), {text});
-  answerer.end();
   return true;
 }
 
@@ -143,7 +142,6 @@ int predict_file(const std::string& path, PictureColour colour, Answerer& answer
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
   for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
-  answerer.end();
   return 0;
 }
 
@@ -159,7 +157,6 @@ int predict_folder(const std::string& path, PictureColour colour, Answerer& answ
       code = static_cast<int>(error.code());
     }
   }
-  answerer.end();
   return code;
 }
 
@@ -194,7 +191,6 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
     if (names.size() == Predictor::kBatch) answer();
   }
   answer();
-  answerer.end();
   return code;
 }
 
@@ -205,8 +201,10 @@ int predict_all(const SavedModel& model, const PredictOptions& options,
   SetSamples samples(model);
   if (options.csv && !options.summary) print("{}", csv_head(model.loss));  // above the lines of all files
   int code = 0;
-  for (const std::string& path : options.images)
+  for (const std::string& path : options.images) {
     if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));
+    answerer.end();
+  }
   return code;
 }
 

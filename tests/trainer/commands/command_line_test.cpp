@@ -28,6 +28,8 @@ TEST(CompletionTest, AnswersGoOnFromTheLastWord) {
   EXPECT_EQ(completed({"hash", "--h"}), "--help\twhat this command does, and its options\n");
   EXPECT_EQ(completed({"prove", "x", "--kernels", "v"}), "vendor\t\n");
   EXPECT_EQ(completed({"eval", "x", "--device", "em"}), "emulated\t\n");
+  EXPECT_EQ(completed({"eval", "x", "--dev"}),
+            "--device\tauto, cpu, cuda, cuda:N or emulated, as parallel.device of a job file\n");
   EXPECT_EQ(completed({"eval", "x", "--data", ""}), ":folders\n");
   EXPECT_EQ(completed({"burn", "--level", ""}), "") << "a number";
   EXPECT_EQ(completed({"bench", "allreduce", "-b", ""}), "") << "bytes";
@@ -40,6 +42,17 @@ TEST(CompletionTest, AnswersGoOnFromTheLastWord) {
   EXPECT_EQ(completed({"predict", "run", "a", "b"}), ":files\n");
   EXPECT_EQ(completed({"train", "job", "run.trail=f"}), "run.trail=false\t\n");
   EXPECT_EQ(completed({"help", "keys"}), "keys\tall keys of a job file\n");
+}
+
+TEST(HelpTest, ExcludedOptionsFollowTheMeaning) {
+  const std::string help = answer_to({"report", "--help"});
+  EXPECT_EQ(test::count_of("Excludes:", help), 0);
+  test::expect_words(help, {"(not"});
+}
+
+TEST(CompareCommandTest, OneRunIsRefused) {
+  test::expect_words(said_to({"compare", "/dev/null/a"}, 2).err,
+                     {"compare takes 2 to 26 runs, these are 1; 'lockstep runs' lists them"});
 }
 
 TEST(DoctorCommandTest, HostsOfAFileAreListedWithTheirSlots) {
