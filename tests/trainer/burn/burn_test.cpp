@@ -185,9 +185,10 @@ TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
     ASSERT_EQ(std::ssize(report.ranks), ranks);
     const RankResult& first = report.ranks[0];
     EXPECT_EQ(first.exercised.contains("links"), ranks == 2);
-    if (ranks == 2)
+    if (ranks == 2) {
       EXPECT_EQ(first.exercised.at("links"),
                 "3 messages of 1.0 MiB from 1 of 1 other rank, 1 sum of pairs, 1 of all");
+    }
     EXPECT_EQ(first.threads, 2);
     EXPECT_EQ(first.host, host_name());
     EXPECT_EQ(first.processor, model_of_processor("/"));
