@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Settings of the emulated device for tests. The order of its threads, its shared memory, and whether the
-/// program was built for it.
+/// Settings of the emulated device for tests. The order of its threads, its shared memory, whether the program was
+/// built for it, and whether it is visible.
 #pragma once
 
 #include <cstddef>
@@ -59,6 +59,10 @@ void set_thread_order(std::uint64_t seed);
 /// false: asking for a kernel fails as on a GPU for which there is neither machine code nor PTX. Holds for
 /// the whole process, and for asking only: kernels still run.
 void set_built_for_this_device(bool built);
+
+/// false: a search for devices finds none, as where CUDA_VISIBLE_DEVICES hides them all. For the whole process, and for
+/// searches only.
+void set_visible(bool visible);
 
 /// Bytes that a block may have from now on, at most 163 KiB; a launch that asks for more fails. For the whole process.
 void set_most_shared_bytes(std::size_t bytes);

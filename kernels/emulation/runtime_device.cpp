@@ -39,7 +39,7 @@ int value_of(cudaDeviceAttr attribute) {
   return -1;
 }
 
-std::atomic<bool> has_kernels = true;
+std::atomic<bool> has_kernels = true, is_visible = true;
 
 cudaError_t check(int device) {
   return finish(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
@@ -48,8 +48,8 @@ cudaError_t check(int device) {
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
-  return cudaSuccess;
+  *count = is_visible ? 1 : 0;
+  return finish(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 
 cudaError_t cudaSetDevice(int device) {
@@ -167,4 +167,8 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 
 void lockstep::emulated::set_built_for_this_device(bool built) {
   emulation::has_kernels = built;
+}
+
+void lockstep::emulated::set_visible(bool visible) {
+  emulation::is_visible = visible;
 }

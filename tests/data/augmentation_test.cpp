@@ -316,6 +316,13 @@ TEST(AugmentationTest, ImagesDependOnSeedEpochAndSampleAlone) {
   EXPECT_NE(augmented(plan, 0, 0, image), first);
 }
 
+TEST(AugmentationTest, WhatHasNoChanceNeverHappensAndWhatIsCertainAlways) {
+  EXPECT_FALSE(augment::happens(0, 0));
+  EXPECT_TRUE(augment::happens(0xFFFFFFFF, 1 << 30));
+  EXPECT_TRUE(augment::happens(3, 1)) << "one of 2^30";
+  EXPECT_FALSE(augment::happens(4, 1));
+}
+
 TEST(AugmentationTest, DrawsAreUniform) {
   const ImageShape shape = {1, 28, 28};
   const AugmentPlan plan = plan_of({kCrop, kFlip}, shape);

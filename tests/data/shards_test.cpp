@@ -6,6 +6,8 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/memory_file.hpp"
 #include "data/augmentation.hpp"
 #include "data/batch_loader.hpp"
 #include "data/dataset.hpp"
@@ -167,6 +169,22 @@ TEST_F(ShardsTest, ProcessesOfAHostCompareABlockOnceBetweenThem) {
   EXPECT_NO_THROW(test::image_of(other, 0));
   expect_error<DataError>([&] { test::image_of(stranger, 0); }, {"sample 0 was wanted"});
   expect_error<DataError>([&] { test::image_of(other, 50); }, {"sample 50 was wanted"});
+}
+
+TEST_F(ShardsTest, BlocksAreComparedAheadOfTheSamplesThatAreAskedFor) {
+  const Dataset train = load().train;
+  const auto checks = train.store->make_shared_checks();
+  ASSERT_NE(checks, nullptr);
+  train.store->share_checks(checks);
+  const auto is_compared = [&](std::size_t block) {
+    return std::atomic_ref(checks->bytes()[block]).load() != std::byte{0};
+  };
+  const std::size_t block = 50 * 105 / kSizes.block_bytes;
+  train.store->prefetch({50});
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(20);
+  while (!is_compared(block) && Clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(is_compared(block));
+  EXPECT_FALSE(is_compared(0)) << "nobody asked for a sample in it";
 }
 
 TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {

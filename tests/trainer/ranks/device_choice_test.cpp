@@ -11,6 +11,7 @@
 #include "tests/support/fake_gpu.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "trainer/device/device_name.hpp"
 #include "trainer/device/gpu_choice.hpp"
 #include "trainer/device/gradient_path.hpp"
@@ -146,6 +147,15 @@ TEST(ChooseDeviceTest, ADeviceIsNotMadeWithoutKernelsForIt) {
   test::expect_words(text, {"GPU 0 (Emulated GPU, compute capability 8.0)", "cudaErrorNoKernelImageForDevice",
                             "CMAKE_CUDA_ARCHITECTURES"});
   EXPECT_NE(emulated::platform().make_device(0), nullptr);
+}
+
+TEST(ChooseDeviceTest, ASearchThatFindsNothingSaysWhichDevicesAreVisible) {
+  const test::SetVariable hidden("CUDA_VISIBLE_DEVICES", "-1");
+  emulated::set_visible(false);
+  expect_error<NoGpuError>([] { emulated::platform().devices(); },
+                           {"no GPU is visible: CUDA_VISIBLE_DEVICES is '-1'"});
+  emulated::set_visible(true);
+  EXPECT_EQ(emulated::platform().devices().size(), 1U);
 }
 
 constexpr int kRefused = -1;
