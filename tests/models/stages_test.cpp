@@ -279,6 +279,16 @@ TEST(TensorPlanTest, RecomputingTakesLittleMoreThanHalfOfTheMemory) {
   for (const auto& layers : kept.again) EXPECT_TRUE(layers.empty());
 }
 
+/// One large tensor in each of 16 segments: with fewer, two of a segment live at once.
+TEST(TensorPlanTest, RecomputingCutsSixteenSegments) {
+  std::string layers;
+  for (int segment = 0; segment < 16; ++segment)
+    layers += std::string("linear: 160, linear: ") + (segment < 15 ? "16, " : "classes");
+  const Network network = Network::parse("layers: [" + layers + "]", "t.yaml", {1, 4, 4}, 16);
+  const TensorPlan plan = plan_tensors(network, 16, {.recomputes = true});
+  EXPECT_EQ(std::ranges::count_if(plan.again, [](const auto& again) { return !again.empty(); }), 15);
+}
+
 /// Only norms and their steps run once more, each before the first layer whose backward reads it.
 TEST(TensorPlanTest, LargePlansMakeOutputsOfNormsAgain) {
   const Network network = Network::load("resnet18", {3, 224, 224}, 1000);

@@ -133,7 +133,11 @@ TEST(LibraryInputTest, NetworksThatDoNotFitAreNamed) {
                [] { lockstep::Network::load("ent", kShape, kClasses); });
   expect_error(kUsage, {"network:1:", "linaer"},
                [] { lockstep::Network::parse("layers: [{linaer: classes}]", kShape, kClasses); });
-  expect_error(kUsage, {"load it with the data's shape() and classes()"}, [] {
+  const std::string other_shape =
+      "network network is for samples of 1 x 5 x 5 (channels x rows x columns) in 4 classes, "
+      "and the data have 1 x 4 x 4 (channels x rows x columns) in 4; load it with the data's shape() and "
+      "classes()";
+  expect_error(kUsage, {other_shape}, [] {
     lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
       const auto net = lockstep::Network::parse("layers: [{linear: classes}]", {1, 5, 5}, kClasses);
       const lockstep::Trainer trainer(net, bytes_set(100), world, kOptions);
