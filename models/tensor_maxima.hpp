@@ -21,13 +21,13 @@ namespace lockstep {
 class TensorMaxima {
  public:
   TensorMaxima(Layers layers, std::size_t first_layer, int columns)
-      : tensor_(layers.size() + 1), activations_(layers.size() + 1), gradients_(layers.size()) {
+      : tensor_(layers.size() + 1), activations_(layers.size() + 1), gradients_(layers.size() + 1) {
     std::vector<cpu::ColumnMaxima*> read;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       tensor_[i + 1] = same_tensor(*layers[i], i, first_layer);
       if (!reads_operands(*layers[i])) continue;
       read.push_back(&activations_[tensor_[i]]);
-      read.push_back(&gradients_[i]);
+      read.push_back(&gradients_[i + 1]);
     }
     bits_ = AlignedBuffer<std::uint32_t>(read.size() * static_cast<std::size_t>(columns));
     std::uint32_t* bits = bits_.data();
@@ -39,8 +39,8 @@ class TensorMaxima {
 
   cpu::ColumnMaxima* of_input(std::size_t i) { return unless_unread(activations_[tensor_[i]]); }
   cpu::ColumnMaxima* of_output(std::size_t i) { return of_input(i + 1); }
-  cpu::ColumnMaxima* of_output_gradient(std::size_t i) { return unless_unread(gradients_[i]); }
-  cpu::ColumnMaxima* of_input_gradient(std::size_t i) { return i == 0 ? nullptr : of_output_gradient(i - 1); }
+  cpu::ColumnMaxima* of_output_gradient(std::size_t i) { return of_input_gradient(i + 1); }
+  cpu::ColumnMaxima* of_input_gradient(std::size_t i) { return unless_unread(gradients_[i]); }
 
   void forget_activations() { forget(activations_); }
   void forget_gradients() { forget(gradients_); }
@@ -69,7 +69,9 @@ class TensorMaxima {
 
   /// For the input, then for each layer's output: its place among activations.
   std::vector<std::size_t> tensor_;
-  std::vector<cpu::ColumnMaxima> activations_, gradients_;
+  std::vector<cpu::ColumnMaxima> activations_;
+  /// For the input, whose gradient no layer reads, then for each layer's output.
+  std::vector<cpu::ColumnMaxima> gradients_;
   AlignedBuffer<std::uint32_t> bits_;
 };
 

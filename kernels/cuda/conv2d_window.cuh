@@ -223,10 +223,10 @@ struct WindowTile {
   /// Queues one launch, or several for more than 65,535 grains.
   static void queue(cudaStream_t stream, const WeightGradientArgs& args, std::size_t shared_bytes,
                     void (*kernel)(WeightGradientArgs)) {
+    const dim3 all = grid(args);
     for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
-      dim3 blocks = grid(args);
-      blocks.z = grains;
-      launch(stream, {blocks, dim3(warps(args.split) * kSamplesPerWarp), shared_bytes}, kernel, part);
+      launch(stream, {dim3(all.x, all.y, grains), dim3(warps(args.split) * kSamplesPerWarp), shared_bytes},
+             kernel, part);
     });
   }
 

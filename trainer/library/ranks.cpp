@@ -79,7 +79,6 @@ struct Mpi::Inside {
   std::chrono::duration<double> time_limit{};
 
   void finalize() {
-    world.reset();
     if (watch) watch->expect("MPI_Finalize", time_limit);
     comm.reset();
     runtime.reset();
