@@ -23,7 +23,7 @@ namespace lockstep {
 /// order.
 class AgreedError : public Error {
  public:
-  AgreedError(ExitCode code, const std::string& message, int speaker)
+  AgreedError(ExitCode code, const std::string& message, int speaker = 0)
       : Error(code, message), speaker_(speaker) {}
   /// The rank that prints the message.
   int speaker() const noexcept { return speaker_; }

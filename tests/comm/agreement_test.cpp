@@ -46,6 +46,11 @@ TEST(AgreementTest, AnUnexpectedExceptionCountsAsInternalError) {
                                       "rank 0 failed"}));
 }
 
+TEST(AgreementTest, Rank0SpeaksUnlessAnotherIsNamed) {
+  EXPECT_EQ(AgreedError(ExitCode::kUsage, "").speaker(), 0);
+  EXPECT_EQ(AgreedError(ExitCode::kUsage, "", 2).speaker(), 2);
+}
+
 TEST(GatherTest, TextsOfAnyLengthArriveInOrderOfRank) {
   for (const auto& texts :
        {std::vector<std::string>{"node1", "", std::string("zero\0inside", 11), std::string(5000, 'x')},

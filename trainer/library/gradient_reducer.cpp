@@ -144,8 +144,7 @@ std::int64_t GradientReducer::mean(std::span<float> gradient) {
   if (outcome == StepTrial::Outcome::kFail)
     throw AgreedError(ExitCode::kInternal,
                       fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", in.step + 1,
-                                  trial.failure().terms, trial.failure().tensor),
-                      0);
+                                  trial.failure().terms, trial.failure().tensor));
   in.reducer.sums().mean(gradient.data());
   ++in.step;
   return in.reducer.sums().totals().samples;

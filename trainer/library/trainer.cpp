@@ -142,8 +142,7 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
       ExitCode::kUsage,
       fmt::format("rank {} has {} than rank 0; all ranks train the same network on the same data "
                   "with the same options",
-                  other - all.begin(), what),
-      0);
+                  other - all.begin(), what));
 }
 
 double mean_of(const WideSum& loss_units, std::int64_t samples) {
@@ -211,8 +210,7 @@ struct Trainer::Inside {
     if (series.failure)
       throw AgreedError(ExitCode::kInternal,
                         describe_failure(*series.failure, series.last.samples, at.step + 1,
-                                         setup->network.parameters(), weights()),
-                        0);
+                                         setup->network.parameters(), weights()));
     return series;
   }
 

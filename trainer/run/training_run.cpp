@@ -78,7 +78,7 @@ class TrainingRun {
     for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(start_.hosts, rank));
     if (run_.files) run_.files->note(failed);
     run_.files.reset();
-    throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how), 0);
+    throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how));
   }
 
   int run_to_the_end() {
@@ -225,7 +225,7 @@ class TrainingRun {
             ? describe_failure(*series.failure, series.last.samples, run_.state.step + 1,
                                run_.setup.network.parameters(), run_.strategy->whole_state().weights)
             : "";
-    throw AgreedError(ExitCode::kInternal, what, 0);
+    throw AgreedError(ExitCode::kInternal, what);
   }
 
   void finish_epoch() {

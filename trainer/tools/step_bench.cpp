@@ -347,8 +347,7 @@ void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
   if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty()))
     throw AgreedError(ExitCode::kUsage,
                       "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
-                      "(docs/timeline.md)",
-                      0);
+                      "(docs/timeline.md)");
   if (setup.device.gpu == nullptr) return bench_cpu_step(comm, world, data, options, std::move(setup));
   bench_device_step(comm, world, data, options, std::move(setup));
 }

@@ -18,7 +18,7 @@ std::vector<std::string> descriptions(Communicator& comm, const std::string& dev
 
 WrongRankError::WrongRankError(WrongNumbers numbers)
     : AgreedError(ExitCode::kWrongRank,
-                  fmt::format("step {}: {}. Try this: {}", numbers.step, numbers.what, numbers.help), 0),
+                  fmt::format("step {}: {}. Try this: {}", numbers.step, numbers.what, numbers.help)),
       numbers_(std::move(numbers)) {}
 
 void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int64_t step,
