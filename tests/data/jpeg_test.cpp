@@ -132,6 +132,15 @@ TEST(JpegTest, WarningsThatChangeNoPixelAreNoDamage) {
   EXPECT_EQ(read(of_adobe), pixels) << "colours that Adobe has no number for";
 }
 
+TEST(JpegTest, FourInksAreLightOnlyWhereAdobesMarkerStands) {
+  Bytes file = testing::encode_jpeg(testing::sheet(8, 8, 255), {.four_inks = true});
+  const auto first_pixel = [&] { return read_jpeg("inks.jpg", file, PictureColour::kGrey).pixels.at(0); };
+  EXPECT_GT(first_pixel(), 245);
+  ASSERT_EQ(file.at(3), 0xee);
+  file.erase(file.begin() + 2, file.begin() + 18);
+  EXPECT_LT(first_pixel(), 10);
+}
+
 TEST(JpegTest, ItIsTurnedWhateverStandsBeforeItsExifData) {
   const Bytes file = testing::encode_jpeg(testing::sheet(8, 16, 77), {.orientation = 6});
   const Bytes other = {0xff, 0xe1, 0, 6, 'h', 't', 't', 'p'};

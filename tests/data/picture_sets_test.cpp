@@ -71,14 +71,20 @@ TEST_F(PictureSetsTest, ItsOutlineAndFingerprintAreThoseOfTheFiles) {
   EXPECT_EQ(outline.validation_samples, 0);
   EXPECT_TRUE(outline.on_disk);
   EXPECT_EQ(outline.remarks.size(), 1U);
-  std::string text = "12 pictures, 3 x 3 x 4, fit 1\n";
+  std::string files;
   for (const char* name :
        {"0/0", "0/1", "0/2", "0/3", "1/0", "1/1", "1/2", "1/3", "2/0", "2/1", "2/2", "2/3"}) {
     const std::string file = std::string("train/class ") + name + ".jpg";
     const std::uint64_t bytes = fs::file_size(path("photos/" + file));
-    text += file + std::string(1, '\0') + std::string(reinterpret_cast<const char*>(&bytes), 8);
+    files += file + std::string(1, '\0') + std::string(reinterpret_cast<const char*>(&bytes), 8);
   }
-  EXPECT_EQ(fingerprint_of(load("pictures").train).samples, hex(sha256(std::as_bytes(std::span(text)))));
+  for (const PictureColour colour : {PictureColour::kRgb, PictureColour::kGrey}) {
+    PictureForm form = kForm;
+    form.colour = colour;
+    const std::string text = fmt::format("12 pictures, {} x 3 x 4, fit 1\n", channels_of(colour)) + files;
+    EXPECT_EQ(fingerprint_of(load("pictures", form).train).samples,
+              hex(sha256(std::as_bytes(std::span(text)))));
+  }
 }
 
 TEST_F(PictureSetsTest, PicturesAreLeftOutByTheirNames) {

@@ -94,10 +94,9 @@ class Hogwild final : public ParallelStrategy {
   TrainedState whole_state() override { return arena_.state(); }
   void distribute() override {
     const TrainedState state = arena_.state();
+    if (comm_.rank() == 0) shared_.write(state.weights);  // the others read them after the broadcasts
     for (const OptimizerBufferView& buffer : state.optimizer) broadcast(comm_, buffer.values);
     broadcast_units(comm_, state.units);
-    if (comm_.rank() == 0) shared_.write(state.weights);
-    comm_.barrier();
   }
   void collect() override {
     if (comm_.rank() == 0) shared_.read(arena_.weights());

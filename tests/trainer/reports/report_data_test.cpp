@@ -44,6 +44,14 @@ TEST(ReportDataTest, EpochsAddUpToTheRun) {
   EXPECT_FALSE(epochs.contains("swa_test_loss")) << "nothing is known of it";
 }
 
+TEST(ReportDataTest, WholeNumbersAreCountsBelowALimit) {
+  const Json run = document_of({testing::start_line(), R"({"event":"step","step":1,"loss":999999999999999})",
+                                R"({"event":"step","step":2,"loss":1500000000000000})"});
+  const Json& losses = run.at("curves").at("step").at("loss");
+  EXPECT_TRUE(losses.at(0).is_number_integer());
+  EXPECT_TRUE(losses.at(1).is_number_float());
+}
+
 TEST(ReportDataTest, WhatChartsDrawIsRead) {
   std::vector<std::string> lines = {testing::start_line()};
   std::vector<std::pair<std::string, std::string>> drawn;
@@ -243,6 +251,14 @@ TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
             Json::array({"the classes take more than -1 s to evaluate: 'lockstep report' has them"}));
   std::filesystem::remove_all(checkpoint);
   EXPECT_EQ(note_of().size(), 1U);
+  state.facts.model["width"] = "1";
+  state.facts.parameters[0].shape = {2, 2};
+  state.weights = {1, 0, 0, 0, 0, 0};
+  save_checkpoint(Env::posix(), run, state);
+  Json narrow = {{"notes", Json::array()}};
+  add_model(narrow, run, options);
+  EXPECT_EQ(narrow["model"]["parameters"], 6);
+  EXPECT_FALSE(narrow.contains("filters")) << "too few pixels to see anything";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
+#include "trainer/verify/rank_checks.hpp"
 #include "trainer/verify/share_replay.hpp"
 #include "trainer/verify/wrong_rank.hpp"
 
@@ -244,8 +245,8 @@ TEST(WrongNumbersTest, FindingsOfSomeRanksAreThrownOnAll) {
   EXPECT_EQ(thrown.numbers.doubt, Doubt::kSinceReplay);
 }
 
-/// Two pipelines of two ranks: a message is compared where it left and where it arrived.
-TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToItsReceiver) {
+/// On four ranks, two for each pipeline.
+void with_two_pipelines(const std::function<void(ParallelStrategy&, const JobSetup&, Communicator&)>& check) {
   const Job job = parse_job(
       "model: mlp\n"
       "data: {set: synthetic, train_samples: 64, test_samples: 16, global_batch: 16}\n"
@@ -256,7 +257,14 @@ TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToIt
     const StrategyEntry& entry = find_strategy(job);
     const JobSetup setup = set_up(job, comm, data, entry.setup);
     const std::unique_ptr<ParallelStrategy> strategy = entry.make(setup, comm);
-    const Teams teams = strategy->teams();
+    check(*strategy, setup, comm);
+  });
+}
+
+/// A message is compared where it left and where it arrived.
+TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToItsReceiver) {
+  with_two_pipelines([](const ParallelStrategy& strategy, const JobSetup& setup, Communicator&) {
+    const Teams& teams = strategy.teams();
     std::vector<std::string> messages;
     for (const ComparedPart& part : std::span(teams.share_parts).first(4))
       messages.push_back(fmt::format("{} of {}, {}", part.name.substr(0, part.name.find(" of ")), part.member,
@@ -267,6 +275,46 @@ TEST(ComparedPartsTest, AMessageOfAPipelineIsOfItsSenderAndOnceMoreOfTheLinkToIt
     ASSERT_EQ(teams.share_parts.size(), 4 + setup.network.parameters().parameters.size());
     for (std::size_t i = 4; i < teams.share_parts.size(); ++i) EXPECT_FALSE(teams.share_parts[i].arrived);
     EXPECT_EQ(teams.count(), 2);
+  });
+}
+
+/// Ranks of a pipeline have a part of a row each, and the second pipeline has other numbers.
+TEST(RankChecksTest, RowsAreThoseOfTheFirstPipeline) {
+  const std::vector<SumFingerprints> parts = {{5, 0}, {0, 6}, {7, 0}, {0, 8}};
+  with_two_pipelines([&](ParallelStrategy& strategy, const JobSetup& setup, Communicator& comm) {
+    SumFingerprints row = at(parts, comm.rank());
+    RankChecks checks(strategy, setup, comm, false);
+    const CombinedFingerprints combined = checks.combine(row, row.size(), {});
+    EXPECT_EQ(row, (SumFingerprints{5, 6}));
+    EXPECT_EQ(combined.apart, (std::vector<std::uint64_t>{7 + 8 - 5 - 6}));
+  });
+}
+
+/// A step with room for some grains, and the same gradients whichever they are.
+class StepWithRoom final : public ReducedStep {
+ public:
+  explicit StepWithRoom(std::size_t grains) : room_(grains) {}
+  const StepPosition& position() const override { return position_; }
+  SumFingerprints own_share() override { return {}; }
+  bool has_room_for(std::size_t grains) override { return grains <= room_; }
+  SumFingerprints gradients_of(const std::vector<Grain>& /*grains*/) override { return {7, 3}; }
+
+ private:
+  std::size_t room_;
+  StepPosition position_;
+};
+
+TEST(ShareWeighingTest, SharesAreWeighedWhereAllRanksHaveRoom) {
+  const auto sum_on = [](Communicator& comm, std::size_t room) {
+    ShareWeighing weighing({{Grain{}}, {Grain{}, Grain{}}}, 1, comm);
+    StepWithRoom step(room);
+    weighing.before_update(step);
+    comm.barrier();
+    return weighing.sum();
+  };
+  run_thread_ranks(2, [&](Communicator& comm) {
+    EXPECT_EQ(sum_on(comm, 2), 3U * (rank_weight(0) + rank_weight(1)));
+    EXPECT_EQ(sum_on(comm, comm.rank() == 0 ? 2 : 1), std::nullopt);
   });
 }
 
