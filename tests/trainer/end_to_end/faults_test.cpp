@@ -29,6 +29,14 @@ TEST_F(FaultTest, StrikesOnceInARunWhichThenEndsAsIfUndisturbed) {
   EXPECT_EQ(lockstep_on_ranks(2, sums).last_line(), right);
 }
 
+TEST_F(FaultTest, ARankWithoutSamplesHasNoneToChange) {
+  const std::string one_grain =
+      " data.train_samples=72 data.test_samples=8 data.global_batch=24 parallel.grain=24 "
+      "parallel.backend=thread parallel.ranks=2";
+  expect_says(lockstep(faulty("flip-bit data 3:2", 0) + one_grain), 2,
+              {"inject.rank: this rank has no sample in that step"});
+}
+
 TEST_F(FaultTest, FlippedBitIsFoundAndItsRankNamed) {
   expect_says(lockstep_on_ranks(2, faulty("flip-bit") + " parallel.check_replicas_every_steps=4"), 72,
               {"step 3: rank 0 on ", " and rank 1 on "});

@@ -258,6 +258,8 @@ TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
        "data.validation holds training samples out for that\n"},
       {{"parallel.determinism=off"}, "\ntrail: none, since sums are not exact (parallel.determinism: off)\n"},
       {{"parallel.device=emulated"}, ", native kernels, graph on; "},
+      {{"parallel.device=emulated", "parallel.backend=thread", "parallel.ranks=2"},
+       "; M allocated on all 2 ranks\n"},
       {{"parallel.device=emulated", "parallel.graph=off", "data.on_device=stream"},
        "\nthe set streams past the device: the samples of the coming steps lie there (data.on_device)\n"}};
   const std::string plain = told_by(job_of("plain", yaml));

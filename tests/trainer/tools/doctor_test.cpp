@@ -50,7 +50,8 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   ASSERT_EQ(diagnosis.ranks.size(), 3U);
   EXPECT_EQ(diagnosis.ranks[2].rank, 2);
   EXPECT_FALSE(diagnosis.ranks[2].versions.contains("MPI")) << "threads need none";
-  EXPECT_FALSE(diagnosis.all_reduce.empty());
+  ASSERT_FALSE(diagnosis.all_reduce.empty());
+  EXPECT_EQ(diagnosis.all_reduce.back().bytes, std::size_t{4} << 20);
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);
   test::expect_words(text, {"ok launcher and MPI count the same ranks\n",

@@ -42,16 +42,22 @@ std::string coded_error_of(const auto& call) {
   return "";
 }
 
+/// A set of which only the sizes are known.
+TrainTestData data_of(const ImageShape& input, std::size_t samples) {
+  TrainTestData data;
+  data.train.shape = data.test.shape = input;
+  data.train.labels.resize(samples);
+  data.test.labels.resize(1000);
+  return data;
+}
+
 std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28},
                     std::size_t samples = 1000) {
   std::string message;
   run_thread_ranks(1, [&](Communicator& comm) {
     const DeviceChoice device = choose_device(job.parallel, comm);
     const Network network = Network::parse("name: big\nlayers:\n" + layers, "big.yaml", input, 10);
-    TrainTestData data;
-    data.train.shape = data.test.shape = input;
-    data.train.labels.resize(samples);
-    data.test.labels.resize(1000);
+    const TrainTestData data = data_of(input, samples);
     message = coded_error_of([&] { require_training_memory(job, network, data, device, comm); });
   });
   return message;
@@ -117,6 +123,31 @@ TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
   EXPECT_NE(refusal(job, layers + end).find(before), message.npos) << "the set is not what is too large";
   EXPECT_EQ(refusal(job, layers + "  - batch_norm\n" + end).find("data.micro_batch"), message.npos)
       << "of no use there";
+}
+
+/// Grains of one sample, each less than a five-hundredth of the device, tell that share from its neighbours.
+TEST(MemoryNeedTest, TheMicroBatchLeavesATwentiethForKernelsAndGraphs) {
+  constexpr ImageShape kInput{1, 28, 28};
+  Job job = small_job("emulated");
+  job.data.global_batch = 4000;
+  job.data.on_device = OnDevice::kWhole;
+  job.parallel.grain = 1;
+  const std::string layers =
+      "  - conv2d: {out: 350, kernel: 1}\n  - relu\n  - global_avg_pool\n  - linear: classes\n";
+  const std::string message = refusal(job, layers, kInput, 4000);
+  const std::string_view before = "are free; data.micro_batch=";
+  const std::size_t place = message.find(before);
+  ASSERT_NE(place, message.npos) << message;
+  const int fits = std::atoi(message.c_str() + place + before.size());
+  const Network network = Network::parse("layers:\n" + layers, "big.yaml", kInput, 10);
+  const auto need = [&](int samples) {
+    job.data.micro_batch = samples;
+    return training_memory(job, network, sizes_of(data_of(kInput, 4000)), true, 1).device.total();
+  };
+  const auto device = choose_device(job.parallel, *make_lone_rank());
+  const std::uint64_t free = device.gpu->device->properties().free_bytes, room = free - free / 20;
+  EXPECT_LE(need(fits), room);
+  EXPECT_GT(need(fits + 1), room);
 }
 
 TEST(MemoryNeedTest, ABatchLayerTakesNoMicroBatches) {
