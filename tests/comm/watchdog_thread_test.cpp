@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
+
 namespace lockstep::watchdog {
 namespace {
 
@@ -58,6 +60,45 @@ TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
   };
   run_thread_ranks(2, away, kTimeout);
   EXPECT_EQ(left, (std::array<bool, 2>{}));
+}
+
+/// Rank 1 is a heartbeat alone. The thread of rank 0 is held until rank 1 has said that all leave: rank 0 leaves first,
+/// and reads that while its own last message is under way.
+TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
+  constexpr std::chrono::milliseconds kSoon{1};
+  std::promise<void> connected, held, told, gone;
+  bool followed = true;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    auto roll = call_roll(comm);
+    ASSERT_TRUE(roll);
+    asio::io_context& context = *roll->context;
+    if (comm.rank() == 0) {
+      WatchdogThread watchdog(comm, std::move(*roll));
+      connected.get_future().wait();
+      // All that rank 1 has sent so far is read before the next handler.
+      for (int turn = 0; turn < 2; ++turn) asio::post(context, asio::use_future).get();
+      asio::post(context, [&] {
+        held.set_value();
+        told.get_future().wait();
+        watchdog.leave_alone(3);  // in vain for a second: it is this thread that leaves
+      });
+      while (!context.stopped()) std::this_thread::sleep_for(kSoon);
+      followed = watchdog.is_over();
+      gone.set_value();
+    } else {
+      Heartbeat heartbeat(context, std::move(roll->acceptor), 1, roll->token, roll->peers,
+                          {.make_beat = [] { return Beat{}; }, .changed = [] {}});
+      heartbeat.start();
+      while (!roll->peers[0].watched || !heartbeat.all_sent()) context.run_for(kSoon);
+      connected.set_value();
+      held.get_future().wait();
+      heartbeat.send_to_all(Leaving{71, 1, true});
+      while (!heartbeat.all_sent()) context.run_for(kSoon);
+      told.set_value();
+      gone.get_future().wait();
+    }
+  });
+  EXPECT_FALSE(followed);
 }
 
 /// Rank 0 of two cannot go on, though rank 1 lives: it says so, and does not leave by itself.

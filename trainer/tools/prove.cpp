@@ -130,7 +130,7 @@ std::vector<Interval> intervals_of(const ReplayGroup& group, const std::vector<I
 std::int64_t grains_of(const Job& job, const Trail& trail) {
   const std::int64_t batch =
       std::clamp<std::int64_t>(train_samples_of(trail.head()), 1, job.data.global_batch);
-  return std::max<std::int64_t>(1, (batch - 1) / job.parallel.grain + 1);
+  return (batch - 1) / job.parallel.grain + 1;
 }
 
 /// Findings in files: none of them follows from an earlier step.

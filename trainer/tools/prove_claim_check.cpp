@@ -233,9 +233,7 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   if (epoch_ended && there.step_in_epoch == 0) now.start_next_epoch();
   CheckpointFacts facts = checkpoint_facts(now, run_.job, run_.setup, comm_, strategy_.whole_state().units);
   const LossWindow unknown{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}};
-  facts.unprinted.reset();
   if (there.unprinted) facts.unprinted = window(sums_at_, state, there.unprinted->steps).value_or(unknown);
-  facts.unlogged = {};
   if (there.unlogged != LossWindow())
     facts.unlogged = window(answers_at_, state, there.unlogged.steps).value_or(unknown);
   const bool comparable =

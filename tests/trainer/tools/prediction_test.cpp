@@ -188,8 +188,9 @@ TEST(PredictorTest, RowsAreNormalisedAndKeepTheirOrder) {
     for (std::size_t row = 0; row < scores.size(); ++row)
       EXPECT_EQ(scores[row], std::vector<float>(2, static_cast<float>(row + 1)));
   }
-  EXPECT_THROW(Predictor(model).predict_rows(std::vector<float>(std::size_t{2} * (Predictor::kBatch + 1))),
-               InternalError);
+  test::expect_error<InternalError>(
+      [&] { Predictor(model).predict_rows(std::vector<float>(std::size_t{2} * (Predictor::kBatch + 1))); },
+      {"samples <= kBatch"});
   test::expect_error<DataError>(
       [&] {
         Predictor(model).predict_rows({1, INFINITY});

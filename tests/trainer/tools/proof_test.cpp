@@ -101,6 +101,7 @@ TEST(ProofResultTest, JsonHasEveryFactOfAFinding) {
   const ProofResult sent = nlohmann::json(result).get<ProofResult>();
   EXPECT_EQ(report_json(sent, kCircumstances), report);
   EXPECT_TRUE(sent.findings[0].first_replayed);
+  EXPECT_FALSE(sent.findings[1].first_replayed) << "where nobody says so";
 }
 
 TEST(ProofResultTest, ResultsOfRanksAreAddedUpInTheOrderOfSteps) {
