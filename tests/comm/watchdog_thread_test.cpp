@@ -65,7 +65,7 @@ TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
 /// Rank 1 is a heartbeat alone. The thread of rank 0 is held until rank 1 has said that all leave: rank 0 leaves first,
 /// and reads that while its own last message is under way.
 TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
-  constexpr std::chrono::milliseconds kSoon{1};
+  constexpr std::chrono::milliseconds kMillisecond{1};
   std::promise<void> connected, held, told, gone;
   bool followed = true;
   run_thread_ranks(2, [&](Communicator& comm) {
@@ -82,18 +82,18 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
         told.get_future().wait();
         watchdog.leave_alone(3);  // in vain for a second: it is this thread that leaves
       });
-      while (!context.stopped()) std::this_thread::sleep_for(kSoon);
+      while (!context.stopped()) std::this_thread::sleep_for(kMillisecond);
       followed = watchdog.is_over();
       gone.set_value();
     } else {
       Heartbeat heartbeat(context, std::move(roll->acceptor), 1, roll->token, roll->peers,
                           {.make_beat = [] { return Beat{}; }, .changed = [] {}});
       heartbeat.start();
-      while (!roll->peers[0].watched || !heartbeat.all_sent()) context.run_for(kSoon);
+      while (!roll->peers[0].watched || !heartbeat.all_sent()) context.run_for(kMillisecond);
       connected.set_value();
       held.get_future().wait();
       heartbeat.send_to_all(Leaving{71, 1, true});
-      while (!heartbeat.all_sent()) context.run_for(kSoon);
+      while (!heartbeat.all_sent()) context.run_for(kMillisecond);
       told.set_value();
       gone.get_future().wait();
     }
