@@ -30,10 +30,10 @@ TEST_F(FaultTest, StrikesOnceInARunWhichThenEndsAsIfUndisturbed) {
 }
 
 TEST_F(FaultTest, ARankWithoutSamplesHasNoneToChange) {
-  const std::string one_grain =
-      " data.train_samples=72 data.test_samples=8 data.global_batch=24 parallel.grain=24 "
+  const std::string half_a_batch_in_step_2 =
+      " inject.step=2 data.train_samples=72 data.test_samples=8 data.global_batch=48 parallel.grain=24 "
       "parallel.backend=thread parallel.ranks=2";
-  expect_says(lockstep(faulty("flip-bit data 3:2", 0) + one_grain), 2,
+  expect_says(lockstep(faulty("flip-bit data 3:2", 0) + half_a_batch_in_step_2), 2,
               {"inject.rank: this rank has no sample in that step"});
 }
 
