@@ -24,6 +24,9 @@ TEST_F(DataRecordTest, EvaluationUsesTheRunsOwnSetWhateverElseHasItsName) {
   train_well();
   expect_says(command("eval " + run()), 0, {last_accuracy(run()), own() + " (what it was trained on)"});
   expect_says(command("inspect " + run()), 0, {"directory: " + own(), "train_samples_sha256: "});
+  fs::copy(own(), other() + "/kmnist");
+  expect_says(command("eval " + run() + " --set kmnist"), 0,
+              {" of 10)", "(not the set that it was trained on"});
 }
 
 TEST_F(DataRecordTest, EvaluationRefusesOneByteOfDifferenceInAnyFile) {
@@ -97,8 +100,6 @@ TEST_F(DataRecordTest, WhatIsMadeInMemoryIsMadeAgainAsTheRunHadIt) {
   }
   expect_says(command("predict " + directory_.path("random") + " " + own() + "/t10k-images-idx3-ubyte"), 2,
               {" a sample, not on pictures"});
-  expect_says(command("eval " + directory_.path("synthetic") + " --set mnist"), 0,
-              {" of 10)", "(not the set that it was trained on"});
 }
 
 /// Negatives: the background of every image is light.
