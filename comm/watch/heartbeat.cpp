@@ -147,7 +147,7 @@ Relayed Heartbeat::relayed(int rank, Message said) const {
 /// @param to_watchers  the news come from a rank that is no watcher
 void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
   const auto* leaving = std::get_if<Leaving>(&news.said);
-  const bool ends_all = leaving != nullptr && (leaving->spoken || leaving->because < 0);
+  const bool ends_all = leaving != nullptr && leaving->spoken;
   const bool is_of_watcher = news.rank < static_cast<std::uint32_t>(kWatchers);
   if (for_watchers_.empty() && for_members_.empty()) asio::post(context_, [this] { send_news(); });
   if (to_watchers) for_watchers_.push_back(news);

@@ -136,6 +136,8 @@ TEST_F(WatchersTest, LastWordsReachAll) {
   until("a member's own reasons are known to all", [&] {
     return every([&](int rank, int) { return rank == kRanks - 1 || peer(rank, kRanks - 1).leaving; });
   });
+  EXPECT_TRUE(every([&](int rank, int) { return rank < kWatchers || !peer(rank, kMember + 1).leaving; }))
+      << "it has not spoken for all: no news for members";
 }
 
 /// Connections end on which a member relays, or a watcher names a rank that is not there. They are made anew.

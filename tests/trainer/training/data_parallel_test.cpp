@@ -106,6 +106,19 @@ TEST(DataParallelTest, TheAllReduceStaysUntilTheStrategyIsGone) {
   });
 }
 
+/// By the one the ring has its steps, by the other the order.
+TEST(DataParallelTest, AStreamedStepHasOnePlaceInTheRunAndInItsEpoch) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = make_job();
+    bool gone = false;
+    JobSetup setup = setup_of(job, kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone));
+    setup.streams = true;
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    strategy->distribute();
+    EXPECT_THROW(strategy->run({.epoch = 0, .step_in_epoch = 0, .global_step = 1}, 1, false), InternalError);
+  });
+}
+
 /// One step after the other, as many at a time as the strategy likes.
 std::int64_t longest_series_after(int series, double seconds_a_step) {
   std::int64_t steps = 0;
@@ -321,6 +334,23 @@ TEST(DataParallelTest, SecondSumThatArrivesWronglyIsNamed) {
   });
 }
 
+TEST(DataParallelTest, ARankWhoseLabelsChangedIsNamed) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    Job job = make_job();
+    job.data.global_batch = 3;
+    job.parallel.replay_every_steps = 1;
+    auto data = make_data();
+    if (comm.rank() == 1) std::ranges::fill(data->train.labels, 0);
+    const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, nullptr, std::move(data));
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    check_ranks(*strategy, setup, comm);
+    strategy->distribute();
+    const WrongNumbers found = found_in([&] { strategy->run({}, 1, false); });
+    EXPECT_EQ(found.ranks, std::vector{1});
+    test::expect_words(found.what, {"its training samples are not those of the others"});
+  });
+}
+
 /// As NCCL sums, but at once.
 class StreamAllReduce final : public DeviceAllReduce {
  public:
@@ -451,6 +481,7 @@ Traces traces_of(bool on_device) {
       traces.fingerprints.insert(traces.fingerprints.end(), series.fingerprints.begin(),
                                  series.fingerprints.end());
     }
+    EXPECT_EQ(strategy->times().queueing > 0, on_device) << "where no step is looked at";
     strategy->collect();
     const TrainedState state = strategy->whole_state();
     traces.state.emplace_back(state.weights.begin(), state.weights.end());

@@ -174,6 +174,7 @@ TEST(TrainingLossTest, SaysNothingOfThePlainLossAndThatTestsAreWithoutTheRest) {
   const std::string without = "; test and validation loss are without that";
   EXPECT_EQ(said("seed: 1"), "");
   EXPECT_EQ(said("loss: mse"), "loss: mse");
+  EXPECT_EQ(said("label_smoothing: 0.1"), "loss: cross_entropy, label smoothing 0.1" + without);
   EXPECT_EQ(said("label_smoothing: 0.1", kMixup),
             "loss: cross_entropy, label smoothing 0.1, mixed labels" + without);
   std::string weights = "2";
