@@ -41,6 +41,7 @@ in_root() {
 # A machine with a GPU gets the archive, the tree and build/nccl, which takes 5.9 MiB where it does not lie here.
 Bundle_travels_with_the_tree_and_nccl_in_60_mebibytes() {
   local archive tree nccl=6144 sum
+  [ -s "$made/bundle.tar.gz" ] || fail "--archive made none"
   archive=$(du -k "$made/bundle.tar.gz" | cut -f 1)
   tree=$(find "$repo" \( -path "$repo/.git" -o -path "$repo/build" -o -path "$repo/runs" -o -path "$repo/.cache" \) -prune -o -type f -printf '%s\n' | awk '{ sum += $1 } END { print int(sum / 1024) }')
   [ ! -f "$repo/build/nccl/libnccl.so.2" ] || nccl=$(du -Lk "$repo/build/nccl/libnccl.so.2" | cut -f 1)
@@ -62,9 +63,10 @@ Bundle_without_a_plugin_that_was_found_is_refused() {
   expect_no_file out
 }
 
-Bundle_holds_the_files_that_its_tests_read() {
+Bundle_holds_its_license_and_the_files_that_its_tests_read() {
   local file named
   for file in arithmetic/run arithmetic/hashes.txt bench/{idx,torch_ddp,torch_step}.py gpu/networks.sh; do expect_same_file "$made/bundle/tests/$file" "$repo/tests/$file"; done
+  expect_same_file "$made/bundle/LICENSE" "$repo/LICENSE"
   [[ $(in_cache LOCKSTEP_CUDA_SUMMARY "$build") == with* ]] || return 0  # tests of GPUs are all that a bundle has
   named=$(grep -ahoE 'tests/golden/[^[:cntrl:]]*\.safetensors' "$made"/bundle/libexec/*_test | sort -u)
   expect_contains "$named" tests/golden/layers.safetensors
