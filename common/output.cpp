@@ -148,11 +148,9 @@ std::string spaces(int count) {
   return fmt::format("{:{}}", "", std::max(count, 0));
 }
 
-}  // namespace
-
-namespace {
 std::atomic<bool> drops_unread_output = false;
-}
+
+}  // namespace
 
 void drop_unread_output() noexcept {
   drops_unread_output = true;
