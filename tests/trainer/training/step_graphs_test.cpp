@@ -3,13 +3,9 @@
 /// Steps through graphs, series of them too, leave the bits of steps without. With all-reduces on a stream of
 /// their own, as NCCL's are, of which no order that the streams allow loses a gradient.
 #include "comm/thread/thread_ranks.hpp"
-#include "common/error.hpp"
 #include "models/network.hpp"
-#include "tests/kernels/device/rig.hpp"
-#include "tests/support/messages.hpp"
-#include "tests/support/prelude.hpp"
+#include "tests/trainer/training/lone_all_reduce.hpp"
 #include "trainer/device/device_step.hpp"
-#include "trainer/setup/job_setup.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -18,55 +14,6 @@ constexpr int kClasses = 3, kBatch = 5, kSamples = 128, kLastBatch = 3;
 constexpr int kSteps = 20;  // one that runs directly, two series of eight, and three
 constexpr int kLayers = 3;
 constexpr ImageShape kImage = {1, 7, 7};
-
-/// One rank's all-reduce as NCCL queues it: whatever else is added to the buffer meanwhile is lost.
-class LoneAllReduce final : public DeviceAllReduce {
- public:
-  LoneAllReduce(Device& device, std::size_t size, bool on_stream = true)
-      : aside_(device, size), on_stream_(on_stream) {}
-
-  std::string_view name() const override { return "alone"; }
-  bool on_stream() const override { return on_stream_; }
-  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
-                       std::size_t count) override {
-    away_and_back(stream, terms, sums, count * sizeof *sums);
-  }
-  void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
-    away_and_back(stream, terms, sums, count * sizeof *sums);
-  }
-  void check() override {}
-
-  int calls() const { return calls_; }
-  const std::set<Stream*>& streams() const { return streams_; }
-  /// The first call makes a copy of this memory, where it stands on its stream.
-  void copy_at_first_call(Device& device, const std::int64_t* from, std::size_t count) {
-    copied_ = from;
-    copy_ = DeviceBuffer<std::int64_t>(device, count);
-  }
-  const DeviceBuffer<std::int64_t>& copy() const { return copy_; }
-  void fail_at(int call) { failing_call_ = call; }
-  void at_first_call(std::function<void()> action) { at_first_call_ = std::move(action); }
-
- private:
-  void away_and_back(Stream& stream, const void* terms, void* device, std::size_t bytes) {
-    if (terms != device) stream.copy_on_device(device, terms, bytes);
-    if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
-    streams_.insert(&stream);
-    if (calls_ == 1 && at_first_call_) at_first_call_();
-    if (calls_ == 1 && copied_ != nullptr) stream.copy_on_device(copy_.data(), copied_, copy_.bytes());
-    stream.copy_on_device(aside_.data(), device, bytes);
-    stream.fill_zero(device, bytes);
-    stream.copy_on_device(device, aside_.data(), bytes);
-  }
-
-  DeviceBuffer<std::int64_t> aside_;
-  bool on_stream_;
-  int calls_ = 0, failing_call_ = 0;
-  std::set<Stream*> streams_;
-  std::function<void()> at_first_call_;
-  const std::int64_t* copied_ = nullptr;
-  DeviceBuffer<std::int64_t> copy_;
-};
 
 std::shared_ptr<const TrainTestData> make_data() {
   auto data = std::make_shared<TrainTestData>();
@@ -310,113 +257,6 @@ TEST(StepGraphsTest, SamplesThatAreGatheredAheadAreThoseOfTheirStep) {
     };
     EXPECT_EQ(same_in_every_order([&] { return train_model(GraphUse::kOn); }), train_model(GraphUse::kOff));
   }
-}
-
-/// One tensor of four sums in one bucket.
-class DeviceGradientReducerTest : public ::testing::Test {
- protected:
-  static constexpr std::size_t kSize = 4;
-  enum class Way { kNone, kHost, kStream };
-
-  DeviceGradientReducer make(Way way, Determinism determinism = Determinism::kWorld, bool compares = false) {
-    all_reduce_ = std::make_unique<LoneAllReduce>(*device_, kCounterSlots + kSize, way == Way::kStream);
-    return {*device_,     *ops_,   way == Way::kNone ? nullptr : all_reduce_.get(),
-            plan_,        units_,  determinism,
-            sums_.data(), compares};
-  }
-
-  std::unique_ptr<Device> device_ = platform_under_test().make_device(0);
-  std::unique_ptr<DeviceOps> ops_ = platform_under_test().make_ops(*device_);
-  std::unique_ptr<Stream> main_ = device_->make_stream();
-  BucketPlan plan_ = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
-  GradientUnits units_{std::vector{kSize}, 1};
-  DeviceBuffer<std::int64_t> sums_{*device_, kCounterSlots + kSize};
-  std::unique_ptr<LoneAllReduce> all_reduce_;
-};
-
-TEST_F(DeviceGradientReducerTest, AllThatRanksSumOnStreamsIsOnOneStream) {
-  DeviceGradientReducer reducer = make(Way::kStream);
-  reducer.begin();
-  reducer.sum(*main_, sums_.data(), 2);
-  reducer.ready(*main_, 0, kSize);
-  reducer.finish(*main_);
-  main_->synchronize();
-  EXPECT_EQ(all_reduce_->calls(), 2);
-  EXPECT_EQ(all_reduce_->streams().size(), 1);
-  EXPECT_FALSE(all_reduce_->streams().contains(main_.get()));
-}
-
-TEST_F(DeviceGradientReducerTest, OneRankSumsNothing) {
-  DeviceGradientReducer reducer = make(Way::kNone, Determinism::kWorld, true);
-  EXPECT_FALSE(reducer.on_host() || reducer.compares_sums());
-  reducer.begin();
-  reducer.ready(*main_, 0, kSize);
-  reducer.sum(*main_, sums_.data(), 2);
-  reducer.finish(*main_);
-  EXPECT_EQ(reducer.take_fingerprints_that_left(), std::vector<std::uint64_t>());
-}
-
-TEST_F(DeviceGradientReducerTest, ComparesExactSumsOnTheHostAndOnStreamsWhereItIsAsked) {
-  struct Row {
-    Way way;
-    Determinism determinism;
-    bool asked, compares;
-  };
-  for (const Row& row :
-       {Row{Way::kHost, Determinism::kWorld, false, true}, Row{Way::kHost, Determinism::kOff, true, false},
-        Row{Way::kStream, Determinism::kWorld, false, false},
-        Row{Way::kStream, Determinism::kWorld, true, true},
-        Row{Way::kStream, Determinism::kOff, true, false}}) {
-    DeviceGradientReducer reducer = make(row.way, row.determinism, row.asked);
-    EXPECT_EQ(reducer.on_host(), row.way == Way::kHost);
-    EXPECT_EQ(reducer.compares_sums(), row.compares);
-    EXPECT_EQ(reducer.fp32_sums() != nullptr, row.determinism == Determinism::kOff);
-    if (row.compares) {
-      EXPECT_NO_THROW(reducer.require_compared_sums());
-    } else {
-      expect_error<ConfigError>([&] { reducer.require_compared_sums(); },
-                                {"sums that do not go by way of the host cannot be reached"});
-    }
-    if (row.compares && row.way == Way::kStream) {
-      EXPECT_NO_THROW(reducer.hold_buckets(true));
-    } else {
-      EXPECT_THROW(reducer.hold_buckets(true), InternalError);
-    }
-    if (row.way == Way::kStream) {
-      EXPECT_THROW(reducer.reduce(*main_), InternalError);
-    }
-  }
-}
-
-TEST_F(DeviceGradientReducerTest, AHeldBucketDoesNotLeaveByItself) {
-  DeviceGradientReducer reducer = make(Way::kStream, Determinism::kWorld, true);
-  for (const bool held : {true, false}) {
-    reducer.hold_buckets(held);
-    reducer.begin();
-    reducer.ready(*main_, 0, kSize);
-    reducer.finish(*main_);
-    EXPECT_EQ(all_reduce_->calls(), held ? 0 : 1);
-  }
-  main_->synchronize();
-}
-
-TEST_F(DeviceGradientReducerTest, CountersTravelBesideSumsOfFloats) {
-  DeviceGradientReducer reducer = make(Way::kStream, Determinism::kOff);
-  main_->fill_zero(sums_.data(), sums_.bytes());
-  reducer.begin();
-  reducer.finish(*main_);
-  main_->synchronize();
-  EXPECT_EQ(all_reduce_->calls(), 2);
-}
-
-TEST_F(DeviceGradientReducerTest, RangesBeyondThePlanAreRefused) {
-  DeviceGradientReducer reducer = make(Way::kStream);
-  reducer.begin();
-  expect_error<InternalError>([&] { reducer.ready(*main_, kSize, 1); }, {"no bucket holds this gradient"});
-  EXPECT_THROW(reducer.ready(*main_, 0, kSize + 1), InternalError);
-  reducer.ready(*main_, 0, 2);
-  EXPECT_THROW(reducer.ready(*main_, 2, 2), InternalError) << "the bucket has one range";
-  EXPECT_EQ(all_reduce_->calls(), 0);
 }
 
 TEST(StepGraphsTest, SamplesAreGatheredAheadUpTo64MiB) {
