@@ -3,75 +3,12 @@
 /// Assigns the memory that each layer of a network reads and writes in a training pass.
 #pragma once
 
-#include "models/layer.hpp"
-#include "models/network.hpp"
+#include "models/tensor_uses.hpp"
 
 #include <cstddef>
-#include <memory>
-#include <span>
 #include <vector>
 
 namespace lockstep {
-
-// Layers that work on the same tensor on a CPU, and those whose output is read again later.
-
-using Layers = std::span<const std::shared_ptr<const Layer>>;
-
-/// For each layer, whether its output is the branch of a later one.
-std::vector<bool> layers_that_branch(Layers layers);
-
-/// For each layer in [first, last), the part of its output that later ones read; for the last one, all.
-std::vector<ImagePart> parts_read(Layers layers, std::size_t first, std::size_t last);
-
-/// For each layer, the number of the tensor that it writes. 0 is the network's input, and a layer reads what
-/// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
-std::vector<std::size_t> output_tensors(Layers layers);
-
-// Lets tensors share memory if never used at once, so that a grain's working set stays in the
-// cache.
-
-/// A tensor that must keep its contents from one moment to another, both included.
-struct Lifetime {
-  std::size_t bytes = 0;
-  std::size_t first = 0, last = 0;
-};
-
-struct MemoryPlan {
-  std::vector<std::size_t> offsets;  ///< one for each lifetime, multiples of kAlignmentBytes
-  std::size_t bytes = 0;             ///< for all together
-
-  static constexpr std::size_t kAlignmentBytes = 64;
-};
-
-/// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
-MemoryPlan plan_memory(std::span<const Lifetime> tensors);
-
-// Layers that run together on a CPU, some channels at a time. So what they hand on is still in the cache.
-
-/// The layers [first, last]. The first is one whose outputs can be had a few at a time, and those after it that work
-/// on each channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.
-struct ChannelRun {
-  std::size_t first = 0, last = 0;
-  bool has_steps = false;
-};
-
-/// Runs of at least two layers, in order, counted from the first of these layers.
-/// @param branched  for each of them, whether others branch off its output: they want it whole
-std::vector<ChannelRun> channel_runs(Layers layers, const std::vector<bool>& branched);
-
-/// Neighbouring layers of a network that are run by themselves; by default, all.
-struct NetworkPart {
-  std::size_t first = 0, last = ~std::size_t{0};  ///< [first, last) among all layers; at most all
-  /// Something before it is trained: its backward pass ends with the gradient of its input.
-  bool gives_input_gradient = false;
-  /// Others run what is after it, and bring the gradient of its output.
-  bool takes_output_gradient = false;
-  /// Backward makes activations again in place of keeping all of them: at most one more forward pass, the same bits.
-  bool recomputes = false;
-};
-
-/// Its layers, of which there is at least one. They are the network's.
-Layers layers_of(const Network& network, const NetworkPart& part);
 
 /// Offsets in bytes into one block. Activations that backward does not need give their place to others as
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last
