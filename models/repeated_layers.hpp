@@ -24,7 +24,8 @@ RepeatedLayers repeat_segments(const TensorUses& uses, const std::vector<std::si
 /// what is kept.
 RepeatedLayers repeat_quick_layers(const TensorUses& uses);
 
-/// Begins of at most so many segments, without the first one. Forward makes about equally much in each. A begin is a layer at which one tensor alone goes on, and no layer overwrites it.
+/// Begins of at most so many segments, without the first one. Forward makes about equally much in each. A
+/// begin is a layer at which one tensor alone goes on, and no layer overwrites it.
 std::vector<std::size_t> segment_begins(const TensorUses& uses, std::size_t segments);
 
 }  // namespace lockstep
