@@ -102,6 +102,21 @@ TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
     expect_definition(draw_wide_problem(random), {reference::all_targets().front()});
 }
 
+/// Lanes are samples where filters would leave them empty. Upper and lower part of a lane's sum must be of the same ones.
+TEST(Int16Test, WeightGradientsOfFewFiltersHaveTheBitsOfTheDefinition) {
+  std::mt19937 random(57);
+  for (const Conv2dShape& shape : {Conv2dShape{64, 1, 28, 28, 10, 5, 5},
+                                   {64, 2, 9, 8, 33, 3, 3, 1, 1},
+                                   {128, 3, 7, 7, 5, 3, 3, 2},
+                                   {192, 1, 6, 5, 1, 2, 2}}) {
+    Problem p{.shape = shape, .samples = shape.batch - 1};
+    for (const int kind : {0, 1, 3}) {
+      fill(p, random, {kind});
+      expect_definition(p, {reference::all_targets().front()});
+    }
+  }
+}
+
 /// On a processor that has them every test above runs on them.
 TEST(Int16Test, InstructionsForTilesDoWhatTilesInMemoryDo) {
 #if defined(__x86_64__) && defined(__linux__)

@@ -27,7 +27,8 @@ constexpr std::size_t kStep = kSamplesOfStep, kNumbers = 32;
 constexpr std::size_t kSteps = 64;
 static_assert(kSteps <= kMostQuads);
 
-/// A step, rounded, and its high digits. Samples have another order than before, the same in all steps.
+/// A step, rounded, and its high digits. Samples have another order than before, the same in all steps: a lane of
+/// digits has the four samples that this lane has in both halves of the numbers, as upper_part() wants.
 struct RoundedStep {
   __m512i numbers[2], digits;
 
@@ -41,8 +42,7 @@ struct RoundedStep {
     }
     numbers[0] = _mm512_packs_epi32(q[0], q[1]);
     numbers[1] = _mm512_packs_epi32(q[2], q[3]);
-    digits = _mm512_packs_epi16(_mm512_srai_epi16(add_half(numbers[0]), 8),
-                                _mm512_srai_epi16(add_half(numbers[1]), 8));
+    digits = high_digits(numbers[0], numbers[1]);
   }
 };
 

@@ -72,6 +72,12 @@ TEST_F(Int16Test, WeightsDependOnNoEngine) {
   for (const std::string& engine : cpu::int16::engine_choices())
     expect_same(train("by-" + engine, "", "LOCKSTEP_INTEGER_ENGINE=" + engine + " "), alone, engine);
   expect_same(train("sse4", "", "LOCKSTEP_SIMD=sse4 "), alone, "SSE4");
+  // Grains of 64 samples, whose lanes are samples where a layer has few filters.
+  const std::string of_64 = "data.global_batch=128 parallel.grain=64";
+  const TrainedRun by_doubles = train("of-64", of_64, "LOCKSTEP_INTEGER_ENGINE=doubles ");
+  for (const std::string& engine : cpu::int16::engine_choices())
+    expect_same(train("of-64-by-" + engine, of_64, "LOCKSTEP_INTEGER_ENGINE=" + engine + " "), by_doubles,
+                engine);
   EXPECT_NE(alone.last_line, train("fp32", "train.precision=fp32").last_line);
 }
 
