@@ -103,7 +103,7 @@ TEST(Int16Test, WideLayersHaveTheBitsOfTheDefinition) {
 }
 
 /// Lanes are samples where filters would leave them empty. Upper and lower part of a lane's sum must be of the same ones.
-TEST(Int16Test, WeightGradientsOfFewFiltersHaveTheBitsOfTheDefinition) {
+TEST(Int16Test, WeightGradientsOfWholeStepsHaveTheBitsOfTheDefinition) {
   std::mt19937 random(57);
   for (const Conv2dShape& shape : {Conv2dShape{64, 1, 28, 28, 10, 5, 5},
                                    {64, 2, 9, 8, 33, 3, 3, 1, 1},
