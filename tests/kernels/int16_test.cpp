@@ -108,7 +108,8 @@ TEST(Int16Test, WeightGradientsOfWholeStepsHaveTheBitsOfTheDefinition) {
   for (const Conv2dShape& shape : {Conv2dShape{64, 1, 28, 28, 10, 5, 5},
                                    {64, 2, 9, 8, 33, 3, 3, 1, 1},
                                    {128, 3, 7, 7, 5, 3, 3, 2},
-                                   {192, 1, 6, 5, 1, 2, 2}}) {
+                                   {192, 1, 6, 5, 1, 2, 2},
+                                   {64, 3, 8, 7, 32, 3, 3, 1, 1}}) {
     Problem p{.shape = shape, .samples = shape.batch - 1};
     for (const int kind : {0, 1, 3}) {
       fill(p, random, {kind});
