@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -38,12 +39,13 @@ struct Dataset {
   std::vector<std::uint8_t> label_sets{};
   std::vector<std::int32_t> places{};    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images{};  ///< [sample][channel][row][column], or empty
-  std::shared_ptr<const SampleStore> store{};     ///< images on disk: all of its file, see place_in_file
-  AlignedBuffer<float> features{};                ///< [sample][features], or empty
-  std::shared_ptr<const SampleStore> rows{};      ///< features on disk, as the file has them
-  Normalisation of_rows{};                        ///< normalises `rows` as they are read
-  ChannelScales scales{};                         ///< for images
-  Fingerprint quick{};                            ///< quick_fingerprint_of it, by load_dataset
+  std::shared_ptr<const SampleStore> store{};  ///< images on disk: all of its file, see place_in_file
+  std::vector<std::string> picture_names{};    ///< [sample] of images that were read from a store; or empty
+  AlignedBuffer<float> features{};             ///< [sample][features], or empty
+  std::shared_ptr<const SampleStore> rows{};   ///< features on disk, as the file has them
+  Normalisation of_rows{};                     ///< normalises `rows` as they are read
+  ChannelScales scales{};                      ///< for images
+  Fingerprint quick{};                         ///< quick_fingerprint_of it, by load_dataset
   std::optional<Fingerprint> file_fingerprint{};  ///< its file's, where that says so itself
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
@@ -59,6 +61,11 @@ struct Dataset {
     const auto row = static_cast<std::size_t>(labels[static_cast<std::size_t>(sample)]);
     return std::span(label_sets)
         .subspan(row * static_cast<std::size_t>(classes), static_cast<std::size_t>(classes));
+  }
+  /// The picture that a sample is, as people call it; empty: not known here.
+  std::string_view picture_name(std::int64_t sample) const {
+    if (store != nullptr) return store->name_of(place_in_file(sample));
+    return picture_names.empty() ? std::string_view() : picture_names[static_cast<std::size_t>(sample)];
   }
   /// Place of the index-th sample in the file of its half.
   std::int64_t place_in_file(std::int64_t index) const {

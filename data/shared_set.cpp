@@ -114,11 +114,11 @@ class SetFields {
     (take(parts), ...);
   }
   void take(Dataset& half) {
-    auto& [name, shape, classes, labels, label_sets, places, images, store, features, rows, of_rows, scales,
-           quick, file_fingerprint] = half;
+    auto& [name, shape, classes, labels, label_sets, places, images, store, picture_names, features, rows,
+           of_rows, scales, quick, file_fingerprint] = half;
     LOCKSTEP_CHECK(store == nullptr && rows == nullptr);
-    take_all(name, shape, classes, labels, label_sets, places, of_rows, scales.scale, scales.shift, quick,
-             file_fingerprint);
+    take_all(name, shape, classes, labels, label_sets, places, picture_names, of_rows, scales.scale,
+             scales.shift, quick, file_fingerprint);
     fields_.array(images);
     fields_.array(features);
   }

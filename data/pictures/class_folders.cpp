@@ -168,7 +168,7 @@ void take_halves(HalfFolders halves, SplitChoice choice, FolderReader& reader, S
     for (const fs::path& other : *others) reader.leave_out(other, kind_of(other));
   const bool has_tests = !halves.test.empty();
   const fs::path root = halves.train.parent_path();
-  if (choice.is_test_given && has_tests) refuse_choice(root, "test", "--test-share and --test-count");
+  if (choice.is_test_given && has_tests) refuse_choice(root, "test", "--test (--test-share, --test-count)");
   if (choice.validation.is_given() && !halves.validation.empty())
     refuse_choice(root, "validation", "--validation");
   if (has_tests) choice.test = {};

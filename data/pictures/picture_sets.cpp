@@ -244,7 +244,7 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
   if (!has_judges)
     remarks.push_back(
         fmt::format("{}: no archive is named after a test half, such as test-0.tar: a "
-                    "fifth of each class becomes the test half",
+                    "fifth of the samples becomes the test half",
                     directory.string()));
   if (files.test.empty() && !files.validation.empty())
     remarks.push_back(fmt::format("{}: val archives are the test half, since no archive is named after test",

@@ -37,7 +37,7 @@ struct DigestedSample {
   }
 };
 
-constexpr std::uint32_t kTrainPart = 0, kTestPart = 2;
+constexpr std::uint32_t kTestPart = 2;
 
 class DuplicateFinder {
  public:
@@ -91,7 +91,7 @@ class DuplicateFinder {
     const DigestedSample& first = equal.front();
     bool has_other_label = false;
     for (const DigestedSample& sample : equal.subspan(1)) {
-      if (first.part == kTrainPart && sample.part != kTrainPart) {
+      if (sample.part != first.part) {
         ++(sample.part == kTestPart ? found_.test : found_.validation);
         tell(found_.of_parts, sample, first, "");
       }
@@ -125,8 +125,7 @@ class DuplicateFinder {
     const Dataset& set = *parts_[sample.part];
     const std::int64_t place = set.place_in_file(sample.index);
     const SetHalf half = data_.half_of(set);
-    std::string name;
-    if (set.store != nullptr) name = set.store->name_of(place);
+    std::string name(set.picture_name(sample.index));
     if (name.empty()) name = listed_name(half, place);
     return fmt::format("{}[{}]{}", lockstep::name_of(half), place,
                        name.empty() ? "" : " (" + printable_line(name) + ")");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Samples that a set holds more than once. It looks for samples that are trained on and judged by, and for those
-/// under two labels. Both make what a run says of itself better or worse than it is.
+/// Samples that a set holds more than once. It looks for samples in two parts, and for those under two labels.
+/// Both make what a run says of itself better or worse than it is.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -16,8 +16,8 @@ namespace lockstep {
 struct Duplicates {
   static constexpr std::size_t kMostExamples = 3;
 
-  std::int64_t test = 0,
-               validation = 0;  ///< samples of these parts that are among those that are trained on, too
+  /// Samples of these parts that are in an earlier one: train, validation, test.
+  std::int64_t test = 0, validation = 0;
   std::int64_t under_two_labels = 0;  ///< different samples that have two labels or more, in any part
   /// The first ones of each, such as "test[3] (cat/7.jpg) is train[12] (cat/1.jpg)".
   std::vector<std::string> of_parts, of_labels;

@@ -30,9 +30,9 @@ bool is_place(std::string_view text) {
 /// A line without its comment.
 std::string_view sample_on(std::string_view line) {
   line = trimmed(line);
-  if (line.starts_with('#')) return {};
-  const std::string_view before = trimmed(line.substr(0, line.find('#')));
-  return is_place(before) ? before : line;
+  if (line == "#" || line.starts_with("##") || line.starts_with("# ") || line.starts_with("#\t")) return {};
+  const std::string_view first = line.substr(0, line.find_first_of(" \t"));
+  return is_place(first) && trimmed(line.substr(first.size())).starts_with('#') ? first : line;
 }
 
 std::string sha256_of(const std::vector<LeaveOutList::Entry>& entries) {
@@ -80,12 +80,12 @@ class PlacesByName {
 
   void look_through(const TrainTestData& data) {
     const Dataset& train = data.train;
-    const bool knows = train.store != nullptr && !train.store->name_of(0).empty();
+    const bool knows = !train.picture_name(0).empty();
     const auto listed = knows ? SampleNames() : read_sample_names(data, SetHalf::kTrain);
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {
-      const auto name = knows ? std::string(train.store->name_of(i)) : at(listed.names, i);
+      const auto name = knows ? std::string(train.picture_name(i)) : at(listed.names, i);
       if (i == 0) first_ = quoted_text(name);
       const auto wanted = found_.find(name);
       if (wanted != found_.end() && wanted->second.times++ == 0) wanted->second.place = i;
@@ -138,7 +138,9 @@ std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainT
       throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
     };
     const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names.find(entry.text);
-    if (!trouble.empty()) fail(fmt::format("{} {}", quoted_text(entry.text), trouble));
+    if (!trouble.empty())
+      fail(fmt::format("{} {}{}", quoted_text(entry.text), trouble,
+                       entry.text.find('#') == entry.text.npos ? "" : "; a comment begins with '# '"));
     const auto [known, is_new] = line_of.try_emplace(place, entry.line);
     if (!is_new) fail(fmt::format("sample {} is on line {} already", place, known->second));
   }

@@ -4,7 +4,8 @@
 ///
 /// Format: a text file with a sample a line. It gives its place in the training half, from 0, or the name of
 /// its picture as lists of names and messages have it, such as train/cat/1.jpg. Spaces around a line
-/// and empty lines do not count; # at the beginning of a line, or after a place, begins a comment.
+/// and empty lines do not count. A comment is a line that begins with # and a space or another #, or what
+/// follows a place, a space and #: names may have a # at any other place.
 #pragma once
 
 #include "data/dataset.hpp"

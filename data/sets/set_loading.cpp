@@ -104,6 +104,8 @@ void take_into_memory(Dataset& set) {
     read_samples(set, indices, images.span().subspan(first * size, indices.size() * size));
   });
   set.images = std::move(images);
+  if (samples > 0 && !set.picture_name(0).empty())
+    for (std::int64_t i = 0; i < set.size(); ++i) set.picture_names.emplace_back(set.picture_name(i));
   set.store.reset();
 }
 

@@ -148,7 +148,7 @@ std::optional<std::string> label_of_cls(std::string_view text) {
   for (auto at = text.find_first_not_of(kBetween); at != text.npos; at = text.find_first_not_of(kBetween)) {
     text.remove_prefix(at);
     const std::string_view one = text.substr(0, text.find_first_of(kBetween));
-    const auto number = parse_int64(one);
+    const auto number = parse_int64(one.substr(std::min(one.find_first_not_of('0'), one.size() - 1)));
     if (numbers.empty() && !number && !parse_double(one)) {
       const std::string_view name = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
       return trouble_with_class_name(name) == nullptr ? std::optional(word_of(name)) : std::nullopt;

@@ -124,12 +124,32 @@ void TarReader::skip(std::uint64_t bytes) {
   at_ += whole;
 }
 
+/// At a block of zeros.
+void TarReader::require_end() const {
+  constexpr std::uint64_t kMostZeros = std::uint64_t{1} << 20;
+  std::array<std::uint8_t, 8 * kBlock> piece;
+  for (std::uint64_t at = at_; at < bytes_; at += piece.size()) {
+    if (at - at_ == kMostZeros) fail(at_, "more than 1 MiB of zeros follows, in place of the archive's rest");
+    const auto here = std::span(piece).first(std::min<std::uint64_t>(piece.size(), bytes_ - at));
+    read(at, here);
+    if (const auto other = std::ranges::find_if(here, [](std::uint8_t byte) { return byte != 0; });
+        other != here.end())
+      fail(at + static_cast<std::uint64_t>(other - here.begin()),
+           fmt::format("more follows the archive's end at byte {}; archives are joined by tar --concatenate, "
+                       "not by cat",
+                       at_));
+  }
+}
+
 std::optional<TarEntry> TarReader::next() {
   for (Extended extended;;) {
     Block block;
     const std::uint64_t header = at_;
     read(header, block);
-    if (std::ranges::count(block, 0) == kBlock) return std::nullopt;
+    if (std::ranges::count(block, 0) == kBlock) {
+      require_end();
+      return std::nullopt;
+    }
     if (!has_its_checksum(block)) fail(header, "a header is damaged, or this is not a tar archive");
     auto bytes = number_of(field(block, 124, 12));
     if (!bytes) fail(header, "a header's size is not a number of bytes");

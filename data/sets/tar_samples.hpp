@@ -43,9 +43,10 @@ class TarReader {
             [&archive](std::uint64_t offset, std::span<std::uint8_t> to) { return archive.read(offset, to); },
             archive.size(), archive.name()) {}
 
-  /// The next file, directories left out; nothing: the mark at the end was reached.
+  /// The next file, directories left out; nothing: the mark at the end was reached. It is a block of zeros or more, up
+  /// to 1 MiB, which is the largest record of a tape.
   /// @throws DataError  naming offset and cause: an archive that is cut off, a header that is damaged or as large as
-  /// none is, links, devices; IoError
+  /// none is, links, devices, more after the mark; IoError
   std::optional<TarEntry> next();
   /// @throws DataError  the archive ends before; IoError
   std::string read_text(std::uint64_t offset, std::uint64_t bytes) const;
@@ -61,6 +62,7 @@ class TarReader {
   void read(std::uint64_t offset, std::span<std::uint8_t> to) const;
   void take_pax(std::uint64_t offset, std::string_view text, Extended& of_next) const;
   void skip(std::uint64_t bytes);
+  void require_end() const;
 
   ReadAt read_;
   std::uint64_t bytes_;
@@ -78,8 +80,8 @@ inline constexpr std::uint64_t kMostBytesOfCls = std::uint64_t{64} << 10,
                                kMostBytesOfJson = std::uint64_t{1} << 20;
 
 /// The text of a .cls. It has whole numbers with spaces or commas between, of which one is the label and several are
-/// a list; or a line that does not begin with a number and is a name. Nothing: it holds neither, or a number above
-/// kMostShardClasses - 1.
+/// a list; or a line that does not begin with a number and is a name. Zeros before a number do not count, as in
+/// Python's int(). Nothing: it holds neither, or a number above kMostShardClasses - 1.
 std::optional<std::string> label_of_cls(std::string_view text);
 /// Label in a .json: the value of its object under a key. Nothing: it is no such object, or has no label there.
 std::optional<std::string> label_of_json(std::string_view text, const std::string& key);

@@ -82,7 +82,7 @@ void ColumnReader::read_number(std::size_t i, std::string_view cell, TableRow& r
   row.features.push_back(value);
   if (trouble == nullptr) return;
   complain(i, cell, trouble, row);
-  if (!learns_) return;
+  if (!learns_ || trouble == kBeyondFp32) return;
   Texts& texts = texts_[i];
   if (texts.texts++ == 0) texts.example = cell;
   if (texts.different.size() < TextColumn::kMostTexts) texts.different.emplace(cell);

@@ -107,10 +107,10 @@ const char* read_feature(std::string_view text, float& value) {
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   double number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error == std::errc::result_out_of_range) return "is not a number that fp32 has";
+  if (error == std::errc::result_out_of_range) return kBeyondFp32;
   if (error != std::errc() || end != digits.data() + digits.size()) return "is not a number";
   value = static_cast<float>(number);
-  return std::isfinite(value) ? nullptr : "is not a number that fp32 has";
+  return std::isfinite(value) ? nullptr : kBeyondFp32;
 }
 
 }  // namespace lockstep

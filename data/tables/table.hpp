@@ -98,6 +98,8 @@ std::unique_ptr<Table> open_array_table(const TableOptions& options);
 /// A number, from text, rounded to double and then to fp32, as numpy does it.
 /// @returns what is wrong with it, or null. "is missing": empty, or NA, NaN, null, None, ?
 const char* read_feature(std::string_view text, float& value);
+/// One of its answers: it is a number all the same, and no text.
+inline constexpr const char* kBeyondFp32 = "is not a number that fp32 has";
 
 /// Empty, or NA, N/A, NaN, null, None, ? in the usual letters, without spaces around it.
 bool is_missing(std::string_view text);

@@ -139,12 +139,13 @@ void join_whole_numbers(FoundLabels& found) {
   found.classes = std::move(joined);
 }
 
-/// Numbers with a fraction are measured values, which are no classes.
+/// Numbers with a fraction are measured values, which are no classes. Digits alone are, such as 01.
 void require_classes(const FoundLabels& found, const std::string& column, const std::string& file) {
   const std::vector<std::string>& names = found.classes.names;
   const auto is_number = [](const std::string& name) { return parse_double(name).has_value(); };
-  const auto fraction =
-      std::ranges::find_if(names, [](const std::string& name) { return !parse_int64(name); });
+  const auto fraction = std::ranges::find_if(names, [](const std::string& name) {
+    return !parse_int64(name) && name.find_first_not_of("0123456789") != name.npos;
+  });
   if (fraction != names.end() && std::ranges::all_of(names, is_number))
     throw DataError(
         fmt::format("{}: labels such as {} are not whole numbers; classes are wanted: name their column "

@@ -41,6 +41,8 @@ class TextTable final : public Table {
     columns_ = reader_.fields().size();
     if (options_.has_labels && options_.label.empty() && columns_ > 1) options_.label = find_label();
     choose_columns();
+    const bool is_guessed = options_.label != options.label && options.header == TableHeader::kAuto;
+    if (is_guessed && !has_words()) doubted_label_ = trimmed(options_.label);
     if (options.header == TableHeader::kYes || (options.header == TableHeader::kAuto && is_header())) {
       names_.assign(reader_.fields().begin(), reader_.fields().end());
       choose_columns();
@@ -128,7 +130,13 @@ class TextTable final : public Table {
   /// By name or number. Nothing: names are not known yet.
   std::optional<std::size_t> find_column(const std::string& wanted) const {
     const auto named = std::ranges::find(names_, wanted);
-    if (named != names_.end()) return static_cast<std::size_t>(named - names_.begin());
+    if (named != names_.end()) {
+      const auto second = std::find(named + 1, names_.end(), wanted);
+      if (second == names_.end()) return static_cast<std::size_t>(named - names_.begin());
+      throw UsageError(fmt::format("{}: columns {} and {} are both called {}; say a number, or rename them",
+                                   options_.from, named - names_.begin() + 1, second - names_.begin() + 1,
+                                   quoted_text(wanted)));
+    }
     const auto number = parse_int64(wanted);
     if (number && *number >= 1 && *number <= std::ssize(reader_.fields()))
       return static_cast<std::size_t>(*number - 1);
@@ -160,25 +168,34 @@ class TextTable final : public Table {
   /// Called with the first row, of which names are not known yet. A name that is asked for makes it a header.
   bool is_header() const {
     if (!missing_.empty()) return true;
-    if (options_.columns && options_.columns->have_names()) return has_names_of_set();
-    const auto fields = reader_.fields();
+    return options_.columns && options_.columns->have_names() ? has_names_of_set() : has_words();
+  }
+
+  /// True if a feature in the first row is no cell. The name of the labels' column does not count.
+  bool has_words() const {
     float ignored = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
-      const std::string& field = fields[features_[i]];
-      if (!is_text(i) && !is_missing(trimmed(field)) && read_feature(field, ignored) != nullptr) return true;
+      const std::string& field = reader_.fields()[features_[i]];
+      if (!is_text(i) && !is_missing(trimmed(field)) && read_feature(field, ignored) != nullptr &&
+          field != options_.label)
+        return true;
     }
     return false;
   }
 
-  /// True if the first row has one of the set's that is not a number, or all of them.
+  /// True if the first row has a name of the set that is no cell of its column, or all.
   bool has_names_of_set() const {
+    const std::vector<TableColumn>& columns = options_.columns->all;
     std::unordered_set<std::string> names;
-    for (const TableColumn& column : options_.columns->all) names.insert(column.name);
+    for (const TableColumn& column : columns) names.insert(column.name);
     std::size_t found = 0;
-    for (const std::string& field : reader_.fields()) {
+    for (std::size_t i = 0; i < features_.size(); ++i) {
+      const std::string& field = reader_.fields()[features_[i]];
       float ignored = 0;
       if (!names.contains(printable_line(field))) continue;
-      if (read_feature(field, ignored) != nullptr || ++found == names.size()) return true;
+      const bool is_cell = is_text(i) ? std::ranges::count(columns[i].values, trimmed(field)) > 0
+                                      : read_feature(field, ignored) == nullptr;
+      if (!is_cell || ++found == names.size()) return true;
     }
     return false;
   }
@@ -286,6 +303,11 @@ class TextTable final : public Table {
       counts_rows_ = row.features[0] == static_cast<float>(rows_++);
     if (!options_.has_labels || !row.trouble.empty()) return;
     row.label = trimmed(fields[label_]);
+    if (!doubted_label_.empty() && row.label == doubted_label_)
+      throw DataError(
+          fmt::format("{}: line 1 has the names of the columns, or is a row with the label {}, as "
+                      "{} is; say --header yes, or --header no --label {}",
+                      options_.from, quoted_text(row.label), row.place, label_ + 1));
     if (is_missing(row.label)) row.trouble = fmt::format("{}: the label is missing", name_of(label_));
   }
 
@@ -302,6 +324,7 @@ class TextTable final : public Table {
   std::optional<ColumnReader> cell_reader_;
   std::vector<std::string_view> cells_;  ///< the row's features
   std::string missing_;                  ///< a column that was asked for, and that there is not
+  std::string doubted_label_;            ///< a label, or the name of the labels' column; empty: no doubt
   bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
   bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far
   std::int64_t rows_ = 0;

@@ -149,8 +149,8 @@ TEST_F(PictureSetsTest, OfArchivesWithoutHalvesAFifthOfEachClassIsForTesting) {
       data.remarks,
       (std::vector<std::string>{
           path("tars").string() +
-              ": no archive is named after a test half, such as test-0.tar: a fifth of each "
-              "class becomes the test half",
+              ": no archive is named after a test half, such as test-0.tar: a fifth of the "
+              "samples becomes the test half",
           "left out 2 archives that are compressed: unpack them; the first is " + path("tars/a.tgz").string(),
           "labels in .cls are names, and classes are in their order: Cat, dog"}));
   EXPECT_EQ(std::ranges::count(data.train.labels, 0), 8);

@@ -30,7 +30,7 @@ TEST_F(ConversionTest, FoldersMayHaveThreeHalves) {
   EXPECT_EQ(found().train.size(), 20U);
   expect_error<UsageError>([&] { found({.is_test_given = true}); },
                            {"the test images have a folder of their own, so none are chosen; leave "
-                            "--test-share and --test-count out"});
+                            "--test (--test-share, --test-count) out"});
   expect_error<UsageError>([&] { found({.validation = {.samples = 2}}); },
                            {"the validation images have a folder of their own", "--validation"});
   write("halves/val/wasps/x.ppm", ppm(4, 3, 1, 2, 3));

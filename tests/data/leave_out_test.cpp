@@ -51,6 +51,14 @@ TEST(LeaveOutListTest, OrderCommentsAndSpacesDoNotCount) {
   EXPECT_EQ(list.sha256, hex(sha256(std::as_bytes(std::span(sorted)))));
 }
 
+TEST(LeaveOutListTest, NamesMayHoldTheSignOfComments) {
+  std::vector<std::string> texts;
+  for (const auto& entry :
+       parse_leave_out("#1/0.png\n7#b/3.png\n8\t# 9\n#\n## 1\n#\t2\n12 #3\na # b\n", "out.txt").entries)
+    texts.push_back(entry.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"#1/0.png", "7#b/3.png", "8", "12", "a # b"}));
+}
+
 TEST_F(LeaveOutTest, ListIsReadFromItsFile) {
   const std::string file = path("out.txt");
   write_text("out.txt", "3\n12\n");
@@ -104,6 +112,7 @@ TEST_F(LeaveOutTest, SamplesThatThereAreNotAreRefused) {
   expect_refused("99999999999999999999\n", {"line 1", "is not a place"});
   expect_refused("3\n4\n03\n", {"line 3: sample 3 is on line 1 already"});
   expect_refused("cat/1.png\n", {"line 1: 'cat/1.png' is a name, and the samples of this set have none"});
+  expect_refused("#3\n", {"line 1: '#3' is a name", "write its place, from 0; a comment begins with '# '"});
   std::string all;
   for (int i = 0; i < 20; ++i) all += std::to_string(i) + "\n";
   expect_refused(all, {"names all of 20 training samples"});
@@ -153,7 +162,7 @@ TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {
       {kTest, {9, 9}, 0, "h.png"},      {kTest, {0, 0}, 0, "i.png"},  {kValidation, {3, 4}, 1, "v.png"},
       {kValidation, {0, 0}, 0, "w.png"}};
   const Duplicates found = find_duplicates(load(samples, {.validation = {.is_files = true}}));
-  EXPECT_EQ(found.test, 2);
+  EXPECT_EQ(found.test, 3);
   EXPECT_EQ(found.validation, 1);
   EXPECT_EQ(found.under_two_labels, 3);
   const auto has = [](const std::vector<std::string>& examples, const std::string& example) {
@@ -193,6 +202,12 @@ TEST(DuplicatesTest, FeaturesAreComparedAndTheFirstExamplesAreTold) {
   EXPECT_EQ(found.of_parts,
             (std::vector<std::string>{"test[0] is train[1]", "test[1] is train[1]", "test[2] is train[1]"}));
   EXPECT_EQ(found.under_two_labels, 0);
+  data.test = features_of({5, 6}, {0});
+  data.validation = features_of({5, 6}, {0});
+  found = find_duplicates(data);
+  EXPECT_EQ(found.of_parts, std::vector<std::string>{"test[0] is validation[0]"});
+  EXPECT_EQ(found.test, 1);
+  EXPECT_EQ(found.validation, 0);
   data.test = features_of({4, 4}, {0});
   data.validation = features_of({1, 3}, {1});
   data.validation.places = {5};

@@ -9,6 +9,7 @@
 #include "data/set_fingerprints.hpp"
 #include "data/sets/leave_out.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/shared_set.hpp"
 #include "tests/data/picture_sets_fixture.hpp"
 #include "tests/support/messages.hpp"
 
@@ -92,6 +93,24 @@ TEST_F(PictureSetsTest, PicturesAreLeftOutByTheirNames) {
   DatasetOptions options = unmeasured();
   options.leave_out = std::make_shared<const LeaveOutList>(list);
   EXPECT_EQ(load_dataset(options).train.places, (std::vector<std::int32_t>{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+/// Also on the other ranks of a host.
+TEST_F(PictureSetsTest, PicturesInMemoryKeepTheirNames) {
+  DatasetOptions options = unmeasured();
+  options.validation = {.samples = 2};
+  const TrainTestData on_disk = load_dataset(options);
+  options.in_memory = true;
+  TrainTestData data = load_dataset(options);
+  const auto memory = move_to_memory_file(data);
+  ASSERT_NE(memory, nullptr);
+  const TrainTestData theirs = set_in(memory);
+  EXPECT_EQ(theirs.test.picture_name(5), "val/class 1/1.jpg");
+  for (const auto& [half, expected] : {std::pair{&theirs.train, &on_disk.train},
+                                       {&theirs.test, &on_disk.test},
+                                       {&theirs.validation, &on_disk.validation}})
+    for (std::int64_t i = 0; i < expected->size(); ++i)
+      EXPECT_EQ(half->picture_name(i), expected->store->name_of(expected->place_in_file(i))) << i;
 }
 
 TEST(PictureListTest, AFileThatNoPictureHasIsRefused) {

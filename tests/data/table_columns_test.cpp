@@ -110,6 +110,13 @@ TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
   EXPECT_EQ(read_new("1,0\n7,4\n").front(), "4.0 7.0 ");
 }
 
+TEST_F(TableColumnsTest, ANameThatIsAValueToo) {
+  table_ = {.label = "kind", .one_hot = {"flag"}};
+  convert("x,y,flag,kind\n1,2,y,a\n3,4,n,a\n5,6,y,b\n7,8,n,b\n");
+  EXPECT_EQ(read_new("7,8,y\n8,9,n\n"), (Texts{"7.0 8.0 0.0 1.0 ", "8.0 9.0 1.0 0.0 "}));
+  EXPECT_EQ(read_new("flag,y,x\ny,8,7\n"), Texts{"7.0 8.0 0.0 1.0 "});
+}
+
 TEST_F(TableColumnsTest, ValuesOfAOneHotColumnArePrintableAndNotTooMany) {
   table_.one_hot = {"c"};
   expect_error<DataError>([&] { convert("v,c,y\n1,\x07,a\n2,p,a\n3,q,b\n4,p,b\n"); },
@@ -242,6 +249,8 @@ TEST_F(TableColumnsTest, AColumnHoldsTextIfAQuarterOfItsCellsDoes) {
                           {"line 2: column 1 (v): 'red' is not a number; mend it"});
   table_.missing = MissingCells::kMean;
   expect_error<TextColumnsError>([&] { convert(four + ",1,b\n"); }, {"a column holds text"});
+  expect_error<DataError>([&] { convert("v,w,y\n1e-400,1,a\n1e400,1,a\n"); },
+                          {"line 2: column 1 (v): '1e-400' is not a number that fp32 has; "});
 }
 
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {

@@ -87,6 +87,8 @@ TEST_F(TableTest, WholeNumbersAreSortedAsSuch) {
   EXPECT_EQ(load("set").class_names, (std::vector<std::string>{"-1", "2", "10"}));
   write_text("t.csv", "1,0.5\n2,1.5\n");
   expect_error<DataError>([&] { convert("t.csv", "other"); }, {"labels such as 0.5", "--label"});
+  write_text("t.csv", "1,10\n2,02\n3,10\n4,02\n5,01\n6,01\n");
+  EXPECT_EQ(convert("t.csv", "padded").class_names, (std::vector<std::string>{"01", "02", "10"}));
 }
 
 /// The last column of Kaggle's digits is a pixel, which is 0 in all of them.
@@ -114,6 +116,30 @@ TEST_F(TableTest, TheColumnOfTheLabelsIsFoundByNameOrAskedFor) {
   options_.table.label = "pixel0";
   expect_error<DataError>([&] { convert("t.csv", "set"); },
                           {"t.csv: column 2 (pixel0) of all 2 rows is '0': one class"});
+}
+
+/// Its numbers may be names of columns, and its word the name of the labels.
+TEST_F(TableTest, AFirstRowWithAWordThatIsALabelTooIsDoubted) {
+  write_text("t.csv", "1,2,y\n3,4,n\n5,6,y\n7,8,n\n");
+  expect_error<DataError>([&] { convert("t.csv", "set"); },
+                          {"t.csv: line 1 has the names of the columns, or is a row with the label 'y', as "
+                           "line 3 is; say --header yes, or --header no --label 3"});
+  options_.table.header = TableHeader::kYes;
+  expect_error<DataError>([&] { convert("t.csv", "set"); }, {"class 'y': 1 of its 1 sample would be"});
+  options_.table = {.label = "3", .header = TableHeader::kNo};
+  EXPECT_EQ(convert("t.csv", "set").train, (std::vector<std::int64_t>{1, 1}));
+  options_.table = {};
+  write_text("t.csv", "v,w,y\n3,4,n\n5,6,y\n7,8,n\n5,6,y\n");
+  EXPECT_EQ(convert("t.csv", "words").label_column, "column 3 (y)") << "v is no number";
+}
+
+TEST_F(TableTest, AColumnOfTwoIsAskedForByItsNumber) {
+  write_text("t.csv", "id,w,id,y\n1,2,3,a\n4,5,6,a\n7,8,9,b\n1,2,4,b\n");
+  options_.table.drop = {"id"};
+  expect_error<UsageError>([&] { convert("t.csv", "set"); },
+                           {"t.csv: columns 1 and 3 are both called 'id'; say a number"});
+  options_.table.drop = {"1", "3"};
+  EXPECT_EQ(convert("t.csv", "set").shape.channels, 1);
 }
 
 /// An empty cell is no name of a column: the first row is a sample as the others are.

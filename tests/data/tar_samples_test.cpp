@@ -111,6 +111,21 @@ TEST(TarSamplesTest, BadArchivesAreRefused) {
   fails(pax("path", std::string("a\0b", 3)) + tar_entry("1.png", "") + kTarEnd, "has more than one line");
 }
 
+TEST(TarSamplesTest, AfterItsEndAnArchiveHasZerosOfARecordAlone) {
+  const std::string one = tar_sample("1", 0), two = tar_sample("2", 1);
+  const auto zeros = [](std::size_t bytes) { return std::string(bytes, '\0'); };
+  for (const std::size_t bytes : {512U, 1024U, 1500U, 10'240U, 1U << 20})
+    EXPECT_EQ(samples_in(one + zeros(bytes)).size(), 1U) << bytes;
+  const auto fails = [&](const std::string& tar, const char* part) {
+    expect_error<DataError>([&] { samples_in(tar); }, {part});
+  };
+  fails(one + kTarEnd + two + kTarEnd,
+        "a.tar: offset 3072: more follows the archive's end at byte 2048; archives are joined");
+  fails(one + zeros(512) + two + kTarEnd, "offset 2560: more follows");
+  fails(one + zeros(10'239) + "x", "offset 12287: more follows");
+  fails(one + zeros((1U << 20) + 1), "offset 2048: more than 1 MiB of zeros follows");
+}
+
 /// A part of a label may be another label.
 TEST(TarSamplesTest, ALabelThatIsTooLongToBeReadIsRefused) {
   const auto samples_of = [](const std::string& ending, const std::string& text, const std::string& label) {
@@ -148,6 +163,9 @@ TEST(TarSamplesTest, ADotInWhatIsMeantAsANameIsNamed) {
 TEST(TarLabelsTest, AreReadFromBothKindsOfFiles) {
   EXPECT_EQ(label_of_cls(" 7\n"), "7");
   EXPECT_EQ(label_of_cls("3,1 2"), "[3,1,2]");
+  EXPECT_EQ(label_of_cls("007"), "7");
+  EXPECT_EQ(label_of_cls("00 01"), "[0,1]");
+  EXPECT_EQ(label_of_cls("00x"), "\"00x\"");
   EXPECT_EQ(label_of_cls("Tabby cat, 2\r\n"), "\"Tabby cat, 2\"");
   for (const char* text : {R"({"a": 5})", R"({"a": "x y"})", R"({"a": []})", R"({"a": ["b", "c"]})"})
     EXPECT_TRUE(label_of_json(text, "a").has_value()) << text;

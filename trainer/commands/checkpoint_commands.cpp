@@ -259,7 +259,7 @@ int import_on(Communicator& comm, const Job& job) {
   const JobSetup setup = set_up(job, comm, load_in_advance(job), find_strategy(job).setup);
   const auto strategy = find_strategy(job).make(setup, comm);
   const StartingWeights read =
-      initialise_weights(job, setup.network, strategy->whole_state().weights, setup.data->class_names);
+      initialise_weights(job, setup.network, strategy->whole_state().weights, *setup.data);
   strategy->distribute();
   const Evaluation evaluation = strategy->evaluate(EvaluatedPart::kTest, never_leave);
   RunState state;

@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -84,12 +85,18 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
       model.checkpoint, place, found.origin, what, found.directory.empty() ? "DIR" : found.directory));
 }
 
+/// Samples are left out of the run's own data alone, wherever they are now.
 /// @param checking  whether this rank compares them with those that the model was trained on; all have the
 /// same
 EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
-  const DatasetOptions wanted = data_options(options, model);
+  DatasetOptions wanted = data_options(options, model);
   std::shared_ptr<TrainTestData> loaded;
   try {
+    if (wanted.leave_out != nullptr && !options.data.empty()) {
+      const auto list = std::exchange(wanted.leave_out, nullptr);
+      const TrainTestData whole = load_dataset(wanted);
+      if (data_differences(model.data, whole, fingerprints_of(whole)).empty()) wanted.leave_out = list;
+    }
     loaded = std::make_shared<TrainTestData>(load_dataset(wanted));
   } catch (const DatasetOptionError& error) {
     if (!options.validation || error.option() != "validation") throw;
@@ -107,6 +114,9 @@ EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bo
 void check_fit(const SavedModel& model, const Dataset& data) {
   check_loss_of_labels(model.loss, data);
   if (data.shape == model.network.input_shape() && data.classes == model.network.classes()) return;
+  if (data.shape == model.network.input_shape())
+    throw ShapeError(fmt::format("{} has {}, and {} was trained on {}", data.name,
+                                 counted(data.classes, "class"), model.checkpoint, model.network.classes()));
   throw ShapeError(
       fmt::format("{} has samples of another shape than {} was trained on", data.name, model.checkpoint));
 }

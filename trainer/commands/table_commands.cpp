@@ -204,7 +204,7 @@ void say_duplicates(const Duplicates& found) {
   for (const auto& [count, thing] :
        {std::pair{found.test, "test sample"}, {found.validation, "validation sample"}})
     if (count > 0)
-      print_error(fmt::format("warning: {} {} in the training half, too: accuracy looks better than it is",
+      print_error(fmt::format("warning: {} {} in another half, too: accuracy looks better than it is",
                               counted(count, thing), count == 1 ? "is" : "are"));
   for (const std::string& example : found.of_parts) print_error("  " + example);
   if (found.under_two_labels > 0)

@@ -3,6 +3,7 @@
 /// The sheet is as nearly square as its pictures allow, with a few grey pixels between them.
 #include "trainer/reports/batch_pictures.hpp"
 
+#include "common/buffers.hpp"
 #include "data/augmentation.hpp"
 #include "data/batch_loader.hpp"
 #include "data/sampler.hpp"
@@ -56,16 +57,21 @@ void check_images(const Dataset& set) {
 }
 
 /// Label of each sample, or its two labels with their weights.
-std::vector<std::string> texts_of(const Dataset& set, std::span<const std::int32_t> indices,
-                                  std::span<const SampleMix> mixes) {
+/// @param names  the classes'; empty: they have none
+std::vector<std::string> texts_of(const Dataset& set, const std::vector<std::string>& names,
+                                  std::span<const std::int32_t> indices, std::span<const SampleMix> mixes) {
+  const auto name_of = [&](std::int32_t label) {
+    return names.empty() ? std::to_string(label) : at(names, label);
+  };
   std::vector<std::int32_t> first(mixes.size());
   take_labels(set.labels, indices.first(mixes.size()), mixes, first.data());
   const std::vector<MixedLabel> second = second_labels(set.labels, indices, mixes);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < mixes.size(); ++i)
-    texts.push_back(mixes[i].is_mixed() ? fmt::format("{:.2f} {} + {:.2f} {}", 1 - second[i].share, first[i],
-                                                      second[i].share, second[i].label)
-                                        : fmt::format("{}", first[i]));
+    texts.push_back(mixes[i].is_mixed()
+                        ? fmt::format("{:.2f} {} + {:.2f} {}", 1 - second[i].share, name_of(first[i]),
+                                      second[i].share, name_of(second[i].label))
+                        : name_of(first[i]));
   return texts;
 }
 
@@ -110,7 +116,7 @@ BatchPictures picture_first_batch(const Job& job) {
           .columns = static_cast<std::size_t>(columns),
           .shown = shown,
           .batch = batch,
-          .labels = texts_of(train, indices, mixes)};
+          .labels = texts_of(train, loaded.sets->class_names, indices, mixes)};
 }
 
 }  // namespace lockstep

@@ -14,9 +14,10 @@ namespace lockstep {
 
 struct BatchPictures {
   Picture sheet;
-  std::size_t columns = 0;               ///< images in a row of the sheet
-  std::size_t shown = 0, batch = 0;      ///< images: on the sheet, and in the batch
-  std::vector<std::string> labels = {};  ///< one an image: "7", or mixed "0.81 7 + 0.19 3"; empty: none mixed
+  std::size_t columns = 0;           ///< images in a row of the sheet
+  std::size_t shown = 0, batch = 0;  ///< images: on the sheet, and in the batch
+  /// One an image: "cat", or mixed "0.81 cat + 0.19 dog"; empty: none mixed.
+  std::vector<std::string> labels = {};
 };
 
 /// Draws the job's first batch, augmented and mixed, in order and row by row; at most 256 images.

@@ -164,9 +164,10 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
 }
 
 std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part) {
-  for (Mistake& mistake : found.mistakes) mistake.sample = part.place_in_file(mistake.sample);
-  if (part.store != nullptr)
-    for (Mistake& mistake : found.mistakes) mistake.picture = part.store->name_of(mistake.sample);
+  for (Mistake& mistake : found.mistakes) {
+    mistake.picture = part.picture_name(mistake.sample);
+    mistake.sample = part.place_in_file(mistake.sample);
+  }
   SampleNames list = read_sample_names(data, data.half_of(part));
   if (!list.names.empty())
     for (Mistake& mistake : found.mistakes) mistake.picture = at(list.names, mistake.sample);

@@ -7,6 +7,8 @@
 #include "common/printable.hpp"
 #include "common/safetensors.hpp"
 #include "common/text_layout.hpp"
+#include "data/sets/class_names.hpp"
+#include "data/sets/table_columns.hpp"
 #include "models/foreign_weights.hpp"
 #include "models/layer.hpp"
 #include "models/onnx/onnx.hpp"
@@ -118,8 +120,9 @@ namespace {
 struct WeightsFile {
   std::string path;  ///< for messages
   std::vector<std::byte> bytes;
-  std::string position;              ///< epoch, step and accuracy of its checkpoint; may be empty
-  std::vector<std::string> classes;  ///< that checkpoint's; may be empty
+  std::string position = {};              ///< epoch, step and accuracy of its checkpoint; may be empty
+  std::vector<std::string> classes = {};  ///< that checkpoint's; may be empty
+  std::string columns = {};               ///< as of DataRecord
 };
 
 /// " (epoch 3, step 1,407, test accuracy 45.34 %)"
@@ -131,15 +134,19 @@ std::string position_of(const CheckpointFacts& facts) {
   return text + ")";
 }
 
+void add_facts(const CheckpointFacts& facts, const std::string& checkpoint, WeightsFile& file) {
+  file.position = position_of(facts);
+  DataRecord data = read_data_record(facts, checkpoint);
+  file.classes = std::move(data.class_names);
+  file.columns = std::move(data.columns);
+}
+
 WeightsFile file_at(const std::string& path) {
-  WeightsFile file{.path = path, .bytes = Env::posix().read(path), .position = "", .classes = {}};
+  WeightsFile file{.path = path, .bytes = Env::posix().read(path)};
   const std::string directory = std::filesystem::path(path).parent_path().string();
   try {
-    if (Env::posix().exists(directory + "/" + kManifestFile)) {
-      const CheckpointFacts facts = load_manifest(Env::posix(), directory).facts;
-      file.position = position_of(facts);
-      file.classes = read_data_record(facts, directory).class_names;
-    }
+    if (Env::posix().exists(directory + "/" + kManifestFile))
+      add_facts(load_manifest(Env::posix(), directory).facts, directory, file);
   } catch (const Error&) {
     return file;  // the manifest is damaged; the weights are read all the same
   }
@@ -152,8 +159,11 @@ WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
   if (!split_average(env, given).name.empty()) {
     const FoundCheckpoint found = open_checkpoint(env, given, print_error);
-    return {found.path, write_safetensors(tensors_of(found.state.facts.tensors(), found.state.weights, "")),
-            position_of(found.state.facts), read_data_record(found.state.facts, found.path).class_names};
+    WeightsFile file{
+        .path = found.path,
+        .bytes = write_safetensors(tensors_of(found.state.facts.tensors(), found.state.weights, ""))};
+    add_facts(found.state.facts, found.path, file);
+    return file;
   }
   const std::string path = named_checkpoint(env, given);
   std::error_code ignored;
@@ -197,15 +207,34 @@ void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& net
   if (!initial.left_over.empty()) initial.lines.push_back("  not used: " + first_and_last(initial.left_over));
 }
 
+/// Each weight of the first layer is one column's. @param then  of the weights
+void require_same_columns(const std::string& path, const std::string& then, const TrainTestData& now) {
+  if (then.empty() || now.columns.empty()) return;
+  const auto known = names_of_numbers(parse_table_columns(then, path)),
+             names = names_of_numbers(parse_table_columns(now.columns, now.origin));
+  if (known == names || known.empty() || names.empty()) return;
+  throw DataError(fmt::format(
+      "{}: was trained on columns in the order {}, and {} has {} (column {} is another); convert the table "
+      "with its columns as they were, in that order",
+      path, first_names(known), now.origin, first_names(names),
+      std::ranges::mismatch(known, names).in1 - known.begin() + 1));
+}
+
+/// True if none of its tensors comes from the seed.
+bool is_taken(const Layer& layer, const StartingWeights& initial) {
+  return std::ranges::none_of(
+      initial.fresh, [&](const std::string& tensor) { return tensor.starts_with(layer.name() + "."); });
+}
+
 }  // namespace
 
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,
-                                   const std::vector<std::string>& classes) {
+                                   const TrainTestData& data) {
   const TrainSection& train = job.train;
   if (train.initial_weights.empty() || train.partial)
     network.initialise(train.seed, weights, train.initial_scale);
   if (train.initial_weights.empty()) return {};
-  auto [path, bytes, position, known] = read_weights_file(train.initial_weights);
+  auto [path, bytes, position, known, columns] = read_weights_file(train.initial_weights);
   StartingWeights initial{.source = path, .lines = {}};
   read_tensors(std::move(bytes), train.partial, network, weights, initial);
   for (const Parameter& tensor : network.parameters().tensors()) {
@@ -213,11 +242,12 @@ StartingWeights initialise_weights(const Job& job, const Network& network, std::
     if (!wrong.empty())
       throw DataError(fmt::format("{}: {}; give a file of finite weights", initial.source, wrong));
   }
-  const auto is_of_another_layer = [&](const std::string& tensor) {
-    return !tensor.starts_with(network.layers().back()->name() + ".");
-  };
-  if (std::ranges::all_of(initial.fresh, is_of_another_layer))  // otherwise the last layer begins anew
-    if (std::string said = order_last_layer(network, weights, known, classes); !said.empty())
+  const auto& layers = network.layers();
+  const auto first =
+      std::ranges::find_if(layers, [](const auto& layer) { return !layer->parameters().empty(); });
+  if (first != layers.end() && is_taken(**first, initial)) require_same_columns(path, columns, data);
+  if (is_taken(*layers.back(), initial))
+    if (std::string said = order_last_layer(network, weights, known, data.class_names); !said.empty())
       initial.lines.push_back(std::move(said));
   initial.sha256 = weights_sha256(weights);
   initial.lines.front() = fmt::format("initial weights: {}{}: {}", path, position, initial.lines.front());

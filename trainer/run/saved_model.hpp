@@ -52,9 +52,9 @@ struct StartingWeights {
 
 /// Initialises weights from train.initial_weights, or without it from the seed. It names a safetensors or ONNX file
 /// (models/foreign_weights.hpp), a checkpoint, or a run. With train.partial, tensors that do not fit come from the seed.
-/// @param classes  of the set that is trained on: those of a checkpoint are matched by name. Empty: they are not
+/// @param data  is trained on: its classes and columns are matched by name with those of a checkpoint that has names
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,
-                                   const std::vector<std::string>& classes = {});
+                                   const TrainTestData& data = {});
 
 }  // namespace lockstep

@@ -121,7 +121,7 @@ RunStart begin_run(RunContext& run) {
       start.lacks_page = start.nothing_left && lacks_page(Env::posix(), run.job.run.dir, run.job);
     } else {
       start.initial_weights =
-          initialise_weights(run.job, run.setup.network, trained.weights, run.setup.data->class_names);
+          initialise_weights(run.job, run.setup.network, trained.weights, *run.setup.data);
     }
     if (start.nothing_left) return;
     const RunState& state = run.state;

@@ -119,7 +119,16 @@ std::optional<SampleName> parse_sample_name(const std::string& text) {
 const SetSamples::Half& SetSamples::load(const SampleName& name) {
   const std::pair key{name.directory, name.half};
   if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second;
-  Half half{.data = std::make_shared<TrainTestData>(load_dataset(options_for(model_.data.options, name)))};
+  Half half{.data = std::make_shared<TrainTestData>()};
+  try {
+    *half.data = load_dataset(options_for(model_.data.options, name));
+  } catch (const DatasetOptionError& error) {
+    if (error.option() != "validation") throw;
+    throw UsageError(
+        fmt::format("validation[{}]: the set has no validation half of its own; samples that a run held out "
+                    "(data.validation) are in the training half: say train[N]",
+                    name.index));
+  }
   if (const std::string& directory = half.data->directory; !directory.empty())
     half.originals = read_sample_names(Env::posix(), sample_names_in(directory, name.half),
                                        half.data->half(name.half).size());
@@ -145,7 +154,7 @@ SetSample SetSamples::read(const SampleName& name, const std::string& text) {
                   .channels = half.shape.channels,
                   .from_idx = true};
   picture.pixels.assign(rows[0].begin(), rows[0].end());
-  if (half.store != nullptr) picture.original = half.store->name_of(index);
+  picture.original = half.picture_name(index);
   if (!loaded.originals.names.empty())
     picture.original = loaded.originals.names[static_cast<std::size_t>(name.index)];
   return {.picture = std::move(picture)};

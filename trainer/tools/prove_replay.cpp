@@ -120,8 +120,8 @@ class Replay {
 
   /// The file that train.initial_weights names may have changed meanwhile: a run that was trained further has.
   void begin_afresh() {
-    const StartingWeights here = initialise_weights(
-        run_.job, run_.setup.network, strategy_->whole_state().weights, run_.setup.data->class_names);
+    const StartingWeights here =
+        initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights, *run_.setup.data);
     const std::string then = claims_.initial_weights();
     if (here.source.empty() || then.empty() || here.sha256 == then) return;
     verdict_.not_proved.push_back(

@@ -39,7 +39,7 @@ TEST(DuplicatesTest, EachKindIsWarnedOfWithItsExamples) {
   found.of_labels = {"cat and dog"};
   EXPECT_EQ(duplicates_json(found),
             (nlohmann::ordered_json{{"test", 1}, {"validation", 2}, {"under_two_labels", 3}}));
-  const std::string too = " in the training half, too: accuracy looks better than it is\n";
+  const std::string too = " in another half, too: accuracy looks better than it is\n";
   EXPECT_EQ(printed_by([&] { say_duplicates(found); }).err,
             "lockstep: warning: 1 test sample is" + too + "lockstep: warning: 2 validation samples are" +
                 too +

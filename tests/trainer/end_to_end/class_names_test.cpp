@@ -5,6 +5,8 @@
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include <regex>
+
 namespace lockstep::testing {
 namespace {
 
@@ -65,6 +67,7 @@ TEST_F(ClassNamesTest, OtherSetsAreJudgedByName) {
       {{2, 1}, "eagle\ndog\n", 0, {"accuracy 100.00 % (24 of 24)", "by name, no samples of cat"}},
       {{1, 3, 0}, "dog\nowl\ncat\n", 2, {"does not know owl, only cat, dog, eagle", path("other")}},
       {{0, 1, 2}, "", 0, {"accuracy 100.00 %", "go by number, since one side has no names"}},
+      {{0, 1, 2, 3}, "", 2, {"idx test has 4 classes, and " + path("run"), " was trained on 3"}},
       {{2, 0, 1},
        "eagle\ncat\ndog\n",
        0,
@@ -114,6 +117,14 @@ TEST_F(ClassNamesTest, WeightsToStartFromAnswerForTheSameNames) {
   write_names("own", "dog\nowl\ncat\n");
   expect_says(train("third", start), 0,
               {"note: they answer for cat, dog, eagle, and the set's classes are dog, owl, cat"});
+}
+
+TEST_F(ClassNamesTest, MixedImagesAreLabelledByName) {
+  write_job("model: linear\ndata: {set: idx, global_batch: 8, root: " + path("own") +
+            ", augment: [{mixup: {}}]}\n");
+  const Outcome shown = succeed("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
+  const std::regex label(R"(row 1, column 1: (\d\.\d\d (cat|dog|eagle) \+ \d\.\d\d )?(cat|dog|eagle)\n)");
+  EXPECT_TRUE(std::regex_search(shown.out, label)) << shown.out;
 }
 
 TEST_F(ClassNamesTest, ClassWithoutTrainingSamplesIsNamedAtTheStart) {

@@ -47,6 +47,27 @@ TEST_F(LeaveOutTest, AChangedListIsRefusedByName) {
   succeed("eval " + path("run"));  // the test half does not depend on it
 }
 
+/// Places in the run's own data say nothing of others. Its own may be moved.
+TEST_F(LeaveOutTest, AListIsNotForOtherData) {
+  const auto convert = [&](const std::string& set, const std::string& rows) {
+    write_text(path(set + ".csv"), "a,y\n" + rows);
+    succeed("convert " + path(set + ".csv") + " " + path(set) + " --test 1");
+  };
+  convert("own", "1,p\n2,p\n3,p\n4,q\n5,q\n6,q\n");
+  convert("other", "7,p\n8,p\n9,p\n4,q\n5,q\n6,q\n");
+  write_text(path("out.txt"), "0\n");
+  write_job("model: linear\ndata: {set: table, root: " + path("own") +
+            ", global_batch: 2, leave_out: out.txt}\ntrain: {epochs: 1}\n"
+            "parallel: {grain: 2, device: cpu}\n");
+  ended_well(train("run"));
+  std::filesystem::rename(path("own"), path("moved"));
+  const auto samples = [&](const std::string& set) {
+    return answer_of("eval " + path("run") + " --train --data " + path(set))["samples"];
+  };
+  EXPECT_EQ(samples("moved"), 3);
+  EXPECT_EQ(samples("other"), 4);
+}
+
 constexpr const char* kTable =
     "age,colour,y\n1,red,a\n,blue,a\n3,red,a\n4,red,a\n5,blue,b\n6,NA,b\n7,red,b\n8,blue,b\n4,red,b\n";
 

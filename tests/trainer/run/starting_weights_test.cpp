@@ -11,6 +11,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/saved_model.hpp"
 
 namespace lockstep {
@@ -149,6 +150,45 @@ TEST_F(StartingWeightsTest, NarrowerNumbersAreWidenedAndThatIsSaid) {
   EXPECT_EQ(begin(one_).lines,
             std::vector{"initial weights: " + path + ": 2 tensors by name, widened from bf16 and f16"});
   EXPECT_EQ(weights_, (std::vector{1.F, -0.5F, 0x1p-24F, 0.F, 1.F, -0.5F}));
+}
+
+TEST_F(StartingWeightsTest, ColumnsInAnotherOrderAreRefused) {
+  CheckpointState state = make_state(7);
+  state.facts.model = {{"set", "table"}, {"mean", "0"}, {"std", "1"}};
+  state.facts.data = {{"train_samples", "3"}, {"test_samples", "2"}, {"class_names", "x\ny"}};
+  for (const char* key :
+       {"train_samples_sha256", "train_labels_sha256", "test_samples_sha256", "test_labels_sha256"})
+    state.facts.data[key] = "";
+  state.facts.data["columns"] = R"([{"name":"a"},{"name":"b"}])";
+  state.facts.gradient_units.exponents = {-40, 77};
+  state.optimizer.clear();
+  state.facts.parameters = {{"fc1.weight", {2, 2}}, {"fc1.bias", {2}}};
+  state.weights = {1, 2, 3, 4, 5, 6};
+  const std::string checkpoint = save_checkpoint(Env::posix(), directory_.path(), state);
+  TrainTestData data;
+  data.origin = "sets/t2";
+  data.class_names = {"x", "y"};
+  const auto begin_on = [&](const Network& network, const std::string& columns) {
+    data.columns = columns;
+    weights_.assign(network.parameters().weights_size(), 0);
+    return initialise_weights(job_, network, weights_, data);
+  };
+  const std::string turned = R"([{"name":"b"},{"name":"a"}])";
+  for (const std::string& from : {checkpoint, checkpoint + "/model.safetensors"}) {
+    job_.train.initial_weights = from;
+    for (const std::string& columns : {state.facts.data["columns"], std::string()}) begin_on(one_, columns);
+    EXPECT_EQ(weights_, state.weights);
+    EXPECT_EQ(message_of<DataError>([&] { begin_on(one_, turned); }),
+              checkpoint +
+                  "/model.safetensors: was trained on columns in the order a, b, and sets/t2 has b, a "
+                  "(column 1 is another); convert the table with its columns as they were, in that "
+                  "order");
+  }
+  job_.train.partial = true;
+  const Network other =
+      Network::parse("layers:\n  - linear: {out: 2, name: new}\n  - linear: {out: classes, name: fc1}\n",
+                     "new.yaml", {1, 1, 2}, 2);
+  EXPECT_EQ(begin_on(other, turned).fresh.size(), 2U) << "the first layer begins anew";
 }
 
 }  // namespace

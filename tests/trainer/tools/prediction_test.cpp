@@ -319,6 +319,12 @@ TEST(SetSamplesTest, SamplesAreImagesOfTheHalfThatIsNamed) {
   const auto refused = message_of<DataError>([&] { samples.read({"", SetHalf::kTest, 3}, "test[3]"); });
   EXPECT_TRUE(refused.starts_with("test[3]: there is no sample 3 in ")) << refused;
   EXPECT_TRUE(refused.ends_with("; it holds 0 to 2")) << refused;
+  options.validation = {.samples = 2};  // held out of the training half
+  EXPECT_EQ(message_of<UsageError>([&] {
+              samples.read({"", SetHalf::kValidation, 1}, "validation[1]");
+            }),
+            "validation[1]: the set has no validation half of its own; samples that a run held out "
+            "(data.validation) are in the training half: say train[N]");
 }
 
 /// Finite weights that are so large that no output is a number.
