@@ -23,8 +23,8 @@ Json document_of(const std::vector<std::string>& lines) {
   return report.at("runs").at(0);
 }
 
-/// Two epochs of two ranks, over the end of a month; a start took the last 10,000 samples of the second. A third one, of
-/// three ranks, has no time, and this start took none of its steps.
+/// Two epochs of two ranks, over the end of a month. A second start took the last 10,000 samples of the later one. A
+/// third epoch, of three ranks, has no time, and the last start took none of its steps.
 TEST(ReportDataTest, EpochsAddUpToTheRun) {
   const Json run = document_of(
       {R"({"event":"start","time":"2026-02-28T23:59:59.500Z","world":2})",

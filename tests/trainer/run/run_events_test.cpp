@@ -180,7 +180,7 @@ TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
   });
 }
 
-/// Two of the epoch's eight samples came in this start; or none, where the start before was stopped after the last step.
+/// Two of the epoch's eight samples came in this start. Or none: the start before was stopped after the last step.
 TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
   TimedStrategy strategy;
   EpochClock clock;
