@@ -108,16 +108,16 @@ TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
   EXPECT_TRUE(one.at("job").get<std::string>().starts_with("model: net\n"));
   for (const char* key : {"directory", "job"}) one.erase(key);
   Json expected = Json::parse(R"({"name": "a", "state": "finished", "steps": 4, "accuracy": 0.625,
-      "test_loss": 0.25, "best": {"epoch": 1, "step": 2, "accuracy": 0.75, "of": "test"}, "seconds": 12.5, "from_step": 0,
-      "samples_per_second": 40000, "sha256": "ab", "published": true, "trail": "kept", "start": null,
+      "test_loss": 0.25, "best": {"epoch": 1, "step": 2, "accuracy": 0.75, "of": "test"}, "seconds": 12.5,
+      "from_step": 0, "samples_per_second": 40000, "sha256": "ab", "published": true, "trail": "kept", "start": null,
       "end": null, "steps_logged": 1,
       "curves": {"step": {"step": [1], "loss": [2.5], "learning_rate": [0.01],
                           "samples_per_second": [755902.5358167882]},
                  "epoch": {"step": [2, 3, 4], "test_loss": [0.5, 0.375, 0.25], "epoch": [1, 2, 2],
                            "train_seconds": [1.5, null, 1.5], "train_samples": [60000, null, 60000],
-                           "samples_per_second": [40000, null, 40000], "learning_rate": [0.01, null, 0.01], "test_samples": [10000, null, 10000],
-                           "train_loss": [0.5, null, 0.25], "ema_test_loss": [null, null, 0.5],
-                           "test_accuracy": [0.75, 0.5, 0.625]}},
+                           "samples_per_second": [40000, null, 40000], "learning_rate": [0.01, null, 0.01],
+                           "test_samples": [10000, null, 10000], "train_loss": [0.5, null, 0.25],
+                           "ema_test_loss": [null, null, 0.5], "test_accuracy": [0.75, 0.5, 0.625]}},
       "ranks": [], "verdicts": ["rank 1 is lost\n"], "events": [{"event": "resume", "step": 1}],
       "checkpoints": [{"step": 4, "accuracy": 0.625}, {"step": 3, "accuracy": null}], "log": [],
       "why_no_job": "", "notes": [], "steps_drawn": 1})");
