@@ -3,7 +3,6 @@
 /// lockstep doctor [JOB.yaml] [key=value ...] [--json] | --log FILE | --take-over RUN
 #include "common/env.hpp"
 #include "common/error.hpp"
-#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
@@ -58,8 +57,10 @@ int exit_code(bool healthy) {
 
 template <typename Findings>
 void show(const Findings& findings, bool json) {
-  print("{}", json ? json_text(to_json(findings), 2) + "\n"
-                   : fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
+  if (json)
+    print_json(to_json(findings));
+  else
+    print("{}", fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
 }
 
 std::string log_text(const std::string& file) {

@@ -205,7 +205,7 @@ std::vector<Finding> find_full_disk(Views ranks) {
 
 constexpr std::array kChecks{
     Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
-    Check{"tasks", "as many processes were started as Slurm has tasks", true, find_unused_tasks},
+    Check{"tasks", "the tasks of Slurm are not left to one process", true, find_unused_tasks, Needs::kSlurm},
     Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
     Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
     Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
@@ -226,6 +226,8 @@ std::span<const Check> checks() {
 
 std::string missing(Needs needs, Views ranks) {
   const auto none = [&](const auto& is_it) { return std::ranges::none_of(ranks, is_it); };
+  if (needs == Needs::kSlurm && none([](const RankView& v) { return v.settings.contains("SLURM_NTASKS"); }))
+    return "Slurm";
   if (needs == Needs::kSrun && none([](const RankView& v) { return v.launcher == "srun"; })) return "srun";
   if (needs == Needs::kGpus && none([](const RankView& v) { return v.device.kind == "cuda"; })) return "GPUs";
   if (needs == Needs::kHosts && one_of_each_host(ranks).size() <= 1) return "several hosts";

@@ -63,7 +63,7 @@ struct Finding {
 using Views = std::span<const RankView>;
 
 /// Requirement of a check, without which it says nothing.
-enum class Needs { kNothing, kSrun, kGpus, kHosts };
+enum class Needs { kNothing, kSlurm, kSrun, kGpus, kHosts };
 
 struct Check {
   const char* id;         ///< "shared-directory": is part of --json, stays

@@ -223,7 +223,9 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     text += fmt::format("  without an answer, since outputs are NaN: {}\n", with_thousands(none));
   if (found.classes <= kWidestMatrix)
     text += "answers, a row for each class of the data:\n" + matrix(found, names);
-  if (found.mistakes.empty()) return text + "no mistakes\n";
+  if (found.mistakes.empty())
+    return text +
+           (found.correct() == found.samples() ? "no mistakes\n" : "no mistake has finite outputs to show\n");
   text += "surest mistakes:\n";
   for (std::size_t i = 0; i < std::min(kMistakesShown, found.mistakes.size()); ++i) {
     const Mistake& mistake = found.mistakes[i];

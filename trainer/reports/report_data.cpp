@@ -124,7 +124,7 @@ std::vector<std::string> columns_of(const std::string& events, std::vector<std::
 struct RunEvents {
   Columns step{columns_of("step", {"loss"})};
   Columns epoch{columns_of("epoch", {"test_loss", "epoch", "train_seconds", "epoch_seconds", "train_samples",
-                                     "learning_rate", "test_samples", "slowest_rank"})};
+                                     "samples_per_second", "learning_rate", "test_samples", "slowest_rank"})};
   std::vector<double> busy, exposed;  ///< seconds of each rank, over the epochs
   Json start = nullptr, end = nullptr, others = Json::array();
   std::int64_t not_kept = 0;  ///< others, beyond kMostEvents
@@ -174,7 +174,8 @@ Json verdicts_json(Env& env, const std::string& directory) {
   return verdicts;
 }
 
-/// Samples of all epochs by their seconds.
+/// Samples by seconds of all epochs that tell their speed. (Both are since a start of the run: an epoch's samples may
+/// be those of several starts.)
 Json mean_speed(const Columns& epochs) {
   const auto column = [&](std::string_view name) -> const std::vector<double>& {
     return epochs
@@ -182,9 +183,10 @@ Json mean_speed(const Columns& epochs) {
   };
   double samples = 0, seconds = 0;
   for (std::size_t i = 0; i < epochs.steps.size(); ++i) {
-    if (!(column("train_seconds")[i] > 0) || std::isnan(column("train_samples")[i])) continue;
-    samples += column("train_samples")[i];
-    seconds += column("train_seconds")[i];
+    const double rate = column("samples_per_second")[i], its_seconds = column("train_seconds")[i];
+    if (!(rate > 0) || !(its_seconds > 0)) continue;
+    samples += rate * its_seconds;
+    seconds += its_seconds;
   }
   return seconds > 0 ? Json(samples / seconds) : Json(nullptr);
 }
@@ -235,6 +237,7 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"test_loss", run.test_loss},
       {"best", nullptr},
       {"seconds", run.seconds},
+      {"from_step", run.from_step},
       {"samples_per_second", mean_speed(events.epoch)},
       {"sha256", run.weights_sha256},
       {"published", run.published},
@@ -249,6 +252,7 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"checkpoints", checkpoints_json(run)},
       {"log", log_lines(env, run.path)},
       {"job", run.job_text},
+      {"why_no_job", run.why_no_job},
       {"notes", Json::array()}};
   json["steps_drawn"] = json["curves"]["step"]["step"].size();
   if (best)

@@ -124,8 +124,10 @@ Json layers_json(const Network& network) {
 
 // Classes.
 
+/// @param note  gets what the classes are of, where others than the run's own data were asked for
 /// @throws Error  the data are not there, or others
-std::shared_ptr<const TrainTestData> load_own_data(const SavedModel& model, const ReportOptions& options) {
+std::shared_ptr<const TrainTestData> load_data(const SavedModel& model, const ReportOptions& options,
+                                               std::string& note) {
   if (options.loaded != nullptr) return {std::shared_ptr<const TrainTestData>(), options.loaded};  // borrowed
   DatasetOptions wanted = model.data.options;
   wanted.validation = {};  // only the test half is looked at
@@ -133,15 +135,18 @@ std::shared_ptr<const TrainTestData> load_own_data(const SavedModel& model, cons
                                           : resolve_data_root(wanted.set, options.data);
   auto data = std::make_shared<TrainTestData>(load_dataset(wanted));
   const auto differences = data_differences(model.data, *data, fingerprints_of(*data));
+  const std::string what = fmt::format("{}", fmt::join(differences, ", "));
   if (!differences.empty() && options.data.empty())
-    throw DataError(
-        fmt::format("the data in {} are not its own: {}", data->origin, fmt::join(differences, ", ")));
+    throw DataError(fmt::format("the data in {} are not its own: {}", data->origin, what));
+  if (!differences.empty())
+    note = fmt::format("classes and mistakes are of {}, not what it was trained on: {}", data->origin, what);
   number_as(model.data.class_names, *data);
   return data;
 }
 
 void add_classes(Json& run, const SavedModel& model, const ReportOptions& options) {
-  const auto data = load_own_data(model, options);
+  std::string note;
+  const auto data = load_data(model, options, note);
   const Dataset& test = data->test;
   if (test.shape != model.network.input_shape() || test.classes != model.network.classes())
     throw DataError("the data have another shape than its own");
@@ -168,6 +173,7 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   json["checkpoint"] = model.checkpoint;
   json["samples"] = found.samples();
   json["correct"] = found.correct();
+  if (!note.empty()) json["note"] = note;
   for (std::size_t i = 0; i < pictures.size(); ++i) json["mistakes"][i]["picture"] = std::move(pictures[i]);
   run["classes"] = std::move(json);
 }

@@ -17,12 +17,13 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 
 namespace lockstep {
 namespace {
 
-constexpr int kWidestValue = 60, kWidestTold = 2000;
+constexpr int kWidestValue = 60, kWidestTold = 2000, kWidestReason = 300;
 
 std::string mark_of(std::size_t run) {
   return {static_cast<char>('A' + run)};
@@ -106,23 +107,39 @@ std::string columns_or_lines(const std::string& title, const TableRows& rows, in
 }
 
 std::string keys_text(const RunComparison& comparison, int columns) {
-  if (comparison.keys.empty()) return "their jobs are the same, but for run.dir\n\n";
+  std::string unread;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
+    if (const RunHistory& run = comparison.runs[i]; run.job.empty())
+      unread += fold(fmt::format("the job of {} could not be read: {}", mark_of(i),
+                                 clip_middle(printable_line(run.why_no_job), kWidestReason)),
+                     columns) +
+                "\n";
+  if (!unread.empty()) unread += "\n";
+  if (comparison.keys.empty())
+    return unread.empty() ? "their jobs are the same, but for run.dir\n\n" : unread;
   TableRows rows;
   for (const DifferingKey& key : comparison.keys) {
     rows.push_back({clip_middle(printable_line(key.key), kWidestValue)});
     for (std::string& value : cell_texts(key.values)) rows.back().push_back(std::move(value));
   }
-  return columns_or_lines("what their jobs say", rows, columns);
+  return unread + columns_or_lines("what their jobs say", rows, columns);
 }
 
-std::string best_value(const std::optional<BestRecord>& best, std::string (*text)(std::optional<double>)) {
-  if (!best) return "-";
-  return fmt::format("{} ({})", text(best->value), best->place());
+/// The samples that a run's best values and curves are of.
+std::string judged_on(const RunHistory& run) {
+  return run.validation_accuracy ? "validation" : "test";
 }
 
-/// True if the best values and curves are of held-out samples, because a run has some.
-bool any_validated(const std::vector<RunHistory>& runs) {
-  return std::ranges::any_of(runs, [](const RunHistory& run) { return run.validation_accuracy.has_value(); });
+/// "test", "validation", or of runs that differ in it "test (A), validation (B, C)".
+std::string judged_on(const std::vector<RunHistory>& runs) {
+  std::map<std::string, std::string> marks;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i].accuracy()) continue;
+    std::string& same = marks[judged_on(runs[i])];
+    same += (same.empty() ? "" : ", ") + mark_of(i);
+  }
+  if (marks.size() < 2) return marks.empty() ? "test" : marks.begin()->first;
+  return fmt::format("test ({}), validation ({})", marks["test"], marks["validation"]);
 }
 
 std::string numbers_text(const RunComparison& comparison, int columns) {
@@ -134,7 +151,13 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   row("state", [](const RunHistory& run) { return std::string(spelt(run.status)); });
   row("epochs", [](const RunHistory& run) { return with_thousands(std::ssize(run.epochs)); });
   row("steps", [](const RunHistory& run) { return with_thousands(run.step); });
-  const bool validated = any_validated(comparison.runs);
+  const std::string judged = judged_on(comparison.runs);
+  const bool validated = judged != "test", mixed = judged.ends_with(')');
+  const auto best_value = [&](const RunHistory& run, const std::optional<BestRecord>& best,
+                              const auto& text) {
+    if (!best) return std::string("-");
+    return fmt::format("{} ({}{})", text(best->value), mixed ? judged_on(run) + ", " : "", best->place());
+  };
   row("test accuracy, %", [](const RunHistory& run) { return accuracy_text(run.test_accuracy); });
   if (validated)
     row("validation accuracy, %",
@@ -144,12 +167,13 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
     if (std::ranges::any_of(comparison.runs,
                             [of = accuracy](const RunHistory& run) { return (run.*of).has_value(); }))
       row(name, [of = accuracy](const RunHistory& run) { return accuracy_text(run.*of); });
-  row("best accuracy, %", [](const RunHistory& run) { return best_value(run.best_accuracy, accuracy_text); });
+  row("best accuracy, %",
+      [&](const RunHistory& run) { return best_value(run, run.best_accuracy, accuracy_text); });
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
   row(validated ? "lowest loss" : "lowest test loss",
-      [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
+      [&](const RunHistory& run) { return best_value(run, run.best_loss, loss_text); });
   row("train loss", [](const RunHistory& run) { return loss_text(run.train_loss); });
-  row("time", [](const RunHistory& run) { return seconds_text(run.seconds); });
+  row("time", seconds_text);
   row("ranks", [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; });
   row("weights sha256", [](const RunHistory& run) {
     return run.weights_sha256.empty() ? "-" : printable_line(run.weights_sha256.substr(0, 16));
@@ -205,6 +229,7 @@ TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& 
     const Trail in_a = read_trail(env, a.path + "/" + kTrailFile, most_records(a));
     const Trail in_b = read_trail(env, b.path + "/" + kTrailFile, most_records(b));
     const TrailHead &of_a = in_a.head(), &of_b = in_b.head();
+    result.damaged = std::ssize(in_a.damage()) + std::ssize(in_b.damage());
     if (of_a.trained != of_b.trained || of_a.kept != of_b.kept || of_a.buffers != of_b.buffers)
       result.why_not = "not compared: networks or optimisers have other tensors";
     else if (compare_records(in_a, in_b, &result); result.compared == 0)
@@ -224,9 +249,12 @@ std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs) {
   std::vector<DifferingKey> keys;
   for (const std::string& name : names) {
     DifferingKey key{name, {}};
-    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
-    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
-    if (differs && name != "run.dir") keys.push_back(std::move(key));  // no computation depends on it
+    std::set<std::optional<std::string>> told;
+    for (const RunHistory& run : runs) {
+      key.values.push_back(run.key(name));
+      if (!run.job.empty()) told.insert(key.values.back());
+    }
+    if (told.size() > 1 && name != "run.dir") keys.push_back(std::move(key));  // no computation depends on it
   }
   return keys;
 }
@@ -254,9 +282,13 @@ std::string comparison_text(const RunComparison& comparison, int columns) {
     text += fold(fmt::format("{}  {}", mark_of(i), path), columns) + "\n";
   }
   text += "\n" + keys_text(comparison, columns) + numbers_text(comparison, columns);
-  for (std::size_t i = 0; i < comparison.trails.size(); ++i)
-    text += fold(fmt::format("A and {}: {}", mark_of(i + 1), trail_sentence(comparison.trails[i])), columns) +
-            "\n";
+  for (std::size_t i = 0; i < comparison.trails.size(); ++i) {
+    const TrailComparison& trail = comparison.trails[i];
+    const std::string damaged =
+        trail.damaged > 0 ? fmt::format("; {} damaged", counted(trail.damaged, "record")) : "";
+    text +=
+        fold(fmt::format("A and {}: {}{}", mark_of(i + 1), trail_sentence(trail), damaged), columns) + "\n";
+  }
   return text;
 }
 
@@ -264,7 +296,7 @@ std::string comparison_curves(const RunComparison& comparison, const PlotStyle& 
   std::string marks, text;
   for (std::size_t i = 0; i < comparison.runs.size(); ++i)
     marks += " " + in_curve_colour(mark_of(i), i, style);
-  const std::string of = any_validated(comparison.runs) ? "validation" : "test";
+  const std::string of = judged_on(comparison.runs);
   const auto add = [&](const char* what, const auto& value, bool is_loss = false) {
     const auto curves = curves_of(comparison.runs, value, is_loss ? 1 : 100);
     PlotStyle its_style = style;
@@ -293,6 +325,7 @@ nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
     const TrailComparison& trail = comparison.trails[i];
     trails.push_back({{"runs", {comparison.runs[0].path, comparison.runs[i + 1].path}},
                       {"steps_compared", trail.compared},
+                      {"records_damaged", trail.damaged},
                       {"first_step", trail.first_step},
                       {"tensor", trail.what},
                       {"why_not", trail.why_not}});

@@ -52,11 +52,12 @@ void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
     run.job_text = as_text(bytes);
     run.job = texts_of_keys(parse_job(run.job_text, path));
   } catch (const MissingDataError&) {
-    *damage = "it has no job.yaml";
+    *damage = run.why_no_job = "it has no job.yaml";
   } catch (const ConfigError& error) {
-    (has_ended ? run.remark : *damage) = error.what();
+    run.why_no_job = error.what();
+    (has_ended ? run.remark : *damage) = run.why_no_job;
   } catch (const Error& error) {
-    *damage = error.what();
+    *damage = run.why_no_job = error.what();
   }
 }
 
@@ -83,6 +84,7 @@ void add_event(RunHistory& run, const MetricsEvent& event) {
     run.parameters = event.integer("parameters").value_or(0);
   } else if (name == "end") {
     run.seconds = event.number("seconds");
+    run.from_step = event.integer("from_step").value_or(0);
     run.weights_sha256 = event.text("weights_sha256").value_or("");
     run.published = event.truth("published_hash");
   }

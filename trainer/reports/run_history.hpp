@@ -46,6 +46,7 @@ struct RunHistory : ToldEvaluations {
 
   std::string job_text;                    ///< job.yaml
   std::map<std::string, std::string> job;  ///< texts_of_keys() of it; empty: it cannot be read
+  std::string why_no_job;                  ///< it cannot be read: why
 
   // As the event "start" has it.
   std::string version, model, data, device;
@@ -56,6 +57,7 @@ struct RunHistory : ToldEvaluations {
   std::int64_t step = 0;             ///< the last that is told of
   std::optional<double> train_loss;  ///< loss of the last training step or epoch that is told of
   std::optional<double> seconds;  ///< duration of the start that came to the end, or of the epochs' training
+  std::int64_t from_step = 0;     ///< that this start went on from: the seconds of those before are not known
   std::string weights_sha256;     ///< "": it did not come to its end
   std::optional<bool> published;  ///< true: it is the published hash; nothing: none was published
 

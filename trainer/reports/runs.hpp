@@ -31,9 +31,9 @@ std::vector<RunHistory> find_runs(Env& env, const std::string& directory);
 struct RunCondition {
   std::string key, value;
 };
-/// @throws UsageError  it has no =, or there is no such key of a job
+/// @throws UsageError  it has no =, or there is no such key of a job, or no such state
 RunCondition parse_run_condition(const std::string& text);
-/// Texts are compared, and what are numbers on both sides as numbers.
+/// Values are compared as training reads them: 5e-2 is 0.05, yes is true. One that the job refuses is no run's.
 bool meets(const RunHistory& run, const RunCondition& condition);
 
 /// Values of `--sort`: "name, state, accuracy, ..."
@@ -54,7 +54,7 @@ nlohmann::ordered_json run_json(const RunHistory& run);
 
 std::string accuracy_text(std::optional<double> accuracy);  ///< "98.02"; "-" where there is none
 std::string loss_text(std::optional<double> loss);
-std::string seconds_text(std::optional<double> seconds);
+std::string seconds_text(const RunHistory& run);  ///< "> 12.5 s" where they are those of the last start alone
 
 // Comparison of runs: differing keys, curves, results, and the first step at which they differ: `lockstep
 // compare`.
@@ -62,6 +62,7 @@ std::string seconds_text(std::optional<double> seconds);
 /// How the trail of a run compares with that of the first one.
 struct TrailComparison {
   std::int64_t compared = 0;               ///< steps that both have and that are not damaged
+  std::int64_t damaged = 0;                ///< records of both that are
   std::optional<std::int64_t> first_step;  ///< the first of them whose fingerprints differ
   std::string what;                        ///< first tensor that differs: "fc1.weight"; "" where none differs
   std::string why_not;                     ///< nothing can be compared: why; otherwise ""
@@ -73,7 +74,8 @@ struct DifferingKey {
   std::vector<std::optional<std::string>> values;
 };
 
-/// Those keys of job.yaml that not all runs have alike, in the order of their names, but for run.dir.
+/// Those keys of job.yaml that not all runs have alike, in the order of their names, but for run.dir. Runs whose job
+/// cannot be read do not count.
 std::vector<DifferingKey> differing_keys(const std::vector<RunHistory>& runs);
 
 struct RunComparison {

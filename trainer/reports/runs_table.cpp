@@ -11,6 +11,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -78,7 +79,7 @@ std::string best_text(const RunHistory& run) {
   if (!run.best_accuracy) return "-";
   const BestRecord& best = *run.best_accuracy;
   if (best.epoch > 0) return fmt::format("{} @{}", accuracy_text(best.value), best.epoch);
-  if (best.step == run.step) return accuracy_text(best.value) + " end";
+  if (best.step == run.step && run.status == RunStatus::kFinished) return accuracy_text(best.value) + " end";
   return fmt::format("{} @step:{}", accuracy_text(best.value), best.step);
 }
 
@@ -105,7 +106,7 @@ const std::vector<Column>& columns_of_runs() {
       {"ema %", 7, true, [](const RunHistory& run) { return accuracy_text(run.ema_accuracy); }, true},
       {"swa %", 7, true, [](const RunHistory& run) { return accuracy_text(run.swa_accuracy); }, true},
       {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.loss()); }},
-      {"seconds", 3, true, [](const RunHistory& run) { return seconds_text(run.seconds); }},
+      {"seconds", 3, true, seconds_text},
       {"ranks", 2, true,
        [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; }},
       {"when", 4, false, [](const RunHistory& run) { return when_text(run.when); }},
@@ -165,18 +166,36 @@ std::optional<double> best_of(const RunHistory& run) {
   return run.best_accuracy ? std::optional(run.best_accuracy->value) : std::nullopt;
 }
 
+std::optional<double> epochs_of(const RunHistory& run) {
+  if (run.status == RunStatus::kNoRun) return std::nullopt;
+  return static_cast<double>(run.epochs.size());
+}
+
+std::optional<double> ranks_of(const RunHistory& run) {
+  return run.ranks > 0 ? std::optional(static_cast<double>(run.ranks)) : std::nullopt;
+}
+
 const std::vector<SortKey>& sort_keys() {
   static const std::vector<SortKey> keys = {
       {"name", false, {}},
       {"state", false, [](const RunHistory& run) { return static_cast<double>(run.status); }},
-      {"epochs", true, [](const RunHistory& run) { return static_cast<double>(run.epochs.size()); }},
+      {"epochs", true, epochs_of},
       {"accuracy", true, best_of},
       {"last", true, [](const RunHistory& run) { return run.accuracy(); }},
       {"loss", false, [](const RunHistory& run) { return run.loss(); }},
       {"seconds", false, [](const RunHistory& run) { return run.seconds; }},
-      {"ranks", false, [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
+      {"ranks", false, ranks_of},
       {"when", true, [](const RunHistory& run) { return std::optional<double>(run.when); }}};
   return keys;
+}
+
+void require_state(const std::string& name) {
+  std::vector<std::string_view> states;
+  for (int i = 0; i <= static_cast<int>(RunStatus::kNoRun); ++i)
+    states.push_back(spelt(static_cast<RunStatus>(i)));
+  if (std::ranges::find(states, name) == states.end())
+    throw UsageError(fmt::format("--where: no run is {}{}; states are {}", quoted_text(name),
+                                 did_you_mean(name, states), fmt::join(states, ", ")));
 }
 
 }  // namespace
@@ -204,6 +223,7 @@ RunCondition parse_run_condition(const std::string& text) {
     throw UsageError(fmt::format(
         "--where {}: give key=value, such as train.optimizer.lr=0.05 or state=finished", quoted_text(text)));
   RunCondition condition{text.substr(0, equals), text.substr(equals + 1)};
+  if (condition.key == "state") require_state(condition.value);
   if (condition.key == "state" || find_job_key(condition.key) != nullptr) return condition;
   constexpr std::string_view kState = "state";
   std::string hint = did_you_mean(condition.key, std::span(&kState, 1));
@@ -216,8 +236,12 @@ bool meets(const RunHistory& run, const RunCondition& condition) {
   if (condition.key == "state") return spelt(run.status) == condition.value;
   const auto value = run.key(condition.key);
   if (!value || *value == condition.value) return value.has_value();
-  const auto here = parse_double(*value), asked = parse_double(condition.value);
-  return here && asked && *here == *asked;
+  const auto is_the_same = [&] {
+    const Job asked =
+        parse_job(run.job_text, run.path + "/job.yaml", {condition.key + "=" + condition.value});
+    return texts_of_keys(asked)[condition.key] == *value;
+  };
+  return or_if_unreadable(is_the_same, false);
 }
 
 std::vector<std::string> run_sort_keys() {
@@ -248,9 +272,11 @@ std::string loss_text(std::optional<double> loss) {
   return loss ? format_loss(*loss) : "-";
 }
 
-std::string seconds_text(std::optional<double> seconds) {
-  if (!seconds || *seconds < 0 || *seconds > 1e12) return "-";
-  return *seconds < 60 ? format_seconds(*seconds) : format_duration(*seconds);
+std::string seconds_text(const RunHistory& run) {
+  const double seconds = run.seconds.value_or(-1);
+  if (seconds < 0 || seconds > 1e12) return "-";
+  return (run.from_step > 0 ? "> " : "") +
+         (seconds < 60 ? format_seconds(seconds) : format_duration(seconds));
 }
 
 std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
@@ -302,6 +328,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
   json.update({{"best_accuracy", run.best_accuracy},
                {"best_loss", run.best_loss},
                {"seconds", run.seconds},
+               {"from_step", run.from_step},
                {"when", run.when},
                {"weights_sha256", run.weights_sha256},
                {"published_hash", run.published},

@@ -110,12 +110,15 @@ nlohmann::ordered_json epoch_event(const FinishedEpoch& epoch) {
   if (epoch.rounded_to_zero) event["rounded_to_zero"] = *epoch.rounded_to_zero;
   if (epoch.clock == nullptr) return event;
   event["epoch_seconds"] = epoch.clock->seconds();
+  if (const double rate = epoch.clock->samples_per_second(state.epoch_samples); rate > 0)
+    event["samples_per_second"] = rate;  // 0: all of its steps were taken before this start
   epoch.clock->add_to(event, epoch.ranks);
   return event;
 }
 
 nlohmann::ordered_json end_event(const FinishedRun& run) {
   nlohmann::ordered_json event = {{"event", "end"}, {"step", run.state.step}, {"seconds", run.seconds}};
+  if (run.from_step > 0) event["from_step"] = run.from_step;
   add_evaluations(event, run.evaluations);
   if (run.stopped_early) event["stopped_early"] = true;
   for (const auto& [name, number] : run.numbers) event[run.strategy][name] = number;

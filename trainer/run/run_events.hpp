@@ -52,7 +52,8 @@ struct FinishedRun {
   const Evaluations& evaluations;
   std::string sha256;  ///< the weights'
   PublishedComparison published;
-  double seconds = 0;
+  double seconds = 0;          ///< since this start
+  std::int64_t from_step = 0;  ///< that this start went on from
   bool stopped_early = false;
   std::string strategy = {};
   std::vector<std::pair<std::string, double>> numbers = {};  ///< the strategy's own

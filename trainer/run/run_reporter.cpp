@@ -84,8 +84,10 @@ void RunReporter::run_finished(const FinishedRun& run) {
                     100 * run.state.patience->best, counted(run.state.patience->without_better, "evaluation"),
                     with_thousands(run.state.step), with_thousands(run_.steps())));
   const Evaluation& tested = *run.evaluations.test;
-  say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
-                  counted(run.state.step, "step"),
+  const std::string of_this_start =
+      run.from_step > 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";
+  say(fmt::format("done: {}{} in {}, accuracy {:.2f} % of {}, run directory {}",
+                  counted(run.state.step, "step"), of_this_start,
                   run.seconds < 60 ? format_seconds(run.seconds) : format_duration(run.seconds),
                   100 * tested.accuracy(), counted(tested.samples, "test sample"), directory));
   for (const auto& [average, part, found] : run.evaluations.averages)

@@ -310,6 +310,7 @@ class TrainingRun {
                                                  .sha256 = sha256,
                                                  .published = run_.compare_with_published(sha256),
                                                  .seconds = seconds_since(run_start_),
+                                                 .from_step = run_.first_step,
                                                  .stopped_early = run_.out_of_patience(),
                                                  .strategy = run_.job.parallel.strategy,
                                                  .numbers = summary.numbers});

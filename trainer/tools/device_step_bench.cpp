@@ -50,7 +50,7 @@ struct Candidate : BenchedWay {
 
 nlohmann::ordered_json json_of(const Candidate& candidate) {
   const double seconds = median(candidate.seconds);
-  const double samples = static_cast<double>(candidate.strategy->sampler().batch_samples(0));
+  const auto samples = static_cast<double>(candidate.batch);
   return {{"way", candidate.label},
           {"seconds", seconds},
           {"host_seconds", median(candidate.queueing)},
@@ -103,14 +103,14 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
                                              {"model", network.name()},
                                              {"parameters", network.parameters().size},
                                              {"flops_per_sample", network.training_flops_per_sample()},
-                                             {"global_batch", job.data.global_batch},
+                                             {"global_batch", candidates.front().batch},
                                              {"grain", job.parallel.grain},
                                              {"ranks", comm.size()},
                                              {"device", device.description},
                                              {"ways", ways}}));
   print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
         counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
-        job.data.global_batch, job.parallel.grain);
+        candidates.front().batch, job.parallel.grain);
   print("{}, {}; {}\n\n", counted(comm.size(), "rank"), device.description, device.communication);
   print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
   for (const auto& way : ways) print_way(way);

@@ -46,7 +46,8 @@ BenchedWay::BenchedWay(std::string name, const Job& job, Communicator& comm, Job
   strategy->distribute();
   const DistributedSampler& sampler = strategy->sampler();
   const std::int64_t steps = sampler.steps_per_epoch();
-  full_steps = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
+  batch = sampler.batch_samples(0);
+  full_steps = steps - (sampler.batch_samples(steps - 1) < batch ? 1 : 0);
 }
 
 namespace {
@@ -110,12 +111,6 @@ struct Candidate : BenchedWay {
   std::vector<std::vector<double>> until_left;  ///< seconds a step, of each bucket
 };
 
-/// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
-double flops_per_thread(const Network& network, const Job& job, const Communicator& comm, double seconds) {
-  return network.needed_training_flops_per_sample() * static_cast<double>(job.data.global_batch) / seconds /
-         (comm.size() * job.parallel.threads);
-}
-
 /// A way of the JSON as a row.
 void print_contender(const nlohmann::ordered_json& way) {
   const auto number = [&](const char* name) { return way[name].get<double>(); };
@@ -154,6 +149,15 @@ struct BenchedStep {
   const Candidate& world;
   const Candidate& off;
   double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
+
+  /// Those of a step.
+  double samples_per_thread() const {
+    return static_cast<double>(world.batch) / (comm.size() * job.parallel.threads);
+  }
+  /// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
+  double flops_per_thread(double seconds) const {
+    return network.needed_training_flops_per_sample() * samples_per_thread() / seconds;
+  }
 };
 
 double world_over_off(const BenchedStep& report) {
@@ -173,11 +177,10 @@ std::string flops_in_words(const Network& network) {
 
 nlohmann::ordered_json json_of(const Candidate& c, const BenchedStep& report) {
   const double seconds = median(c.series.at("seconds"));
-  nlohmann::ordered_json way = {
-      {"determinism", c.label},
-      {"seconds", seconds},
-      {"samples_per_second", static_cast<double>(report.job.data.global_batch) / seconds},
-      {"peak_share", flops_per_thread(report.network, report.job, report.comm, seconds) / report.peak}};
+  nlohmann::ordered_json way = {{"determinism", c.label},
+                                {"seconds", seconds},
+                                {"samples_per_second", static_cast<double>(c.batch) / seconds},
+                                {"peak_share", report.flops_per_thread(seconds) / report.peak}};
   for (const char* name : {"input_share", "exposed_share", "skew_share", "optimizer_share",
                            "under_way_seconds", "hidden_seconds", "comparing_seconds"})
     way[name] = median(c.series.at(name));
@@ -189,14 +192,13 @@ nlohmann::ordered_json json_of(const Candidate& c, const BenchedStep& report) {
 void print_tables(const BenchedStep& report) {
   const auto& [job, comm, network, plan, world, off, peak] = report;
   print("{}: {}, {}; global batch {}, grain {}\n", network.name(),
-        counted(network.parameters().size, "parameter"), flops_in_words(network), job.data.global_batch,
+        counted(network.parameters().size, "parameter"), flops_in_words(network), world.batch,
         job.parallel.grain);
   const bool is_int16 = network.precision() == Precision::kInt16;
   print("{} x {}, backend {}, {}{}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
         counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(),
         is_int16 ? ", int16 by " + cpu::int16::engine_name() : "", peak * 1e-9);
-  print("napkin limit: {:.0f} us a step at the peak\n",
-        1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
+  print("napkin limit: {:.0f} us a step at the peak\n", 1e6 * report.flops_per_thread(1.0) / peak);
   const std::string forecast = plan.forecast();
   print("{}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
   print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
@@ -225,7 +227,7 @@ void print_json(const BenchedStep& report, const std::optional<StepExplanation>&
                                    {"parameters", network.parameters().size},
                                    {"flops_per_sample", network.training_flops_per_sample()},
                                    {"needed_flops_per_sample", network.needed_training_flops_per_sample()},
-                                   {"global_batch", job.data.global_batch},
+                                   {"global_batch", world.batch},
                                    {"grain", job.parallel.grain},
                                    {"ranks", comm.size()},
                                    {"threads", job.parallel.threads},
@@ -250,14 +252,12 @@ void print_json(const BenchedStep& report, const std::optional<StepExplanation>&
 std::map<std::string, double> seconds_at_peak(const BenchedStep& report) {
   const auto& layers = report.network.layers();
   const std::vector<ImagePart> read = parts_read(layers, 0, layers.size());
-  const double samples =
-      static_cast<double>(report.job.data.global_batch) / (report.comm.size() * report.job.parallel.threads);
   std::map<std::string, double> seconds;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i]->parameters().empty()) continue;
     const int directions = seconds.empty() ? 2 : 3;
     seconds[layers[i]->name()] =
-        directions * samples * layers[i]->needed_flops_per_sample(read[i]) / report.peak;
+        directions * report.samples_per_thread() * layers[i]->needed_flops_per_sample(read[i]) / report.peak;
   }
   return seconds;
 }
@@ -275,18 +275,25 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
   world.turn(comm, std::min(options.steps_per_round, static_cast<int>(kMostTracedSteps)));
   timeline->close();
   clock.end = compare_clocks(comm, machines);
+  std::int64_t lost = timeline->lost();
   if (!options.trace.empty()) {
     const WrittenTrace written = write_trace(comm, *timeline, clock, options.trace, options.force);
     agree(comm, [&] {
       if (!written.error.empty()) throw IoError(written.error);
     });
+    lost = written.lost;
   }
+  if (comm.rank() == 0 && lost > 0)
+    print_error(
+        fmt::format("warning: {} of the traced steps were beyond the memory for them, and are left "
+                    "out; take fewer --steps",
+                    counted(lost, "slice")));
   const Job& job = report.job;
-  const double share_of_peak =
-      flops_per_thread(report.network, job, comm, median(world.series.at("seconds"))) / report.peak;
+  const double share_of_peak = report.flops_per_thread(median(world.series.at("seconds"))) / report.peak;
   StepExplanation explanation{
       .shares = shares_of(*timeline, job.parallel.threads),
       .around = {.ranks = comm.size(),
+                 .local_ranks = comm.local_size(),
                  .threads = job.parallel.threads,
                  .grains = static_cast<std::int64_t>(world.strategy->sampler().local_grains(0).size()),
                  .buckets = report.plan.buckets.size(),
@@ -342,6 +349,12 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options) {
+  if (job.parallel.strategy != "data")
+    throw AgreedError(
+        ExitCode::kUsage,
+        fmt::format("bench step measures parallel.strategy=data, and the job has {}; leave that "
+                    "out, or trace a run of it with run.trace=100..110 (docs/timeline.md)",
+                    job.parallel.strategy));
   const Job world = with(job, &ParallelSection::determinism, Determinism::kWorld);
   JobSetup setup = set_up(world, comm, data);
   if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty()))

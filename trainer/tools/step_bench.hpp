@@ -40,7 +40,7 @@ struct StepBenchOptions {
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
 ///   optimiser  mean gradient and update
 /// With `explain` or `trace`, steps of `world` more, whose course is written down (shares_of()).
-/// @throws AgreedError  those are asked for on a GPU; the file cannot be written
+/// @throws AgreedError  those are asked for on a GPU; the file cannot be written; parallel.strategy is not data
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options);
 
@@ -51,6 +51,7 @@ struct BenchedWay {
   std::string label;
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
+  std::int64_t batch = 0;       ///< samples of a full step: no more than there are
   std::int64_t full_steps = 0;  ///< those of an epoch that have a full batch
   std::int64_t step = 0;        ///< steps taken
 };
@@ -98,7 +99,9 @@ StepShares shares_of(const Timeline& timeline, int threads);
 
 /// Facts that the shares do not include.
 struct StepSurroundings {
-  int ranks = 1, threads = 1;
+  int ranks = 1;
+  int local_ranks = 1;  ///< those of this host
+  int threads = 1;
   std::int64_t grains = 1;  ///< per step, on this rank
   std::size_t buckets = 1;
   int cores = 1;                 ///< that this process may use

@@ -152,12 +152,11 @@ void add_idle(const StepShares& shares, const StepSurroundings& around, std::vec
     losses.push_back({idle, fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
                                         "parallel.grain, a larger batch): {} of {} thread turns have none",
                                         counted(around.grains, "grain"), turns - around.grains, turns)});
-  if (around.ranks * around.threads < around.cores && around.grains > 1)
+  if (const int used = around.local_ranks * around.threads; used < around.cores && around.grains > 1)
     losses.push_back(
-        {1 - static_cast<double>(around.ranks * around.threads) / around.cores,
-         fmt::format("more ranks or parallel.threads: {} of {} in use, and a step has {} on this rank",
-                     around.ranks * around.threads, counted(around.cores, "core"),
-                     counted(around.grains, "grain"))});
+        {1 - static_cast<double>(used) / around.cores,
+         fmt::format("more ranks or parallel.threads: {} of {} in use, and a step has {} on this rank", used,
+                     counted(around.cores, "core"), counted(around.grains, "grain"))});
   losses.push_back({shares.of(Work::kUpdate) / shares.seconds,
                     "a larger data.global_batch: an update costs the same for any batch"});
   losses.push_back({shares.of(Work::kInput) / shares.seconds,

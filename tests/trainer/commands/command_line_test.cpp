@@ -64,7 +64,9 @@ TEST(DoctorCommandTest, HostsOfAFileAreListedWithTheirSlots) {
 TEST(DoctorCommandTest, ALogWithAKnownCauseIsNotWell) {
   const testing::TemporaryDirectory directory;
   std::ofstream(directory.path("log")) << "mpirun has detected an attempt to run as root.\n";
-  const auto found = parse_json(answer_to({"doctor", "--log", directory.path("log"), "--json"}, 69));
+  const std::string answer = answer_to({"doctor", "--log", directory.path("log"), "--json"}, 69);
+  EXPECT_EQ(answer.find('\n'), answer.size() - 1) << "one object on one line";
+  const auto found = parse_json(answer);
   EXPECT_EQ(found["ok"], false);
   EXPECT_EQ(found["checks"][0]["id"], "root");
   std::ofstream(directory.path("log")) << "epoch 1/2\n";

@@ -194,7 +194,7 @@ TEST_F(CommandsTest, MemoryOfAllRanksIsNoLessThanThatOfOneAndNoPeakIsBelowWhatTh
 /// NCCL_GRAPH_REGISTER is set for other commands.
 TEST(DoctorCommandTest, TellsOnlyWhatUsersHaveSet) {
   const auto told = run_shell("unset NCCL_GRAPH_REGISTER; NCCL_DEBUG=WARN $LOCKSTEP_PROGRAM doctor --json");
-  expect_words(told.out, {R"("NCCL_DEBUG": "WARN")"});
+  expect_words(told.out, {R"("NCCL_DEBUG":"WARN")"});
   EXPECT_EQ(told.out.find("NCCL_GRAPH_REGISTER"), std::string::npos) << told.everything();
 }
 

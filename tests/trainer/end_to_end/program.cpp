@@ -168,6 +168,7 @@ void forget_times_and_ranks(nlohmann::json& event) {
                           "pipeline",
                           "samples_per_second",
                           "seconds",
+                          "from_step",
                           "train_seconds",
                           "setup_seconds",
                           "time",

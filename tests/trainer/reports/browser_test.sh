@@ -144,6 +144,38 @@ The_head_says_when_where_and_how_and_several_runs_where_they_differ() {
   expect_contains "$page" 'train.seed</span></td><td><span class="mono"><bdi class="clip" title="1234">1234</bdi></span></td><td><span class="mono"><bdi class="clip" title="77">77<'
 }
 
+A_page_claims_nothing_of_records_that_are_damaged_or_gone() {
+  train run
+  cp -r run damaged
+  echo torn >>damaged/metrics.jsonl
+  expect_exit 0 "$program" report damaged -o damaged.html
+  browse damaged.html 1280
+  expect_contains "$page" '<p class="soft">No verdict was written.</p>'
+  expect_lacks "$page" '>None: no rank was lost'
+  rm damaged/job.yaml
+  expect_exit 0 "$program" report run damaged -o both.html
+  browse both.html 1280
+  expect_contains "$page" 'The job of <bdi>damaged</bdi> could not be read: <bdi>it has no job.yaml</bdi>'
+  expect_lacks "$page" '>All keys of the jobs are alike.'
+}
+
+The_words_of_a_page_follow_from_the_document() {
+  train run
+  with_script run/report.html '
+    setTimeout(() => {
+      const said = document.body.dataset, text = (nodes) => make("div", null, nodes).textContent;
+      said.seconds = [0.06272, 59.97, 119.7, 3599.7, 7199].map(seconds).join();
+      said.resumed = text(headOfOne({ ...runs[0], from_step: 990 })).includes("from step 990 on");
+      const none = { ...runs[0].classes, correct: 0, samples: 200, without_answer: 200, mistakes: [], note: "of other data" };
+      said.none = ["0 of 200 right, 0.00 %; 200 without an answer", "of other data", "No mistake has finite outputs to show."]
+        .every((words) => text(classSection({ ...runs[0], classes: none })).includes(words));
+      said.all = text(mistakes({ ...none, correct: 200 }));
+    }, 500);'
+  browse driven.html 1280
+  expect_equal "$console" ""
+  expect_contains "$page" 'data-seconds="0.06272 s,59.97 s,2 min 0 s,1 h 0 min,2 h 0 min" data-resumed="true" data-none="true" data-all="No mistakes."'
+}
+
 A_box_hides_a_run_and_hostile_names_are_text() {
   train run
   cp -r run '<img src=x onerror=console.log(1)>'

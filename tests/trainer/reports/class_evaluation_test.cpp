@@ -85,13 +85,14 @@ TEST(ClassEvaluationTest, TheFirstAmongEqualOutputsIsTheAnswer) {
 TEST(ClassEvaluationTest, TablesHaveTheNumbersOfACalculationByHand) {
   const ClassEvaluation found{.classes = kClasses, .counts = {3, 1, 1, 0, 0, 2, 0, 1, 0, 0, 0, 0}};
   EXPECT_EQ(found.most_taken_for(0), 1) << "the first among equals";
-  test::expect_words(testing::single_spaced(classes_text(found, kNames)),
-                     {"\n class samples right precision recall F1 most often mistaken for\n"
-                      " cat 5 3 100.00 % 60.00 % 75.00 % dog (1)\n"
-                      " dog 3 2 66.67 % 66.67 % 66.67 % -\n"
-                      " cow 0 0 0.00 % - 0.00 % -\n"
-                      " without an answer, since outputs are NaN: 1\n",
-                      "\n class cat dog cow\n cat 3 1 1\n dog . 2 .\n cow . . .\nno mistakes\n"});
+  test::expect_words(
+      testing::single_spaced(classes_text(found, kNames)),
+      {"\n class samples right precision recall F1 most often mistaken for\n"
+       " cat 5 3 100.00 % 60.00 % 75.00 % dog (1)\n"
+       " dog 3 2 66.67 % 66.67 % 66.67 % -\n"
+       " cow 0 0 0.00 % - 0.00 % -\n"
+       " without an answer, since outputs are NaN: 1\n",
+       "\n class cat dog cow\n cat 3 1 1\n dog . 2 .\n cow . . .\nno mistake has finite outputs to show\n"});
   const auto json = classes_json(found, kNames);
   EXPECT_EQ(json["classes"][0], nlohmann::ordered_json::parse(
                                     R"({"name": "cat", "samples": 5, "correct": 3, "precision": 1.0,
@@ -99,7 +100,8 @@ TEST(ClassEvaluationTest, TablesHaveTheNumbersOfACalculationByHand) {
   EXPECT_EQ(json["confusion"], nlohmann::ordered_json::parse("[[3, 1, 1], [0, 2, 0], [0, 0, 0]]"));
   EXPECT_EQ(json["without_answer"], 1);
   const ClassEvaluation nothing{.classes = 1, .counts = {0, 0}};
-  test::expect_words(testing::single_spaced(classes_text(nothing, kNames)), {"\n cat 0 0 - - - -\n"});
+  test::expect_words(testing::single_spaced(classes_text(nothing, kNames)),
+                     {"\n cat 0 0 - - - -\n", "\nno mistakes\n"});
   EXPECT_TRUE(classes_json(nothing, kNames)["classes"][0]["recall"].is_null());
 }
 

@@ -3,6 +3,7 @@
 /// The document of a run of a few lines has the numbers of a calculation by hand.
 #include "data/dataset.hpp"
 #include "data/pictures/picture.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
@@ -22,17 +23,18 @@ Json document_of(const std::vector<std::string>& lines) {
   return report.at("runs").at(0);
 }
 
-/// Two epochs of two ranks, over the end of a month; a third one, of three ranks, has no time.
+/// Two epochs of two ranks, over the end of a month. A second start took the last 10,000 samples of the later one. A
+/// third epoch, of three ranks, has no time, and the last start took none of its steps.
 TEST(ReportDataTest, EpochsAddUpToTheRun) {
   const Json run = document_of(
       {R"({"event":"start","time":"2026-02-28T23:59:59.500Z","world":2})",
        R"({"event":"epoch","time":"2026-03-01T00:00:01.250Z","epoch":1,"step":5,"train_samples":60000,)"
-       R"("train_seconds":1.5,"rank_busy_seconds":[1,2],"rank_exposed_seconds":[0.25,0.5]})",
+       R"("train_seconds":1.5,"samples_per_second":40000,"rank_busy_seconds":[1,2],"rank_exposed_seconds":[0.25,0.5]})",
        R"({"event":"epoch","time":"2026-03-01T01:02:03.500Z","epoch":2,"step":10,"train_samples":60000,)"
-       R"("train_seconds":2.5,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})",
-       R"({"event":"epoch","epoch":3,"step":15,"train_samples":60000,"test_accuracy":0.5,)"
+       R"("train_seconds":0.5,"samples_per_second":20000,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})",
+       R"({"event":"epoch","epoch":3,"step":15,"train_samples":60000,"train_seconds":1e-7,"test_accuracy":0.5,)"
        R"("validation_accuracy":0.25,"rank_busy_seconds":[1,1,1],"rank_exposed_seconds":[0,0,8]})"});
-  EXPECT_EQ(run["samples_per_second"], 30000);
+  EXPECT_EQ(run["samples_per_second"], 35000);
   EXPECT_EQ(run["ranks"], Json::parse(R"([{"busy_seconds": 2.5, "exposed_seconds": 0.5},
                                           {"busy_seconds": 7.0, "exposed_seconds": 1.5},
                                           {"busy_seconds": 1.0, "exposed_seconds": 8.0}])"));
@@ -107,18 +109,18 @@ TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
   for (const char* key : {"directory", "job"}) one.erase(key);
   Json expected = Json::parse(R"({"name": "a", "state": "finished", "steps": 4, "accuracy": 0.625,
       "test_loss": 0.25, "best": {"epoch": 1, "step": 2, "accuracy": 0.75, "of": "test"}, "seconds": 12.5,
-      "samples_per_second": 40000, "sha256": "ab", "published": true, "trail": "kept", "start": null,
+      "from_step": 0, "samples_per_second": 40000, "sha256": "ab", "published": true, "trail": "kept", "start": null,
       "end": null, "steps_logged": 1,
       "curves": {"step": {"step": [1], "loss": [2.5], "learning_rate": [0.01],
                           "samples_per_second": [755902.5358167882]},
                  "epoch": {"step": [2, 3, 4], "test_loss": [0.5, 0.375, 0.25], "epoch": [1, 2, 2],
                            "train_seconds": [1.5, null, 1.5], "train_samples": [60000, null, 60000],
-                           "learning_rate": [0.01, null, 0.01], "test_samples": [10000, null, 10000],
-                           "train_loss": [0.5, null, 0.25], "ema_test_loss": [null, null, 0.5],
-                           "test_accuracy": [0.75, 0.5, 0.625]}},
+                           "samples_per_second": [40000, null, 40000], "learning_rate": [0.01, null, 0.01],
+                           "test_samples": [10000, null, 10000], "train_loss": [0.5, null, 0.25],
+                           "ema_test_loss": [null, null, 0.5], "test_accuracy": [0.75, 0.5, 0.625]}},
       "ranks": [], "verdicts": ["rank 1 is lost\n"], "events": [{"event": "resume", "step": 1}],
       "checkpoints": [{"step": 4, "accuracy": 0.625}, {"step": 3, "accuracy": null}], "log": [],
-      "notes": [], "steps_drawn": 1})");
+      "why_no_job": "", "notes": [], "steps_drawn": 1})");
   expected["start"] = Json::parse(testing::start_line());
   expected["end"] = Json::parse(end);
   for (const auto& [key, value] : expected.items()) EXPECT_EQ(one.at(key), value) << key;
@@ -178,9 +180,8 @@ std::vector<std::uint8_t> decoded(const std::string& text) {
   return bytes;
 }
 
-/// A network of four inputs and two classes, which answers both of two samples with the first.
-TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
-  const testing::RunFolders folders;
+/// A network of four inputs and two classes.
+CheckpointState small_model() {
   CheckpointState state = make_state(7);
   state.facts.model = {{"set", "idx"},    {"mean", "0.5"},
                        {"std", "0.25"},   {"classes", "2"},
@@ -194,6 +195,13 @@ TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
   state.facts.gradient_units.exponents = {-40, 77};
   state.weights = {1, 0, 0, 0, 0, -1, 0, 0, 0, 0};
   state.optimizer.clear();
+  return state;
+}
+
+/// It answers both of two samples with the first class.
+TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
+  const testing::RunFolders folders;
+  CheckpointState state = small_model();
   const std::string run = folders.run("a", {testing::start_line()});
   const std::string checkpoint = save_checkpoint(Env::posix(), run, state);
   TrainTestData data;
@@ -259,6 +267,30 @@ TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
   add_model(narrow, run, options);
   EXPECT_EQ(narrow["model"]["parameters"], 6);
   EXPECT_FALSE(narrow.contains("filters")) << "too few pixels to see anything";
+}
+
+TEST(ReportModelTest, ClassesOfOtherDataAreCalledSo) {
+  const testing::RunFolders folders;
+  const auto write_idx = [&](const std::string& name, const std::string& sizes, const std::string& values) {
+    std::string bytes = {0, 0, 8, static_cast<char>(sizes.size())};
+    for (const char size : sizes) bytes += std::string(3, '\0') + size;
+    folders.write("other/" + name, bytes + values);
+  };
+  for (const std::string half : {"train", "t10k"}) {
+    write_idx(half + "-images-idx3-ubyte", "\2\2\2", "pictures");
+    write_idx(half + "-labels-idx1-ubyte", "\2", {0, 1});
+  }
+  folders.write("other/classes.txt", "cat\ndog\n");
+  const std::string run = folders.run("a", {testing::start_line()});
+  save_checkpoint(Env::posix(), run, small_model());
+  Json json = {{"notes", Json::array()}};
+  add_model(json, run, {.data = folders.path("other")});
+  EXPECT_EQ(json["notes"], Json::array());
+  EXPECT_EQ(json["classes"]["samples"], 2);
+  test::expect_words(
+      json["classes"]["note"].get<std::string>(),
+      {"classes and mistakes are of " + folders.path("other") + ", not what it was trained on: ",
+       "(1 then, 2 now)"});
 }
 
 }  // namespace

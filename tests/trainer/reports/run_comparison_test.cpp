@@ -104,6 +104,44 @@ TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   EXPECT_NE(compare().trails[0].why_not.find("trail.bin"), std::string::npos);
 }
 
+/// A fingerprint of the second of four records is another.
+TEST_F(RunComparisonTest, DamagedRecordsAreCounted) {
+  for (const char* run : {"a", "b"}) write_trail(run);
+  const std::string path = folders_.path("b/trail.bin");
+  const std::uint64_t second = read_trail(Env::posix(), path, 4).end_of(1) + kTrailRecordFacts;
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(second)).put('x');
+  file.close();
+  EXPECT_EQ(compare().trails[0].compared, 3);
+  test::expect_words(comparison_text(compare(), 200),
+                     {"\nA and B: the same bits in all 3 steps that both have; 1 record damaged\n"});
+  EXPECT_EQ(comparison_json(compare()).at("trails").at(0).at("records_damaged"), 1);
+}
+
+TEST_F(RunComparisonTest, JobsThatCannotBeReadAreNotAlike) {
+  folders_.write("a/job.yaml", "model: [\n");
+  std::filesystem::remove(folders_.path("b/job.yaml"));
+  test::expect_words(
+      comparison_text(compare(), 200),
+      {"\nthe job of A could not be read: ", "\nthe job of B could not be read: it has no job.yaml\n\n"});
+  EXPECT_EQ(comparison_text(compare(), 200).find("their jobs are the same"), std::string::npos);
+  folders_.run("c", {start_line()});
+  EXPECT_TRUE(compare("c", "b").keys.empty()) << "a job alone differs from none";
+}
+
+TEST_F(RunComparisonTest, CurvesNameTheSamplesThatTheyAreOfWhereRunsDiffer) {
+  folders_.run("b", {start_line(), R"({"event":"epoch","epoch":1,"step":2,"validation_accuracy":0.5})",
+                     R"({"event":"epoch","epoch":2,"step":4,"validation_accuracy":0.75})"});
+  const PlotStyle style{.columns = 60, .rows = 6};
+  test::expect_words(comparison_curves(compare(), style),
+                     {"\ntest (A), validation (B) accuracy, %, by epoch: A B\n"});
+  test::expect_words(comparison_curves(compare("b", "b"), style),
+                     {"\nvalidation accuracy, %, by epoch: A B\n"});
+  folders_.run("none", {start_line()});
+  test::expect_words(comparison_curves(compare("b", "none"), style),
+                     {"\nvalidation accuracy, %, by epoch: A B\n"});
+}
+
 TEST_F(RunComparisonTest, AComparisonIsToldToTheLastWord) {
   folders_.run(
       "a", {start_line(), epoch_line(1, 2, 0.5, 0.61), epoch_line(2, 4, 0.25, 0.7), end_line(4, 0.25, 0.7)});
@@ -120,20 +158,20 @@ TEST_F(RunComparisonTest, AComparisonIsToldToTheLastWord) {
 what their jobs say  A     B
 train.optimizer.lr   0.01  0.05
 
-what they came to       A                 B
-state                   finished          failed
-epochs                  2                 1
-steps                   4                 2,000
-test accuracy, %        70.00             -
-validation accuracy, %  -                 50.00
-accuracy of the ema, %  -                 62.50
-best accuracy, %        70.00 (epoch 2)   50.00 (epoch 1)
-test loss               0.2500            -
-lowest loss             0.2500 (epoch 2)  0.5000 (epoch 1)
-train loss              0.2500            0.7500
-time                    12.5 s            1:30
-ranks                   2                 3
-weights sha256          aaaaaaaaaaaaaaaa  -
+what they came to       A                       B
+state                   finished                failed
+epochs                  2                       1
+steps                   4                       2,000
+test accuracy, %        70.00                   -
+validation accuracy, %  -                       50.00
+accuracy of the ema, %  -                       62.50
+best accuracy, %        70.00 (test, epoch 2)   50.00 (validation, epoch 1)
+test loss               0.2500                  -
+lowest loss             0.2500 (test, epoch 2)  0.5000 (validation, epoch 1)
+train loss              0.2500                  0.7500
+time                    12.5 s                  1:30
+ranks                   2                       3
+weights sha256          aaaaaaaaaaaaaaaa        -
 
 A and B: the same bits in all 4 steps that both have
 )");
@@ -146,6 +184,7 @@ A and B: the same bits in all 4 steps that both have
   EXPECT_EQ(json.at("trails"),
             nlohmann::ordered_json::array({{{"runs", {folders_.path("a"), folders_.path("b")}},
                                             {"steps_compared", 4},
+                                            {"records_damaged", 0},
                                             {"first_step", nullptr},
                                             {"tensor", ""},
                                             {"why_not", ""}}}));

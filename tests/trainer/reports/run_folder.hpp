@@ -58,7 +58,7 @@ inline std::string step_line(int epoch, int step, double loss) {
 }
 inline std::string epoch_line(int epoch, int step, double loss, double accuracy) {
   return fmt::format(
-      R"({{"event":"epoch","epoch":{},"step":{},"train_loss":{},"train_samples":60000,"train_seconds":1.5,"learning_rate":0.01,"test_loss":{},"test_accuracy":{},"test_samples":10000}})",
+      R"({{"event":"epoch","epoch":{},"step":{},"train_loss":{},"train_samples":60000,"train_seconds":1.5,"samples_per_second":40000,"learning_rate":0.01,"test_loss":{},"test_accuracy":{},"test_samples":10000}})",
       epoch, step, loss, loss, accuracy);
 }
 inline std::string end_line(int step, double loss, double accuracy) {

@@ -67,11 +67,18 @@ TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
   EXPECT_TRUE(meets(runs[1], parse_run_condition("state=finished")));
   EXPECT_TRUE(meets(runs[1], parse_run_condition("model=net")));
   EXPECT_FALSE(meets(runs[1], parse_run_condition("train.seed=1")));
+  for (const char* text : {"run.tensorboard=false", "run.tensorboard=no", "data.micro_batch=0"})
+    EXPECT_TRUE(meets(runs[0], parse_run_condition(text))) << text;
+  for (const char* text : {"run.tensorboard=yes", "run.tensorboard=perhaps"})
+    EXPECT_FALSE(meets(runs[0], parse_run_condition(text))) << text;
   for (const char* text : {"=net", ""}) EXPECT_THROW(parse_run_condition(text), UsageError) << text;
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("model"); }),
             "--where 'model': give key=value, such as train.optimizer.lr=0.05 or state=finished");
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("stat=x"); }),
             "--where: a job has no key 'stat' (did you mean 'state'?); 'lockstep help keys' lists them");
+  EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("state=finishd"); }),
+            "--where: no run is 'finishd' (did you mean 'finished'?); states are running, finished, "
+            "interrupted, failed, lost, damaged, no run");
   for (const char* text : {"train.lr=1", "learning_rate=1", "train.optimizer.rl=1"})
     test::expect_error<UsageError>([&] { parse_run_condition(text); }, {"did you mean 'train.optimizer.lr'"});
 }
@@ -85,6 +92,18 @@ TEST_F(RunsTableTest, WhatHasNoNumberComesLast) {
   EXPECT_EQ(names(runs), (Names{"c", "a", "b"}));
   sort_runs(runs, "accuracy", true);
   EXPECT_EQ(names(runs), (Names{"a", "c", "b"}));
+}
+
+TEST_F(RunsTableTest, FoldersWithoutARunHaveNeitherEpochsNorRanks) {
+  folders_.run("a", {start_line(2), epoch_line(1, 1, 0.5, 0.25)});
+  folders_.run("b", {start_line(1)});
+  folders_.write("c/notes.txt", "");
+  for (const auto& [key, order] : {std::pair("epochs", Names{"a", "b", "c"}), {"ranks", {"b", "a", "c"}}})
+    for (const bool reverse : {false, true}) {
+      auto runs = find();
+      sort_runs(runs, key, reverse);
+      EXPECT_EQ(names(runs), reverse ? (Names{order[1], order[0], "c"}) : order) << key;
+    }
 }
 
 TEST_F(RunsTableTest, TheTableFitsATerminal) {
@@ -153,19 +172,29 @@ c: failed: ended with an error, which it has printed
 }
 
 TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
-  EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(std::nullopt), "---");
+  RunHistory run;
+  EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(run), "---");
   EXPECT_EQ(accuracy_text(0.98765), "98.77");
   for (const auto& [seconds, text] :
-       {std::pair(-1.0, "-"), {2e12, "-"}, {0, "0.000 s"}, {59.5, "59.5 s"}, {60, "1:00"}})
-    EXPECT_EQ(seconds_text(seconds), text);
+       {std::pair(-1.0, "-"), {2e12, "-"}, {0, "0.000 s"}, {59.5, "59.5 s"}, {60, "1:00"}}) {
+    run.seconds = seconds;
+    EXPECT_EQ(seconds_text(run), text);
+  }
+}
+
+TEST_F(RunsTableTest, SecondsOfTheLastStartAreLessThanThoseOfTheRun) {
+  folders_.run("a", {start_line(), R"({"event":"end","step":1000,"seconds":12.5,"from_step":990})"});
+  test::expect_words(single_spaced(runs_text(find(), kAnyWidth)), {" > 12.5 s "});
+  EXPECT_EQ(runs_json(find(), "runs").at("runs").at(0).at("from_step"), 990);
 }
 
 TEST_F(RunsTableTest, TheBestIsToldWithItsPlace) {
   folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), end_line(13, 0.4, 0.8)});
   folders_.run("b", {start_line(), R"({"event":"evaluation","epoch":1,"step":5,"test_accuracy":0.9})",
                      epoch_line(1, 10, 0.5, 0.7)});
+  folders_.run("c", {start_line(), R"({"event":"evaluation","epoch":1,"step":5,"test_accuracy":0.95})"});
   const std::string text = runs_text(find(), kAnyWidth);
-  test::expect_words(text, {" 80.00 end ", " 90.00 @step:5 "});
+  test::expect_words(text, {" 80.00 end ", " 90.00 @step:5 ", " 95.00 @step:5 "});
 }
 
 /// On held-out samples where the run has some, as its other numbers.
@@ -212,7 +241,7 @@ TEST_F(RunsTableTest, JsonHasNumbersAndTheJob) {
       "epochs": 1, "epochs_asked": 3, "steps": 4, "train_loss": 0.5, "test_loss": 0.25, "test_accuracy": 0.5,
       "validation_loss": null, "validation_accuracy": null, "ema_accuracy": null, "swa_accuracy": null,
       "best_accuracy": {"epoch": 1, "step": 2, "value": 0.75},
-      "best_loss": {"epoch": 0, "step": 4, "value": 0.25}, "seconds": 12.5,
+      "best_loss": {"epoch": 0, "step": 4, "value": 0.25}, "seconds": 12.5, "from_step": 0,
       "weights_sha256": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
       "published_hash": true, "checkpoints": [3, 4], "damaged_lines": 0})"));
 }

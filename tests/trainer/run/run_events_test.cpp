@@ -68,10 +68,11 @@ TEST(RunEventsTest, EvaluationsHaveTheirNames) {
                        .sha256 = "ab",
                        .published = {.same = false, .line = ""},
                        .seconds = 4,
+                       .from_step = 20,
                        .stopped_early = true,
                        .strategy = "pipeline",
                        .numbers = {{"bubble", 0.5}}}),
-            Json::parse(R"({"event": "end", "step": 30, "seconds": 4,
+            Json::parse(R"({"event": "end", "step": 30, "seconds": 4, "from_step": 20,
                 "test_loss": 0.5, "test_accuracy": 0.9, "test_samples": 10, "stopped_early": true,
                 "pipeline": {"bubble": 0.5}, "weights_sha256": "ab", "published_hash": false})"));
 }
@@ -177,6 +178,24 @@ TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
     EXPECT_EQ(clock.all_ranks(strategy, nullptr, comm).front().busy_seconds, 0) << "another epoch";
     EXPECT_EQ(clock.percentile(0.5), 0);
   });
+}
+
+/// Two of the epoch's eight samples came in this start. Or none: the start before was stopped after the last step.
+TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
+  TimedStrategy strategy;
+  EpochClock clock;
+  const auto event_of = [&](std::int64_t samples_before) {
+    clock.start(strategy, samples_before);
+    clock.end_steps();
+    return epoch_event({.state = state_in_epoch_3(),
+                        .evaluations = {.test = kTested, .validation = {}},
+                        .clock = &clock,
+                        .ranks = {RankClock()}});
+  };
+  const Json event = event_of(6);
+  EXPECT_DOUBLE_EQ(event["samples_per_second"].get<double>() * event["train_seconds"].get<double>(), 2);
+  EXPECT_EQ(event["train_samples"], 8);
+  EXPECT_FALSE(event_of(8).contains("samples_per_second"));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ done: 2 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
  "train_samples": 144, "train_seconds": "T", "learning_rate": 1e-09, "validation_loss": 2.388,
  "validation_accuracy": 0.125, "validation_samples": 16, "ema_validation_loss": 2.388,
  "ema_validation_accuracy": 0.125, "swa_validation_loss": 2.388, "swa_validation_accuracy": 0.125,
- "epoch_seconds": "T", "step_seconds_p50": "T", "step_seconds_p90": "T", "step_seconds_p99": "T",
+ "epoch_seconds": "T", "samples_per_second": "T", "step_seconds_p50": "T", "step_seconds_p90": "T", "step_seconds_p99": "T",
  "resident_bytes": "T", "peak_resident_bytes": "T", "exposed_seconds": "T", "rank_skew": "T",
  "slowest_rank": "T", "rank_busy_seconds": "T", "rank_exposed_seconds": "T", "time": "T"},
 {"event": "end", "step": 2, "seconds": "T", "validation_loss": 2.388, "validation_accuracy": 0.125,
@@ -180,12 +180,13 @@ epoch  2/2  step 3  validation loss 2.3875  accuracy 12.50 %  ema 12.50 %, swa 1
 memory: at most M resident, for all 2 ranks
 Finished Training
 no better accuracy than 12.50 % in 2 evaluations: ended by train.patience at step 3 of 4
-done: 3 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
+done: 3 steps, the last 1 in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
 )" + kLastLines + kHash,
               "run");
   const Json events = events_of("run");
   ASSERT_EQ(events.size(), 11U) << events.dump(1);
   EXPECT_EQ(events[10]["step"], 3);
+  EXPECT_EQ(events[10]["from_step"], 2);
   EXPECT_EQ(events[9], Json::parse(R"({"event": "evaluation", "epoch": 2, "step": 3,
       "validation_loss": 2.388, "validation_accuracy": 0.125, "validation_samples": 16,
       "ema_validation_loss": 2.388, "ema_validation_accuracy": 0.125,
@@ -230,7 +231,7 @@ weights sha256 H
                   R"(going on from step 3 in DIR/b
 trace: none, since this start took no step of 2..3
 memory: at most M resident
-done: 5 steps in T, accuracy 74.00 % of 100 test samples, run directory DIR/b
+done: 5 steps, the last 2 in T, accuracy 74.00 % of 100 test samples, run directory DIR/b
 weights sha256 H
 )",
               "b");

@@ -151,6 +151,17 @@ TEST(DoctorChecksTest, EveryCheckHasAPitfall) {
   }
 }
 
+TEST(DoctorChecksTest, TasksAreThoseOfSlurm) {
+  Ranks ranks = healthy_ranks();
+  const auto missing_for_tasks = [&] {
+    const auto results = run_checks(ranks, true);
+    return std::ranges::find(results, "tasks", &CheckResult::id)->missing;
+  };
+  EXPECT_EQ(missing_for_tasks(), "Slurm");
+  for (RankView& view : ranks) view.settings["SLURM_NTASKS"] = "8";
+  EXPECT_EQ(missing_for_tasks(), "");
+}
+
 TEST(DoctorChecksTest, EveryHostWithAFindingIsNamedOnce) {
   Ranks ranks = healthy_ranks();
   for (RankView& view : ranks) view.oom_kills = 1, view.sees_run_directory = view.host == "nodea";

@@ -55,7 +55,7 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
   const std::string text = to_text(diagnosis, false);
   test::expect_words(text, {"ok launcher and MPI count the same ranks\n",
-                            "\nnot checked, because missing here: srun, GPUs, several hosts\n"});
+                            "\nnot checked, because missing here: Slurm, srun, GPUs, several hosts\n"});
   EXPECT_EQ(text.find("GPU driver"), std::string::npos) << "nothing is well of what is not there";
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }

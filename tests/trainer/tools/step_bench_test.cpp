@@ -15,17 +15,18 @@ namespace {
 constexpr int kBatch = 32, kThreads = 1, kTwoRanks = 2;
 
 /// Two full steps an epoch, and a smaller one.
-Job job_on(const std::string& device) {
+Job job_on(const std::string& device, const std::vector<std::string>& overrides = {}) {
   return parse_job(
       "model: linear\n"
       "data: {set: synthetic, train_samples: 80, test_samples: 8, global_batch: 32}\n"
       "parallel: {device: " +
           device + ", grain: 8, threads: 1, bucket_bytes: 4096}\n",
-      "test.yaml");
+      "test.yaml", overrides);
 }
 
-std::string printed_by(int ranks, const std::string& device, const StepBenchOptions& options) {
-  const Job job = job_on(device);
+std::string printed_by(int ranks, const std::string& device, const StepBenchOptions& options,
+                       const std::vector<std::string>& overrides = {}) {
+  const Job job = job_on(device, overrides);
   const DatasetFuture data = load_in_advance(job);
   ::testing::internal::CaptureStdout();
   run_thread_ranks(ranks, [&](Communicator& comm) { bench_step(comm, job, data, options); });
@@ -135,6 +136,34 @@ TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
                 "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
                 "(docs/timeline.md)");
     });
+}
+
+TEST(StepBenchTest, AStepHasNoMoreSamplesThanTheSet) {
+  const StepBenchOptions options{.rounds = 1, .steps_per_round = 1, .json = true, .trace = {}};
+  const std::vector<std::string> overrides = {"data.train_samples=10", "data.global_batch=640"};
+  for (const std::string device : {"cpu", "emulated"}) {
+    const auto report = parse_json(printed_by(1, device, options, overrides));
+    EXPECT_EQ(report["global_batch"], 10);
+    for (const auto& way : report["ways"])
+      expect_near(way["samples_per_second"], 10 / way["seconds"].get<double>(), "samples/s");
+    if (device != "cpu") continue;
+    const auto& way = report["ways"][0];
+    expect_near(way["peak_share"].get<double>() * report["peak_flops"].get<double>(),
+                report["needed_flops_per_sample"].get<double>() * 10 / way["seconds"].get<double>(),
+                "FLOP/s");
+  }
+}
+
+TEST(StepBenchTest, OtherStrategiesAreNotMeasuredAsDataParallelism) {
+  Job job = job_on("cpu");
+  const DatasetFuture data = load_in_advance(job);
+  for (const char* strategy : {"pipeline", "hogwild"}) {
+    job.parallel.strategy = strategy;
+    run_thread_ranks(1, [&](Communicator& comm) {
+      test::expect_error<AgreedError>([&] { bench_step(comm, job, data, {.trace = {}}); },
+                                      {"measures parallel.strategy=data", strategy, "run.trace"});
+    });
+  }
 }
 
 }  // namespace

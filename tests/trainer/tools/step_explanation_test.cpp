@@ -152,6 +152,8 @@ TEST(StepExplanationTest, AdviceNamesTheLargestLossFirst) {
   EXPECT_EQ(
       first_advice({.threads = 1, .grains = 4, .cores = 8}),
       "more ranks or parallel.threads: 1 of 8 cores in use, and a step has 4 grains on this rank (88 %)");
+  test::expect_words(first_advice({.ranks = 16, .local_ranks = 2, .grains = 4, .cores = 8}),
+                     {"more ranks or parallel.threads: 2 of 8 cores in use"});
   for (const StepSurroundings& used :
        {StepSurroundings{.threads = 1, .cores = 8}, {.threads = 8, .grains = 8, .cores = 8}})
     test::expect_words(first_advice(used), {"input is gathered"});

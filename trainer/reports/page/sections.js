@@ -6,8 +6,9 @@ const colourOf = (i) => `var(--c${i % 8})`;
 const percent = (share, digits = 2) => share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
 const whole = (number) => number === null || number === undefined ? "–" : number.toLocaleString("en-US");
 const name = (text) => make("bdi", { class: "clip", title: text }, text);
-const seconds = (s) => s === null || s === undefined ? "–" : s < 60 ? `${short(s)} s` : s < 3600 ?
-  `${Math.floor(s / 60)} min ${Math.round(s % 60)} s` : `${Math.floor(s / 3600)} h ${Math.round(s % 3600 / 60)} min`;
+const inSixties = (number, large, small) => `${Math.floor(number / 60)} ${large} ${number % 60} ${small}`;
+const seconds = (s) => s === null || s === undefined ? "–" : s < 60 ? `${short(s)} s` : s < 3599.5 ?
+  inSixties(Math.round(s), "min", "s") : inSixties(Math.round(s / 60), "h", "min");
 
 function table(head, rows, numbers) {
   const kind = (i) => ({ class: numbers.includes(i) ? "n" : null });
@@ -51,7 +52,7 @@ function headOfOne(run) {
       best ? tile(percent(best.accuracy), `best${best.of === "validation" ? " validation" : ""}, after ${whereOf(best)}`) : null,
       run.test_loss !== null ? tile(short(run.test_loss), "test loss") : null,
       run.steps !== null ? tile(whole(run.steps), "steps") : null,
-      run.seconds !== null ? tile(seconds(run.seconds), "in all") : null,
+      run.seconds !== null ? tile(seconds(run.seconds), run.from_step ? `from step ${whole(run.from_step)} on` : "in all") : null,
       speed ? tile(whole(Math.round(speed)), "samples a second") : null,
       start.parameters ? tile(whole(start.parameters), "parameters") : null)];
 }
@@ -62,7 +63,7 @@ function headOfMany() {
     const row = make("tr", null, make("td", null, box, " ", make("span", { class: "swatch", style: `background:${colourOf(i)}` })),
       make("td", { class: "name" }, name(run.name)), make("td", null, statePill(run)), make("td", { class: "n" }, percent(run.accuracy)),
       make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.of === "validation" ? "validation, " : ""}${whereOf(run.best)})` : "–"),
-      make("td", { class: "n" }, short(run.test_loss)), make("td", { class: "n" }, whole(run.steps)), make("td", { class: "n" }, seconds(run.seconds)),
+      make("td", { class: "n" }, short(run.test_loss)), make("td", { class: "n" }, whole(run.steps)), make("td", { class: "n" }, `${run.from_step ? "> " : ""}${seconds(run.seconds)}`),
       make("td", { class: "n" }, whole((run.start || {}).world)), make("td", { class: "mono" }, (run.sha256 || "").slice(0, 12)));
     box.addEventListener("change", () => {
       row.classList.toggle("off", !box.checked);
@@ -79,13 +80,16 @@ function headOfMany() {
 function differences() {
   const rows = [["start", runs.map(startOf)], ["command", runs.map((run) => (run.start || {}).command)],
     ...(report.differing_keys || []).map(({ key, values }) => [key, values])].filter(([, values]) => values.some((value) => value !== values[0]));
-  if (!rows.length) return make("p", { class: "soft", style: "margin-top:12px" }, "All keys of the jobs are alike.");
+  const say = (...words) => make("p", { class: "soft", style: "margin-top:12px;overflow-wrap:anywhere" }, words);
+  const unread = runs.filter((run) => run.why_no_job)
+    .map((run) => say("The job of ", make("bdi", null, run.name), " could not be read: ", make("bdi", null, run.why_no_job)));
+  if (!rows.length) return unread.length ? unread : say("All keys of the jobs are alike.");
   const cell = (value) => make("span", { class: "mono" }, value === null || value === undefined || value === "" ? "–" : name(value));
   const names = runs.map((run, i) => make("span", { class: "named" }, make("span", { class: "swatch", style: `background:${colourOf(i)}` }), name(run.name)));
   const across = runs.length <= 6;
   return [make("h2", null, "Where they differ"), make("div", { class: "card differences" }, across
     ? table(["", ...names], rows.map(([key, values]) => [make("span", { class: "soft" }, key), ...values.map(cell)]), [])
-    : table(["", ...rows.map(([key]) => key)], names.map((run, i) => [run, ...rows.map(([, values]) => cell(values[i]))]), []))];
+    : table(["", ...rows.map(([key]) => key)], names.map((run, i) => [run, ...rows.map(([, values]) => cell(values[i]))]), [])), unread];
 }
 
 // Curves. With one run, colours tell what is drawn; with several, which run it is of.
@@ -162,7 +166,8 @@ function classSection(run) {
     number([percent(one.precision), meter(one.precision)]), number([percent(one.recall), meter(one.recall)]), number(percent(one.f1))));
   const title = single ? "Classes" : make("span", null, "Classes of ", make("bdi", { class: "cut", title: run.name }, run.name));
   return [make("h2", null, title, " ", make("span", { class: "soft", style: "font-weight:400;font-size:14px" },
-    `${whole(found.correct)} of ${whole(found.samples)} right, ${percent(found.correct / found.samples)}`)),
+    `${whole(found.correct)} of ${whole(found.samples)} right, ${percent(found.correct / found.samples)}${found.without_answer ? `; ${whole(found.without_answer)} without an answer` : ""}`)),
+    found.note ? make("p", { class: "soft", style: "overflow-wrap:anywhere" }, make("bdi", null, found.note)) : null,
     make("div", { class: "pair" }, make("div", { class: `card classes${isLong ? " long" : ""}` }, table(["class", "samples", "right", "precision", "recall", "F1"], rows, [1, 2, 3, 4, 5])),
       make("div", { class: "card" }, make("h3", { style: "margin-bottom:10px" }, "A row for each class of the data, a column for each answer"), make("div", { class: "scroll" }, confusion(found)))),
     mistakes(found)];
@@ -175,7 +180,7 @@ function sureness(share, isOutput) {
 }
 
 function mistakes(found) {
-  if (!found.mistakes.length) return make("p", { class: "soft" }, "No mistakes.");
+  if (!found.mistakes.length) return make("p", { class: "soft" }, found.correct === found.samples ? "No mistakes." : "No mistake has finite outputs to show.");
   const names = found.classes.map((one) => one.name), isOutput = found.scores === "outputs";
   const figure = (one) => {
     const scores = isOutput ? one.outputs : one.probabilities;
@@ -267,7 +272,7 @@ function courseSection(run) {
     make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Start"), make("dl", null, facts))),
     make("div", { class: "card", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Losses and verdicts"),
       (run.verdicts || []).map((one) => [make("p", { class: "verdict" }, "A start lost a rank:"), make("pre", { dir: "auto", style: "margin-bottom:10px" }, one)]),
-      happened.length ? table(["event", "step", "what"], happened, [1]) : (run.verdicts || []).length ? null : make("p", { class: "soft" }, "None: no rank was lost, and no line.")),
+      happened.length ? table(["event", "step", "what"], happened, [1]) : (run.verdicts || []).length ? null : make("p", { class: "soft" }, ["lost", "damaged"].includes(run.state) ? "No verdict was written." : "None: no rank was lost, and no line.")),
     run.log.length ? make("div", { class: "card long", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Starts, stops and ranks, from the log"), make("pre", { dir: "auto" }, run.log.join("\n"))) : null,
     run.job ? [make("h2", null, "Job, as resolved"), make("div", { class: "card long" }, make("pre", { style: "columns:3 320px", dir: "auto" }, run.job))] : null];
 }
