@@ -160,13 +160,17 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
                                               "the graph computes (number - mean) / std first",
                                               shape)
                                 : fmt::format("image: {}, numbers as they are", shape)},
-      {"output",
-       fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
+      {"output", fmt::format("logits: float32 [N, {}]; {}", model.network.classes(),
+                             are_probabilities(model.loss)
+                                 ? fmt::format("{} makes probabilities of them", name_of_scores(model.loss))
+                                 : "trained towards 1 for the class and 0 for others, no probabilities")},
       {"data_set", data.set},
       {"checkpoint", model.checkpoint},
       {"step", std::to_string(load_manifest(Env::posix(), model.checkpoint).facts.step)},
       {"weights_sha256", weights_sha256(model.weights.span())},
       {"lockstep_version", LOCKSTEP_VERSION}};
+  if (model.network.precision() == Precision::kInt16)
+    entries["precision"] = "fp32; the run computed in int16, whose outputs are others";
   if (!model.data.class_names.empty()) entries["class_names"] = json_text_in_ascii(model.data.class_names);
   return entries;
 }
@@ -188,6 +192,9 @@ struct ExportOptions {
 int export_to(const ExportOptions& options) {
   if (options.npz.empty() && options.onnx.empty())
     throw UsageError("export: say what to write: --npz FILE or --onnx FILE");
+  if (std::filesystem::path(options.npz).lexically_normal() ==
+      std::filesystem::path(options.onnx).lexically_normal())
+    throw UsageError(fmt::format("export: --npz and --onnx both name {}; give two files", options.npz));
   const auto write = [&](const std::string& file, const std::vector<std::byte>& bytes, const char* reader) {
     write_output_file(Env::posix(), file, bytes, options.force);
     print("{}: {} bytes; {}(\"{}\") reads it\n", file, bytes.size(), reader, file);

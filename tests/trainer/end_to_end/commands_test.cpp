@@ -155,6 +155,11 @@ TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {
               {"import: runs on one rank; start it without mpirun"});
   EXPECT_FALSE(std::filesystem::exists(imported + "-lenet"));
   EXPECT_EQ(lockstep("export " + run_dir()).exit_code, 2);
+  const auto both = directory_->path("both");
+  expect_says(lockstep("export " + run_dir() + " --npz " + both + " --onnx " + directory_->path("./both") +
+                       " --force"),
+              2, {"--npz and --onnx both name " + both});
+  EXPECT_FALSE(std::filesystem::exists(both));
 }
 
 TEST_F(CommandsTest, AJobThatTrainsOtherWeightsIsNotContinued) {
