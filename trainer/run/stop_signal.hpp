@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-/// What the first signal leads to.
+/// The end that the first signal leads to.
 enum class OnStop {
   kSave,    ///< under Open MPI text that mpirun no longer reads is dropped, or nothing would be saved
-  kReport,  ///< of what was done
+  kReport,  ///< a report, and nothing is saved
 };
 
 /// Installs the handlers. Call once, before anything that takes time: Open MPI leaves these signals alone.
