@@ -196,7 +196,7 @@ FittingWeights read_foreign_weights(const SafetensorsFile& file, const std::stri
         "has, beside those, {}. Name the model's layers as the file does, or write a file with the model's "
         "names (in PyTorch: safetensors.torch.save_file(model.state_dict(), \"weights.safetensors\"))",
         path, first_and_last(fresh), others));
-  if (path.ends_with(".onnx")) refuse_folded(file, words, network, path);
+  if (in_small_letters(path).ends_with(".onnx")) refuse_folded(file, words, network, path);
   if (fit == WeightsFit::kPart) return fitting;
   require_whole_layers(fitting, network, path);
   if (!fresh.empty())

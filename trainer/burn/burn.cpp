@@ -191,6 +191,11 @@ BurnReport run_burn(Communicator& comm, const BurnOptions& options) {
     if (!options.fault.kind.empty() && options.fault.rank >= comm.size())
       throw UsageError(
           fmt::format("--inject: there is no rank {}, only 0 to {}", options.fault.rank, comm.size() - 1));
+    if (is_left_out(options, "jobs") && (comm.size() == 1 || is_left_out(options, "links")))
+      throw UsageError(fmt::format(
+          "--without {} leaves nothing to test: links take several ranks, and speeds are those of "
+          "jobs and links",
+          fmt::join(options.without, ",")));
   });
   return Burn(comm, options).to_the_end();
 }

@@ -72,7 +72,8 @@ Grade grade_of(const RankResult& result);
 int exit_code_of(const BurnReport& report);
 inline constexpr int kSlowExitCode = 3;
 
-/// Adds what shows only when ranks are compared: who sends damaged messages, who is slower than the others.
+/// Adds what shows only when ranks are compared: who sends damaged messages, who is slower than the others. "speed" is
+/// exercised on ranks with times that others could be compared with.
 /// @param speeds  whether speeds are compared
 void compare_ranks(std::vector<RankResult>& ranks, bool speeds);
 

@@ -110,6 +110,10 @@ void name_wrong_jobs(Ranks& ranks) {
 
 constexpr const char* kTraining = "training";
 
+void note_comparison(RankResult& result) {
+  result.exercised["speed"] = "beside the other ranks";
+}
+
 /// Seconds of the trainings alone of the other ranks with processor, device and number of threads as this one's.
 std::vector<double> trainings_of_likes(const Ranks& ranks, const RankResult& mine) {
   std::vector<double> values;
@@ -135,6 +139,7 @@ void name_slow_ranks(Ranks& ranks) {
     const auto own = result.measures.find(kTraining);
     const std::vector<double> others = trainings_of_likes(ranks, result);
     if (own == result.measures.end() || others.empty()) continue;
+    note_comparison(result);
     const double factor = own->second / median_of(others);
     if (factor < (has_its_cores(result) ? kLimit : 2 * kLimit - 1)) continue;
     result.findings.push_back(
@@ -189,9 +194,11 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
       if (const double best = best_link(ranks, other, between_hosts, rule);
           other.rank != result.rank && best > 0)
         others.push_back(best);
+    if (own == 0 || others.size() < 2) continue;
+    note_comparison(result);
     const double least =
         has_its_cores(result) ? rule.least_difference : rule.least_difference_on_shared_cores;
-    if (own == 0 || others.size() < 2 || !is_slow_link(own, median_of(others), least)) continue;
+    if (!is_slow_link(own, median_of(others), least)) continue;
     found = true;
     result.findings.push_back(
         {Grade::kSlow, "link",

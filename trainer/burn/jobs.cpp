@@ -115,7 +115,7 @@ class Jobs final : public BurnCheck {
           {Grade::kWrong, "job",
            fmt::format("{} of {} alone ended in other weights; the first: {}", with_thousands(wrong_),
                        counted(trained_, "training"), first_wrong_),
-           "take this processor out of service; compare 'lockstep version --verbose' with that of other "
+           "take this processor out of service; compare 'lockstep --version --verbose' with that of other "
            "hosts first"});
     result.answers = answers_;
     result.wrong_jobs_of_all = wrong_together_;

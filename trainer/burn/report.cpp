@@ -31,12 +31,11 @@ std::string_view check_of(const BurnFinding& finding) {
   return finding.kind == "job" || finding.kind == "jobs" ? "jobs" : "links";
 }
 
-/// Beside the others, and how patient the comparison was.
-std::string speed_of(const RankResult& result) {
+/// How patient a comparison of speeds was; "" where the rank had its core to itself.
+std::string waits_of(const RankResult& result) {
   const auto share = result.measures.find("share of core");
-  if (share == result.measures.end() || share->second > 0.95) return "beside the other ranks";
-  return fmt::format("beside the other ranks; it waited for a core {:.0f} % of the time",
-                     100 * (1 - share->second));
+  if (share == result.measures.end() || share->second > 0.95) return "";
+  return fmt::format("; it waited for a core {:.0f} % of the time", 100 * (1 - share->second));
 }
 
 CheckState state_of(const BurnReport& report, const RankResult& result, std::string_view check) {
@@ -45,9 +44,8 @@ CheckState state_of(const BurnReport& report, const RankResult& result, std::str
   for (const BurnFinding& finding : result.findings)
     if (check_of(finding) == check) return {finding.grade, finding.what};
   if (const auto done = result.exercised.find(std::string(check)); done != result.exercised.end())
-    return {Grade::kPass, done->second};
-  if (check == "speed" && report.ranks.size() > 1) return {Grade::kPass, speed_of(result)};
-  return {Grade::kNotTested, "there is one rank"};
+    return {Grade::kPass, done->second + (check == "speed" ? waits_of(result) : "")};
+  return {Grade::kNotTested, report.ranks.size() == 1 ? "there is one rank" : "there is nothing to compare"};
 }
 
 /// "WRONG rank 2 on node7: job: ...": what a hook gives as a reason.
@@ -74,15 +72,17 @@ std::string table_of(const BurnReport& report) {
   return align_columns(rows, {0});
 }
 
-/// Checks done by rank 0; the other ranks did the same ones.
+/// Checks done by rank 0; the other ranks did the same ones. Speed is not tested on a rank without a like.
 std::string exercised_lines(const BurnReport& report) {
   TableRows rows;
   for (const std::string_view check : kChecks) {
-    Grade worst = Grade::kPass;
-    for (const RankResult& result : report.ranks)
-      worst = std::max(worst, state_of(report, result, check).grade);
-    rows.push_back(
-        {std::string(check), std::string(spelt(worst)), state_of(report, report.ranks.front(), check).what});
+    CheckState shown = state_of(report, report.ranks.front(), check);
+    for (const RankResult& result : report.ranks) {
+      const CheckState state = state_of(report, result, check);
+      if (state.grade > shown.grade && state.grade == Grade::kNotTested) shown.what = state.what;
+      shown.grade = std::max(shown.grade, state.grade);
+    }
+    rows.push_back({std::string(check), std::string(spelt(shown.grade)), shown.what});
   }
   return align_columns(rows);
 }

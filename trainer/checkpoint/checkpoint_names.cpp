@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-/// @param on_epoch  is called with the number and the step of each epoch; may be empty
+/// @param on_epoch  is called with the number and the step of each epoch, also of those in doubt; may be empty
 /// @returns the evaluations that the run's metrics tell of, without those in doubt
 ToldEvaluations evaluations_told(const std::string& run_dir,
                                  const std::function<void(std::int64_t, std::int64_t)>& on_epoch = {}) {
@@ -30,8 +30,8 @@ ToldEvaluations evaluations_told(const std::string& run_dir,
       const bool epoch = event.name() == "epoch";
       if (!epoch && event.name() != "end" && event.name() != "evaluation") return;
       const std::int64_t step = event.integer("step").value_or(0);
-      if (doubt && step > doubt->sure_step) return;
       if (epoch && on_epoch) on_epoch(event.integer("epoch").value_or(0), step);
+      if (doubt && step > doubt->sure_step) return;
       told.add(event);
     });
   } catch (const Error&) {
@@ -78,11 +78,17 @@ std::optional<std::int64_t> step_of_epoch(const std::string& run_dir, std::int64
   return found == checkpoints.end() ? std::nullopt : std::optional(found->step);
 }
 
-std::string of_step(const std::string& path, const std::string& what, std::optional<std::int64_t> step,
-                    const std::vector<CheckpointSummary>& checkpoints) {
-  const auto found = std::ranges::find_if(
-      checkpoints, [&](const CheckpointSummary& checkpoint) { return step == checkpoint.step; });
+/// @param run_dir  of these checkpoints, which leave out those in doubt
+std::string of_step(const std::string& path, const std::string& run_dir, const std::string& what,
+                    std::optional<std::int64_t> step, const std::vector<CheckpointSummary>& checkpoints) {
+  const auto is_meant = [&](const auto& checkpoint) { return step == checkpoint.step; };
+  const auto found = std::ranges::find_if(checkpoints, is_meant);
   if (found != checkpoints.end()) return found->path;
+  const auto all = list_checkpoints(Env::posix(), run_dir);
+  const auto doubt = read_doubt(Env::posix(), run_dir);
+  if (const auto in_doubt = std::ranges::find_if(all, is_meant); doubt && in_doubt != all.end())
+    throw DataError(fmt::format("{}: the checkpoint of {} is in doubt: it was {}; {} names it all the same",
+                                path, what, why_in_doubt(*doubt), in_doubt->path));
   throw MissingDataError(fmt::format("{}: the run has no checkpoint of {}; {}; {}", path, what,
                                      those_there_are(checkpoints), kHowToKeep));
 }
@@ -169,7 +175,8 @@ void take_average(CheckpointState& state, const std::string& average, const std:
                                        path, average, key));
   if (std::ranges::all_of(found->values, [](float number) { return number == 0; }))
     throw MissingDataError(fmt::format(
-        "{}: nothing is averaged yet: the first epoch that counts has not ended ({})", path, key));
+        "{}: nothing is averaged yet: {} ({})", path,
+        average == kEmaBuffer ? "no step was trained" : "the first epoch that counts has not ended", key));
   std::ranges::copy(found->values, state.weights.begin());
   state.facts.average = average;
   state.facts.test_accuracy.reset();
@@ -194,8 +201,8 @@ std::string named_checkpoint(Env& env, const std::string& path) {
   if (name == "last") return run_dir;
   const auto checkpoints = summarise_checkpoints(env, run_dir);
   if (name == "best") return best_of(path, run_dir, checkpoints);
-  if (step) return of_step(path, fmt::format("step {}", *step), step, checkpoints);
-  return of_step(path, fmt::format("epoch {}", *epoch), step_of_epoch(run_dir, *epoch, checkpoints),
+  if (step) return of_step(path, run_dir, fmt::format("step {}", *step), step, checkpoints);
+  return of_step(path, run_dir, fmt::format("epoch {}", *epoch), step_of_epoch(run_dir, *epoch, checkpoints),
                  checkpoints);
 }
 

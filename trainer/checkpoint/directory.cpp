@@ -139,7 +139,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
                                            std::vector<std::string>* damaged, Weights accepted) {
-  require_sure_checkpoint(env, run_dir);
+  const std::string in_doubt = require_sure_checkpoint(env, run_dir);
   constexpr int kLooks = 20;  // a run that prunes saves in between; a link to nowhere stays as it is
   std::vector<std::string> complaints, passed_over;
   std::optional<FoundCheckpoint> found;
@@ -151,6 +151,7 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
     if (found || !again) break;
     env.pause(std::chrono::milliseconds(10));
   }
+  if (!in_doubt.empty()) on_damaged(in_doubt);
   for (const std::string& complaint : complaints) on_damaged(complaint);
   if (damaged != nullptr) *damaged = std::move(passed_over);
   return found;

@@ -53,8 +53,11 @@ std::optional<CheckpointDoubt> read_doubt(Env& env, const std::string& run_dir);
 void remove_doubt(Env& env, const std::string& run_dir);
 /// As list_checkpoints(), without those in doubt.
 std::vector<CheckpointEntry> sure_checkpoints(Env& env, const std::string& run_dir);
+/// "saved after step 8, and at step 12 rank 2 on ..."
+std::string why_in_doubt(const CheckpointDoubt& doubt);
+/// @returns a line that says that some are in doubt; "": none
 /// @throws DataError  there are checkpoints, and all are in doubt: says why, and what to do
-void require_sure_checkpoint(Env& env, const std::string& run_dir);
+std::string require_sure_checkpoint(Env& env, const std::string& run_dir);
 
 struct FoundCheckpoint {
   std::string path;
@@ -66,7 +69,7 @@ using OnDamaged = std::function<void(const std::string&)>;
 /// The newest checkpoint that verifies. `on_damaged` is told about each newer one, in one line that names it.
 /// Only what is proved to be damaged is passed over: a file that cannot be read now is tried again, and then
 /// the error leaves. One that goes away meanwhile, because the run that is under way prunes it, makes it look
-/// again. Those in doubt are passed over.
+/// again. Those in doubt are passed over, which is told, too.
 /// @param damaged   is given all that were passed over, each proved to be damaged, also where none is good
 /// @param accepted  one whose weights are others counts as damaged
 /// @throws IoError; DataError  all are in doubt

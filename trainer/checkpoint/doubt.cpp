@@ -76,15 +76,21 @@ std::vector<CheckpointEntry> sure_checkpoints(Env& env, const std::string& run_d
   return entries;
 }
 
-void require_sure_checkpoint(Env& env, const std::string& run_dir) {
+std::string why_in_doubt(const CheckpointDoubt& doubt) {
+  return fmt::format("saved after step {}, and at step {} {}", doubt.sure_step, doubt.found_step, doubt.what);
+}
+
+std::string require_sure_checkpoint(Env& env, const std::string& run_dir) {
   const auto doubt = read_doubt(env, run_dir);
   const auto all = list_checkpoints(env, run_dir);
-  if (!doubt || all.empty() || all.back().step <= doubt->sure_step) return;
+  if (!doubt || all.empty() || all.front().step <= doubt->sure_step) return "";
+  if (all.back().step <= doubt->sure_step)
+    return fmt::format("{}: newer checkpoints are in doubt and passed over: they were {}", run_dir,
+                       why_in_doubt(*doubt));
   throw DataError(
-      fmt::format("{}: all its checkpoints are in doubt: they were saved after step {}, and at step {} {}. "
-                  "Begin anew with run.resume=never (previous-N keeps what is there), or name one all the "
-                  "same, such as {}",
-                  run_dir, doubt->sure_step, doubt->found_step, doubt->what, all.front().path));
+      fmt::format("{}: all its checkpoints are in doubt: they were {}. Begin anew with run.resume=never "
+                  "(previous-N keeps what is there), or name one all the same, such as {}",
+                  run_dir, why_in_doubt(*doubt), all.front().path));
 }
 
 }  // namespace lockstep

@@ -140,9 +140,9 @@ nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& ne
   return list;
 }
 
-std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first) {
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first,
+                             const MeantCheckpoints& meant) {
   if (newest_first.empty()) return "";
-  const CheckpointSummary* const best = best_checkpoint(newest_first);
   const bool validated =
       std::ranges::any_of(newest_first, [](const auto& one) { return one.validation_accuracy.has_value(); });
   const std::string of = validated ? "validation" : "test";
@@ -152,10 +152,13 @@ std::string checkpoints_text(const std::string& run_dir, const std::vector<Check
     if (checkpoint.step_in_epoch > 0)
       epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
     if (checkpoint.accuracy()) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.accuracy());
-    std::string names = &checkpoint == &newest_first.front() ? "@last" : "";
-    if (&checkpoint == best) names += names.empty() ? "@best" : " @best";
-    if (!checkpoint.damage.empty()) epoch = "-", names = "damaged";
-    rows.push_back({fmt::format("@step:{}", checkpoint.step), epoch, accuracy, names});
+    if (!checkpoint.damage.empty()) epoch = "-";
+    std::vector<std::string> names;
+    if (checkpoint.path == meant.last) names.emplace_back("@last");
+    if (checkpoint.path == meant.best) names.emplace_back("@best");
+    if (!checkpoint.damage.empty()) names.emplace_back("damaged");
+    rows.push_back({fmt::format("@step:{}", checkpoint.step), epoch, accuracy,
+                    fmt::format("{}", fmt::join(names, " "))});
   }
   return fmt::format("checkpoints of {}\n{}", printable_line(run_dir), align_columns(rows, {2}));
 }

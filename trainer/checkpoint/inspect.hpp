@@ -29,9 +29,15 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
 /// Describes a checkpoint for programs: all facts of its manifest, tensors, the weights' SHA-256.
 nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state);
 
-/// Table of a run's checkpoints, newest first: name, step, epoch, test accuracy, and which is best. "" where
-/// there is none.
-std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
+/// Paths of the checkpoints that RUN@last and RUN@best mean; "": none.
+struct MeantCheckpoints {
+  std::string last, best;
+};
+
+/// Table of a run's checkpoints, newest first: name, epoch, accuracy, and which is last and best. "" where there is
+/// none.
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first,
+                             const MeantCheckpoints& meant);
 
 /// A list of "step", "epoch", "step_in_epoch", "test_accuracy", "validation_accuracy" and "damage".
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first);

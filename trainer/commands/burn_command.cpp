@@ -38,7 +38,7 @@ Exit code: 0 all PASS, 1 something is WRONG, 3 a rank is SLOW, 69 something is
 NOT TESTED, 75 stopped by a signal before the end, with what was found so far.)";
 
 int burn_on_ranks(const burn::BurnOptions& options, bool json, bool share, const CLI::App& command) {
-  catch_stop_signals(/*drops_text=*/false);
+  catch_stop_signals(OnStop::kReport);
   hash_program_in_advance();
   return run_on_ranks(options.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("burn", comm) + option_facts(command));

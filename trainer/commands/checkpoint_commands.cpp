@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Commands for checkpoints: lockstep hash, inspect, verify, diff, export, import. They show one, check it,
 /// compare two, and convert to and from other programs' files.
+#include "comm/launcher.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -67,6 +68,15 @@ int hash(const std::string& path, bool json) {
   return 0;
 }
 
+/// The directory of RUN@best; "" where it is refused.
+std::string best_of_run(const std::string& path) {
+  try {
+    return named_checkpoint(Env::posix(), path + "@best");
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 /// Shows a checkpoint; for a run, its list of checkpoints and the newest good one in full.
 int inspect(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
@@ -77,7 +87,8 @@ int inspect(const std::string& path, bool json) {
     document["checkpoints"] = checkpoints_json(checkpoints);
     return print_json(document);
   }
-  const std::string list = checkpoints_text(path, checkpoints);
+  const std::string list =
+      checkpoints_text(path, checkpoints, {.last = found.path, .best = best_of_run(path)});
   print("{}", fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) +
                              "\n" + network,
                          output_columns()));
@@ -93,25 +104,21 @@ std::vector<std::string> checkpoints_to_verify(Env& env, const std::string& path
   return paths;
 }
 
-std::string in_doubt(const std::string& checkpoint, const CheckpointDoubt& doubt) {
-  return fmt::format(
-      "{}: in doubt: whole, but saved after step {}, and at step {} {}; 'lockstep prove' tells whether it is "
-      "right\n",
-      checkpoint, doubt.sure_step, doubt.found_step, doubt.what);
-}
-
 int verify(const std::string& given, bool json) {
   Env& env = Env::posix();
-  const std::string path = named_checkpoint(env, split_average(env, given).path);
+  const NamedAverage named = split_average(env, given);
+  const std::string path = named_checkpoint(env, named.path);
   bool good = true;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   const auto doubt = read_doubt(env, is_checkpoint(env, path) ? path + "/../.." : path);
   for (const auto& checkpoint : checkpoints_to_verify(env, path)) {
     try {
       Verification result = verify(env, checkpoint);
-      const auto step = checkpoint_step(checkpoint.substr(checkpoint.rfind('/') + 1));
-      if (result.good && doubt && step && *step > doubt->sure_step)
-        result = {.good = false, .report = in_doubt(checkpoint, *doubt)};
+      if (result.good && doubt && load_manifest(env, checkpoint).facts.step > doubt->sure_step)
+        result = {
+            .good = false,
+            .report = fmt::format("{}: in doubt: whole, but {}; 'lockstep prove' tells whether it is right\n",
+                                  checkpoint, why_in_doubt(*doubt))};
       list.push_back({{"checkpoint", checkpoint}, {"good", result.good}, {"report", result.report}});
       if (!json) print("{}", result.report);
       good = good && result.good;
@@ -120,6 +127,7 @@ int verify(const std::string& given, bool json) {
       if (!json) print("{}: gone: the run has pruned it meanwhile\n", checkpoint);
     }
   }
+  if (good && !named.name.empty()) open(given);  // refuses an average that there is not
   const auto ranks = report_ranks(path + "/" + kRankFile);
   if (ranks && !json) print("{}", ranks->text);
   good = good && (!ranks || ranks->good);
@@ -152,13 +160,17 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
                                               "the graph computes (number - mean) / std first",
                                               shape)
                                 : fmt::format("image: {}, numbers as they are", shape)},
-      {"output",
-       fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
+      {"output", fmt::format("logits: float32 [N, {}]; {}", model.network.classes(),
+                             are_probabilities(model.loss)
+                                 ? fmt::format("{} makes probabilities of them", name_of_scores(model.loss))
+                                 : "trained towards 1 for the class and 0 for others, no probabilities")},
       {"data_set", data.set},
       {"checkpoint", model.checkpoint},
       {"step", std::to_string(load_manifest(Env::posix(), model.checkpoint).facts.step)},
       {"weights_sha256", weights_sha256(model.weights.span())},
       {"lockstep_version", LOCKSTEP_VERSION}};
+  if (model.network.precision() == Precision::kInt16)
+    entries["precision"] = "fp32; the run computed in int16, whose outputs are others";
   if (!model.data.class_names.empty()) entries["class_names"] = json_text_in_ascii(model.data.class_names);
   return entries;
 }
@@ -180,6 +192,9 @@ struct ExportOptions {
 int export_to(const ExportOptions& options) {
   if (options.npz.empty() && options.onnx.empty())
     throw UsageError("export: say what to write: --npz FILE or --onnx FILE");
+  if (std::filesystem::path(options.npz).lexically_normal() ==
+      std::filesystem::path(options.onnx).lexically_normal())
+    throw UsageError(fmt::format("export: --npz and --onnx both name {}; give two files", options.npz));
   const auto write = [&](const std::string& file, const std::vector<std::byte>& bytes, const char* reader) {
     write_output_file(Env::posix(), file, bytes, options.force);
     print("{}: {} bytes; {}(\"{}\") reads it\n", file, bytes.size(), reader, file);
@@ -281,6 +296,8 @@ int import_on(Communicator& comm, const Job& job) {
 int import_weights(const ImportOptions& options) {
   refuse_used_directory(options.directory);
   Job job = load_job(options.job, options.overrides);
+  if (this_launch().world_size > 1 || job.parallel.ranks > 1)
+    throw UsageError("import: runs on one rank; start it without mpirun, and leave out parallel.ranks");
   if (job.train.partial)
     throw UsageError(
         "import: takes all weights of a file, so leave train.partial out; lockstep train with "
@@ -288,10 +305,8 @@ int import_weights(const ImportOptions& options) {
   job.train.initial_weights = options.weights;
   job.train.initial_scale = 0;
   job.run.dir = options.directory;
-  return run_on_ranks(job.parallel, [&](Communicator& comm) {
-    if (comm.size() > 1) throw UsageError("import: runs on one rank; start it without mpirun");
-    return import_on(comm, for_ranks(job, comm.size()));
-  });
+  return run_on_ranks(job.parallel,
+                      [&](Communicator& comm) { return import_on(comm, for_ranks(job, comm.size())); });
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ int predict_all(const SavedModel& model, const PredictOptions& options,
                 const std::function<int(const std::string& path, Answerer& answerer)>& answer) {
   Answerer answerer(model, options);
   SetSamples samples(model);
-  if (options.csv && !options.summary) print("{}", csv_head(model.loss));  // above the lines of all files
+  if (options.csv) print("{}", csv_head(model.loss));  // above the lines of all files
   int code = 0;
   for (const std::string& path : options.images) {
     if (!predict_sample(path, samples, answerer)) code = std::max(code, answer(path, answerer));
@@ -260,11 +260,12 @@ void add_options(CLI::App& command, PredictOptions& options) {
   auto* json = command.add_flag(
       "--json", options.json,
       "One JSON object a line: picture, class, probability (of mse: output), top, done, warnings");
-  command
-      .add_flag("--csv", options.csv,
-                "A table for spreadsheets: picture, class, probability (of mse: output), not_sure")
-      ->excludes(json);
-  command.add_flag("--summary", options.summary, "Count the pictures of each class, for each file");
+  auto* csv =
+      command.add_flag("--csv", options.csv,
+                       "A table for spreadsheets: picture, class, probability (of mse: output), not_sure");
+  csv->excludes(json);
+  command.add_flag("--summary", options.summary, "Count the pictures of each class, for each file")
+      ->excludes(csv);
 }
 
 }  // namespace

@@ -153,6 +153,9 @@ Outcome outcome_of(Env& env, const RunHistory& run, const std::string& last_even
       owner && owner->host != LockOwner::self("").host && owner->boot_id != LockOwner::self("").boot_id;
   if (elsewhere && last_event != "end")
     return {RunStatus::kRunning, fmt::format("on {}, says its lock", owner->host)};
+  const auto has = [&](const char* name) { return env.exists(run.path + "/" + name); };
+  if (!run.checkpoints.empty() && !has("job.yaml") && !has("metrics.jsonl"))
+    return {RunStatus::kNoRun, "checkpoints without a run, such as imported weights"};
   if (!damage.empty() && !(last_event.empty() && run.checkpoints.empty() && run.job_text.empty()))
     return {RunStatus::kDamaged, damage};
   if (last_event == "end") return {RunStatus::kFinished, ""};

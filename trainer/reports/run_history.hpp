@@ -27,7 +27,7 @@ enum class RunStatus {
   kFailed,       ///< it gave its lock back without having come to an end
   kLost,         ///< its process has gone without a word, or a rank was lost
   kDamaged,      ///< job.yaml or metrics.jsonl is not as a run writes it
-  kNoRun,        ///< a folder of something else
+  kNoRun,        ///< a folder of something else, or of checkpoints alone
 };
 /// "running"; "no run"
 std::string_view spelt(RunStatus status);

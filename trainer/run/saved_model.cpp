@@ -153,8 +153,8 @@ WeightsFile file_at(const std::string& path) {
   return file;
 }
 
-/// Reads a checkpoint's directory, or a run's, which means its newest good one. The file of an average of
-/// weights is made here.
+/// Reads a file as it is, and verifies a checkpoint, or the newest good one of a run. The file of an average of weights
+/// is made here.
 WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
   if (!split_average(env, given).name.empty()) {
@@ -168,8 +168,6 @@ WeightsFile read_weights_file(const std::string& given) {
   const std::string path = named_checkpoint(env, given);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
-  std::string in_checkpoint = path + "/" + kModelFile;
-  if (std::filesystem::exists(in_checkpoint, ignored)) return file_at(in_checkpoint);
   return file_at(open_checkpoint(env, path, print_error).path + "/" + kModelFile);
 }
 
@@ -183,13 +181,20 @@ void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
       path, printable(path)));
 }
 
+/// True for "add1/value" and "onnx::Reshape_7" in an ONNX file, but not for "fc2.weight".
+bool is_constant_of_graph(const std::string& tensor) {
+  const std::size_t last = tensor.find_last_of("./:");
+  return last == tensor.npos || tensor[last] != '.';
+}
+
 /// All tensors, or an error; with train.partial what fits, by name.
 void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& network,
                   std::span<float> weights, StartingWeights& initial) {
   const std::string& path = initial.source;
   refuse_pickle(bytes, path);
-  const auto file = path.ends_with(".onnx") ? read_onnx(std::move(bytes), path)
-                                            : SafetensorsFile::parse(std::move(bytes), path);
+  const bool is_onnx = in_small_letters(path).ends_with(".onnx");
+  const auto file =
+      is_onnx ? read_onnx(std::move(bytes), path) : SafetensorsFile::parse(std::move(bytes), path);
   FittingWeights fitting =
       read_foreign_weights(file, path, network, weights, partial ? WeightsFit::kPart : WeightsFit::kAll);
   initial.taken = fitting.taken.size();
@@ -197,11 +202,13 @@ void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& net
   if (!fitting.widened.empty()) words += ", widened from " + fitting.widened;
   const std::string count = counted(initial.taken + fitting.fresh.size(), "tensor");
   initial.lines = {fmt::format("{} by name{}", count, words)};
-  if (!partial) return;
-  initial.lines = {fmt::format("{} of {} by name{} (train.partial)", initial.taken, count, words),
-                   "  taken: " + first_and_last(fitting.taken)};
   initial.fresh = std::move(fitting.fresh);
   initial.left_over = std::move(fitting.left_over);
+  if (partial)
+    initial.lines = {fmt::format("{} of {} by name{} (train.partial)", initial.taken, count, words),
+                     "  taken: " + first_and_last(fitting.taken)};
+  else if (is_onnx)
+    std::erase_if(initial.left_over, is_constant_of_graph);
   if (!initial.fresh.empty())
     initial.lines.push_back(fmt::format("  new, from train.seed: {}", fmt::join(initial.fresh, "; ")));
   if (!initial.left_over.empty()) initial.lines.push_back("  not used: " + first_and_last(initial.left_over));

@@ -47,11 +47,12 @@ struct StartingWeights {
   std::vector<std::string> lines;  ///< the sentences about it that the run prints
   std::size_t taken = 0;           ///< tensors
   std::string sha256 = {};         ///< weights_sha256() of all weights
-  std::vector<std::string> fresh = {}, left_over = {};  ///< with train.partial, as FittingWeights has them
+  std::vector<std::string> fresh = {}, left_over = {};  ///< as FittingWeights has them
 };
 
 /// Initialises weights from train.initial_weights, or without it from the seed. It names a safetensors or ONNX file
-/// (models/foreign_weights.hpp), a checkpoint, or a run. With train.partial, tensors that do not fit come from the seed.
+/// (models/foreign_weights.hpp), a checkpoint, or a run. Every checksum of a checkpoint is verified. With train.partial,
+/// tensors that do not fit come from the seed.
 /// @param data  is trained on: its classes and columns are matched by name with those of a checkpoint that has names
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,

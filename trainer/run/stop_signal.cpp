@@ -39,7 +39,19 @@ constexpr int kEndedBySignal = 128;
 StopRequests requests;
 std::atomic<int> received_signal{0};
 
+struct StopWords {
+  const char *first, *again, *leaving;
+};
+constexpr StopWords kSaving{
+    " received: stopping after this step, then saving\n",
+    " again: still stopping; the next one leaves at once, unsaved\n",
+    " again: leaving now, without saving; the run goes on from its last checkpoint\n"};
+constexpr StopWords kReporting{" received: stopping, with a report of what was done\n",
+                               " again: still stopping; the next one leaves at once, without a report\n",
+                               " again: leaving now, without a report\n"};
+
 /// Set before the handlers are.
+const StopWords* stop_words = &kSaving;
 bool speaker = true;
 bool drops_unread_text = false;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
@@ -87,17 +99,15 @@ void on_signal(int signal) {
     case StopRequests::Effect::kStop:
       received_signal = signal;
       if (drops_unread_text) drop_unread_output();
-      if (speaker) say(stop_signal_name(signal), " received: stopping after this step, then saving\n");
+      if (speaker) say(stop_signal_name(signal), stop_words->first);
       break;
     case StopRequests::Effect::kSame:
       break;
     case StopRequests::Effect::kPatience:
-      if (speaker)
-        say(stop_signal_name(signal), " again: still stopping; the next one leaves at once, unsaved\n");
+      if (speaker) say(stop_signal_name(signal), stop_words->again);
       break;
     case StopRequests::Effect::kLeave:
-      say(stop_signal_name(signal),
-          " again: leaving now, without saving; the run goes on from its last checkpoint\n");
+      say(stop_signal_name(signal), stop_words->leaving);
       std::_Exit(kEndedBySignal + signal);
   }
   errno = saved_errno;
@@ -120,9 +130,10 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-void catch_stop_signals(bool drops_text) {
+void catch_stop_signals(OnStop then) {
   prepare_line_start();
-  drops_unread_text = drops_text && this_launch().launcher == Launcher::kOpenMpi;
+  stop_words = then == OnStop::kSave ? &kSaving : &kReporting;
+  drops_unread_text = then == OnStop::kSave && this_launch().launcher == Launcher::kOpenMpi;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

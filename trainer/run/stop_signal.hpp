@@ -11,6 +11,12 @@
 
 namespace lockstep {
 
+/// The end that the first signal leads to.
+enum class OnStop {
+  kSave,    ///< under Open MPI text that mpirun no longer reads is dropped, or nothing would be saved
+  kReport,  ///< a report, and nothing is saved
+};
+
 /// Installs the handlers. Call once, before anything that takes time: Open MPI leaves these signals alone.
 ///
 /// The first signal is noted, and rank 0 says at once that it stops. Signals close to each other are one
@@ -21,8 +27,7 @@ namespace lockstep {
 ///
 /// A SIGHUP that was ignored when the program started (nohup) stays ignored. SIGPIPE is ignored from now on:
 /// a run goes on when the reader of its output has gone.
-/// @param drops_text  under Open MPI a stop drops text that mpirun no longer reads, or nothing would be saved
-void catch_stop_signals(bool drops_text);
+void catch_stop_signals(OnStop then);
 
 /// True if a stop was requested since the process started.
 bool stop_requested() noexcept;

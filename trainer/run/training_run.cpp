@@ -357,7 +357,7 @@ class TrainingRun {
 int train(const Job& job, const WhenFinished& when_finished) {
   const auto process_start = Clock::now();
   refuse_faults_unless_allowed(job);
-  catch_stop_signals(/*drops_text=*/true);
+  catch_stop_signals(OnStop::kSave);
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();
   const auto data = load_in_advance(job, DataCopy::kOfHost, recorded_directory(job));

@@ -30,6 +30,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StartPoint, step, checkpoint)
@@ -80,6 +81,16 @@ std::string why_no_beginning(const Job& job) {
   return fmt::format("train.initial_weights is {}, which is not there", path);
 }
 
+/// True if other data explain these differences: a mean and a deviation that were measured change with the data.
+bool are_of_data(const std::vector<std::string>& differing, const DataSection& job) {
+  const auto is_of_data = [](const std::string& difference) { return difference.starts_with("data."); };
+  return std::ranges::any_of(differing, is_of_data) &&
+         std::ranges::all_of(differing, [&](const std::string& difference) {
+           return is_of_data(difference) || (job.mean.empty() && difference.starts_with("model.mean ")) ||
+                  (job.std.empty() && difference.starts_with("model.std "));
+         });
+}
+
 /// Differences between the trail's head and the job; "": none. @throws DataError  the trail is of a run on other data
 std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
   const auto steps = DistributedSampler::steps_per_epoch(
@@ -87,9 +98,7 @@ std::string head_differences(const Trail& trail, const Job& job, const JobSetup&
   const WeightUpdate update(setup.options, setup.network.parameters(), steps);
   const auto differing = differences(trail.head(), trail_head(job, setup, update.buffer_names()));
   if (differing.empty()) return "";
-  const bool of_data = std::ranges::all_of(
-      differing, [](const std::string& difference) { return difference.starts_with("data."); });
-  if (!of_data) return fmt::format("{}", fmt::join(differing, ", "));
+  if (!are_of_data(differing, job.data)) return fmt::format("{}", fmt::join(differing, ", "));
   throw DataError(fmt::format(
       "{}: was trained on other data than those found ({}): {}; --data DIR names the place of its own",
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));

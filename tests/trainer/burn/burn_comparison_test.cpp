@@ -150,6 +150,23 @@ TEST(BurnComparison, ComparesSpeedsOfEqualDevicesAndThreadsAlone) {
   EXPECT_EQ(named(ranks), "2 rank");
 }
 
+TEST(BurnComparison, SpeedsAreTestedOnlyBesideOthers) {
+  const auto tested = [](std::vector<RankResult> ranks) {
+    compare_ranks(ranks, true);
+    return std::ranges::count_if(ranks,
+                                 [](const RankResult& rank) { return rank.exercised.contains("speed"); });
+  };
+  EXPECT_EQ(tested(healthy(2, 2)), 2) << "by trainings";
+  auto links = healthy(3, 3);
+  for (RankResult& rank : links) rank.measures.clear();
+  EXPECT_EQ(tested(links), 3) << "by links";
+  for (RankResult& rank : links) rank.links.clear();
+  EXPECT_EQ(tested(links), 0) << "nothing was timed";
+  auto two = healthy(2, 2);
+  two[1].processor = "Xeon";
+  EXPECT_EQ(tested(two), 0) << "there is one link, and one training on each processor";
+}
+
 /// Half as long again is slow; twice as long for a rank with less than four fifths of its core.
 TEST(BurnComparison, SlowRanksBeginAtTheirLimit) {
   auto ranks = healthy(3, 3);

@@ -11,6 +11,7 @@ namespace {
 BurnReport report_of(std::vector<RankResult> ranks) {
   BurnReport report;
   report.ranks = std::move(ranks);
+  for (RankResult& result : report.ranks) result.exercised["speed"] = "beside the other ranks";
   report.rounds = 3;
   report.not_exercised = {"disks and file systems"};
   return report;
@@ -59,7 +60,10 @@ TEST(BurnReport, TextHasRanksChecksFindingsAndTheVerdict) {
             "not exercised: disks and file systems\n"
             "level 1, 3 rounds in 1:01\n"
             "burn: WRONG rank 1 on node1: job: other weights\n");
+  report.ranks[1].exercised.erase("speed");
+  test::expect_words(to_text(report, 1000), {"\nspeed  NOT TESTED  there is nothing to compare\n"});
   report.ranks.resize(1);
+  report.ranks[0].exercised.erase("speed");
   test::expect_words(to_text(report, 1000), {"\nspeed  NOT TESTED  there is one rank\n\nnot exercised"});
 }
 
@@ -103,7 +107,8 @@ TEST(BurnReport, FitsEightyColumns) {
 TEST(BurnReport, NeverSaysPassOfWhatWasNotDone) {
   BurnReport report = report_of(healthy(2, 1));
   report.ranks[0].exercised.clear();
-  EXPECT_EQ(to_json(report)["ranks"][0]["checks"]["jobs"]["verdict"], "NOT TESTED");
+  for (const char* check : {"jobs", "speed"})
+    EXPECT_EQ(to_json(report)["ranks"][0]["checks"][check]["verdict"], "NOT TESTED") << check;
 }
 
 TEST(BurnReport, VerdictCountsTheOtherRanksOfItsGrade) {

@@ -177,8 +177,9 @@ TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
       {"the network between hosts: there is one host",
        "the speed of the one link: two ranks have no other to compare it with"}};
   for (const int ranks : {1, 2}) {
-    const BurnReport report = burn_on(ranks, "emulated", {}, {"links"}, 2);
-    std::vector<std::string> expected = {"--without jobs", "--without speed", "a GPU: it is emulated"};
+    const std::string left_out = ranks == 1 ? "links" : "jobs";
+    const BurnReport report = burn_on(ranks, "emulated", {}, {ranks == 1 ? "jobs" : "links"}, 2);
+    std::vector<std::string> expected = {"--without " + left_out, "--without speed", "a GPU: it is emulated"};
     std::ranges::copy(of_few[ranks - 1], std::back_inserter(expected));
     expected.emplace_back("memory (memtester, gpu-burn and DCGM fill it), disks and file systems");
     EXPECT_EQ(report.not_exercised, expected);
@@ -206,7 +207,7 @@ TEST(BurnChecks, RanksOfOneHostShareItsCores) {
 TEST(BurnChecks, AStopEndsItAfterARoundAndJobsAreNotTested) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto body = [] {
-    catch_stop_signals(/*drops_text=*/false);
+    catch_stop_signals(OnStop::kReport);
     std::raise(SIGTERM);
     const BurnReport report = burn_on(2, "cpu", {}, {"jobs", "links"});
     const std::string text = fmt::format("{} {} {} {}\n", exit_code_of(report), report.rounds,
@@ -215,8 +216,23 @@ TEST(BurnChecks, AStopEndsItAfterARoundAndJobsAreNotTested) {
     std::fputs(text.c_str(), stderr);
     std::_Exit(0);
   };
-  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0),
-              R"(75 1 "SIGTERM" ."verdict":"NOT TESTED","what":"it was stopped before this was done".)");
+  EXPECT_EXIT(
+      body(), ::testing::ExitedWithCode(0),
+      R"(stopping, with a report of what was done.*75 1 "SIGTERM" ."verdict":"NOT TESTED","what":"it was stopped before this was done".)");
+}
+
+TEST(BurnChecks, NothingLeftToTestIsRefused) {
+  const std::pair<int, std::vector<std::string>> cases[] = {{1, {"links", "speed"}}, {3, {"speed"}}, {2, {}}};
+  for (const auto& [ranks, wanted] : cases) {
+    const BurnOptions options = options_for("cpu", {}, wanted);
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      const std::string said = message_of<AgreedError>([&] { run_burn(comm, options); });
+      if (comm.rank() != 0) return;
+      EXPECT_EQ(said, fmt::format("--without {} leaves nothing to test: links take several ranks, and speeds "
+                                  "are those of jobs and links",
+                                  fmt::join(options.without, ",")));
+    });
+  }
 }
 
 TEST(BurnFaults, OfARankThatIsNotThereAreRefused) {

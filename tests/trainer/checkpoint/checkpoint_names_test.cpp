@@ -85,6 +85,10 @@ TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
       message_of<MissingDataError>([&] { open_checkpoint(env_, run_ + "@swa", {}); }),
       step(400) +
           ": nothing is averaged yet: the first epoch that counts has not ended (train.swa.from_epoch=N)");
+  state.optimizer[1].values.assign(state.optimizer[1].values.size(), 0);
+  save_checkpoint(env_, run_, state);
+  EXPECT_EQ(message_of<MissingDataError>([&] { open_checkpoint(env_, run_ + "@ema", {}); }),
+            step(400) + ": nothing is averaged yet: no step was trained (train.ema=0.999)");
   EXPECT_EQ(message_of<MissingDataError>([&] { open_checkpoint(env_, step(200) + "@ema", {}); }),
             step(200) + ": it keeps no average of its weights named ema; a run with train.ema=0.999 does");
   EXPECT_THROW(open_checkpoint(env_, run_ + "@mean", {}), UsageError);
@@ -184,25 +188,45 @@ TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
                      {"there are step:300 (epoch 3, 45.34 %), step:200 (damaged)"});
 }
 
+TEST_F(CheckpointNamesTest, ACheckpointInDoubtIsNotSaidToBeMissing) {
+  write_doubt(env_, run_, {.sure_step = 200, .found_step = 310, .what = "rank 1 erred"});
+  for (const std::string what : {"step 300", "epoch 3"}) {
+    const std::string behind = what == "epoch 3" ? "@epoch:3" : "@step:300";
+    EXPECT_EQ(refused<DataError>(behind),
+              run_ + behind + ": the checkpoint of " + what +
+                  " is in doubt: it was saved after step 200, and at step 310 rank 1 erred; " + step(300) +
+                  " names it all the same");
+  }
+  test::expect_words(refused<MissingDataError>("@step:301"),
+                     {"no checkpoint of step 301; there are step:200"});
+}
+
 TEST_F(CheckpointNamesTest, InspectListsThemWithTheirAccuracies) {
-  EXPECT_EQ(checkpoints_text("run", summarise_checkpoints(env_, run_)),
-            "checkpoints of run\n"
-            "checkpoint  epoch         test accuracy\n"
-            "@step:300   3                   45.34 %  @last\n"
-            "@step:200   2                   68.94 %  @best\n"
-            "@step:150   1 + 50 steps              -\n"
-            "@step:100   1                   50.00 %\n");
-  EXPECT_EQ(checkpoints_text("run", {}), "");
+  EXPECT_EQ(
+      checkpoints_text("run", summarise_checkpoints(env_, run_), {.last = step(300), .best = step(200)}),
+      "checkpoints of run\n"
+      "checkpoint  epoch         test accuracy\n"
+      "@step:300   3                   45.34 %  @last\n"
+      "@step:200   2                   68.94 %  @best\n"
+      "@step:150   1 + 50 steps              -\n"
+      "@step:100   1                   50.00 %\n");
+  EXPECT_EQ(checkpoints_text("run", {}, {}), "");
   auto all = summarise_checkpoints(env_, run_);
   all[0].validation_accuracy = 0.75;
   all[3].damage = "its manifest", all[3].test_accuracy.reset();
-  EXPECT_EQ(checkpoints_text("run", all),
+  EXPECT_EQ(checkpoints_text("run", all, {.last = step(300), .best = step(300)}),
             "checkpoints of run\n"
             "checkpoint  epoch         validation accuracy\n"
             "@step:300   3                         75.00 %  @last @best\n"
             "@step:200   2                         68.94 %\n"
             "@step:150   1 + 50 steps                    -\n"
             "@step:100   -                               -  damaged\n");
+  all[0].damage = "its manifest", all[0].validation_accuracy.reset(), all[0].test_accuracy.reset();
+  EXPECT_EQ(checkpoints_text("run", {all[0], all[2]}, {.last = step(150), .best = ""}),
+            "checkpoints of run\n"
+            "checkpoint  epoch         test accuracy\n"
+            "@step:300   -                         -  damaged\n"
+            "@step:150   1 + 50 steps              -  @last\n");
 }
 
 TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {

@@ -25,7 +25,14 @@ TEST(DoubtTest, CheckpointsAfterTheLastSureStepAreInDoubt) {
   ASSERT_EQ(sure.size(), 2U);
   EXPECT_EQ(sure.front().step, 2);
   write_doubt(env, "run", {.sure_step = 1, .found_step = 5, .what = "rank 1 erred"});
-  EXPECT_NO_THROW(require_sure_checkpoint(env, "run"));
+  std::string told;
+  EXPECT_EQ(find_latest(env, "run", [&](const std::string& line) { told += line; })->state.facts.step, 1);
+  EXPECT_EQ(
+      told,
+      "run: newer checkpoints are in doubt and passed over: they were saved after step 1, and at step 5 "
+      "rank 1 erred");
+  write_doubt(env, "run", {.sure_step = 3, .found_step = 5, .what = "rank 1 erred"});
+  EXPECT_EQ(require_sure_checkpoint(env, "run"), "");
   write_doubt(env, "run", {.sure_step = 0, .found_step = 5, .what = "rank 1 erred"});
   EXPECT_EQ(message_of<DataError>([&] { require_sure_checkpoint(env, "run"); }),
             "run: all its checkpoints are in doubt: they were saved after step 0, and at step 5 rank 1 "

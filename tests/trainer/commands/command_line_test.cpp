@@ -55,6 +55,11 @@ TEST(CompareCommandTest, OneRunIsRefused) {
                      {"compare takes 2 to 26 runs, these are 1; 'lockstep runs' lists them"});
 }
 
+TEST(PredictCommandTest, ASummaryIsNoCsv) {
+  test::expect_words(said_to({"predict", "run", "a.png", "--csv", "--summary"}, 2).err,
+                     {"--csv", "--summary"});
+}
+
 TEST(DoctorCommandTest, HostsOfAFileAreListedWithTheirSlots) {
   const testing::TemporaryDirectory directory;
   std::ofstream(directory.path("hosts")) << "node1 slots=12\nnode2\n";

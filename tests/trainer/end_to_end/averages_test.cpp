@@ -79,6 +79,9 @@ TEST_F(AveragesTest, ValidationSamplesMeasureThemToo) {
 
 TEST_F(AveragesTest, GoingOnFromOneIsRefusedWithTheFix) {
   const std::string average = train("run", "train.ema=0 train.max_steps=5").directory + "@swa";
+  for (const std::string command : {"hash ", "verify "})
+    expect_says(lockstep(command + path("run") + "@ema"), 66,
+                {"it keeps no average of its weights named ema"});
   expect_says(lockstep("train " + job_ + " run.resume=" + average + " run.dir=" + path("x")), 2,
               {"begin another run with train.initial_weights=" + average});
 }

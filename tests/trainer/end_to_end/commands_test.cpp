@@ -151,8 +151,15 @@ TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {
   EXPECT_EQ(answer_of("inspect " + imported)["test_accuracy"], answer_of("eval " + run_dir())["accuracy"]);
   EXPECT_EQ(lockstep(command).exit_code, 2) << "the directory is there already";
   EXPECT_EQ(lockstep(command + "-lenet model=lenet").exit_code, 65);
+  expect_says(lockstep_on_ranks(2, command + "-on-ranks"), 2,
+              {"import: runs on one rank; start it without mpirun"});
   EXPECT_FALSE(std::filesystem::exists(imported + "-lenet"));
   EXPECT_EQ(lockstep("export " + run_dir()).exit_code, 2);
+  const auto both = directory_->path("both");
+  expect_says(lockstep("export " + run_dir() + " --npz " + both + " --onnx " + directory_->path("./both") +
+                       " --force"),
+              2, {"--npz and --onnx both name " + both});
+  EXPECT_FALSE(std::filesystem::exists(both));
 }
 
 TEST_F(CommandsTest, AJobThatTrainsOtherWeightsIsNotContinued) {

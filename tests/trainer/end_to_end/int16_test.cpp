@@ -110,6 +110,8 @@ TEST_F(Int16Test, CheckpointKnowsItsPrecision) {
   expect_says(lockstep("inspect " + run), 0, {"train.precision: int16"});
   expect_says(lockstep("prove " + run), 0, {"proved"});
   EXPECT_EQ(lockstep_on_ranks(3, "eval " + run).out, lockstep("eval " + run).out);
+  succeed("export " + run + " --onnx " + directory_.path("run.onnx"));
+  expect_words(read_text(directory_.path("run.onnx")), {"fp32; the run computed in int16"});
   expect_says(lockstep("eval --device emulated " + run), 2, {"emulated has no train.precision int16"});
   const std::string predict = "predict " + run + " 'test[0]' --json";
   const Outcome first = lockstep(predict),

@@ -45,6 +45,12 @@ TEST_F(LossRunTest, EvalAndProveKnowTheLoss) {
     EXPECT_NE(end["weights_sha256"].dump(), weights) << "the loss changes nothing";
     weights = end["weights_sha256"].dump();
     expect_judged_and_proved(run, end);
+    succeed("export " + path(run) + " --onnx " + path(run + ".onnx"));
+    const bool is_mse = loss.find("mse") != loss.npos, is_binary = loss.find("binary") != loss.npos;
+    expect_words(read_text(path(run + ".onnx")),
+                 {is_mse      ? "logits: float32 [N, 10]; trained towards 1 for the class and 0 for others"
+                  : is_binary ? "logits: float32 [N, 10]; sigmoid makes probabilities of them"
+                              : "logits: float32 [N, 10]; softmax makes probabilities of them"});
     expect_says(train(run, "train.label_smoothing=0.3"), 2);  // a run does not go on with another loss
     metrics_of("hogwild-" + run,
                loss + " parallel.strategy=hogwild parallel.determinism=off parallel.ranks=2");

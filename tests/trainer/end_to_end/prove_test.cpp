@@ -193,6 +193,17 @@ TEST_F(ProveTest, OtherDataAreRefused) {
   expect_says(prove("images", "--data " + path("other")), 65,
               {"was trained on other data than those found (" + path("other"), "data.train_labels_digest"});
   expect_says(prove("images", "--data " + path("own")), 0);
+  // Mean and deviation of a set of one's own are measured, and change with a picture.
+  train("measured",
+        "model=linear data.set=idx data.train_samples=0 data.test_samples=0 data.global_batch=16 "
+        "parallel.grain=4 data.root=" +
+            path("own"));
+  write_text(path("other/train-labels-idx1-ubyte"), read_text(path("own/train-labels-idx1-ubyte")));
+  std::string pictures = read_text(path("other/train-images-idx3-ubyte"));
+  pictures.back() = pictures.back() == 9 ? 8 : 9;
+  write_text(path("other/train-images-idx3-ubyte"), pictures);
+  expect_says(prove("measured", "--data " + path("other")), 65,
+              {"model.mean (", "model.std (", "data.train_samples_digest (", "--data DIR names the place"});
   train("run");
   expect_says(prove("run", "--data " + path("")), 2,
               {"is made in memory, no directory holds it; leave --data out"});

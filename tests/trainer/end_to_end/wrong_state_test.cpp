@@ -121,14 +121,20 @@ TEST_F(DoubtTest, ARunGoesOnFromACheckpointBeforeTheLastReplayThatPassed) {
               {"Checkpoints after step 8 may be affected: the same command goes on from "
                "that of step 8\n"});
   EXPECT_EQ(checkpoints(), (std::vector<std::string>{"step-00000008", "step-00000011"}));
-  const auto verified = lockstep("verify " + run()),
-             alone = lockstep("verify " + run() + "/checkpoints/step-00000011");
-  for (const Outcome& outcome : {verified, alone}) expect_says(outcome, 65);
+  const auto newest = run() + "/checkpoints/step-00000011";
+  const auto verified = lockstep("verify " + run());
+  expect_says(verified, 65);
   expect_words(verified.out,
                {"step-00000011: in doubt: whole, but saved after step 8, and at step 12 rank 1 on ",
                 "step-00000008: good"});
-  expect_words(alone.out, {"in doubt"});
-  expect_says(lockstep("hash " + run() + "@step:11"), 66, {"the run has no checkpoint of step 11"});
+  for (const Outcome& alone : {lockstep("verify " + newest), lockstep("verify " + newest + "/"),
+                               run_shell("cd " + newest + " && $LOCKSTEP_PROGRAM verify .")}) {
+    expect_says(alone, 65);
+    expect_words(alone.out, {"in doubt"});
+  }
+  for (const std::string command : {"hash ", "verify "})
+    expect_says(lockstep(command + run() + "@step:11"), 65, {"the checkpoint of step 11 is in doubt"});
+  expect_words(lockstep("hash " + run()).err, {"newer checkpoints are in doubt and passed over"});
   EXPECT_EQ(lockstep("hash " + run() + "@last").out, lockstep("hash " + run() + "@step:8").out);
   expect_says(lockstep("hash " + run() + "@best"), 66, {"after epoch 2, was not kept"});
 

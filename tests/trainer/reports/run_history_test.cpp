@@ -184,6 +184,8 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   folders_.write("empty/checkpoints/step-00000010/x", "");
   EXPECT_EQ(became("empty"), "damaged: it has checkpoints and no metrics.jsonl");
 
+  folders_.write("imported/checkpoints/step-00000000/x", "");
+  EXPECT_EQ(became("imported"), "no run: checkpoints without a run, such as imported weights");
   folders_.write("other/notes.txt", "mine");
   for (const char* name : {"other", "nowhere"}) EXPECT_EQ(became(name), "no run: ");
 }

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "models/execution.hpp"
+#include "models/onnx/onnx.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -122,6 +123,53 @@ TEST_F(StartingWeightsTest, OfWhatFitsInPartTheRestIsThatOfTheSeed) {
                     ? std::ranges::equal(numbers, std::span(fresh).subspan(tensor.offset, tensor.size))
                     : std::ranges::equal(numbers, std::span(from_pytorch).subspan(same->offset, same->size)))
         << tensor.name;
+  }
+}
+
+TEST_F(StartingWeightsTest, FurtherLayersOfTheFileAreNamed) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  const auto bytes = std::as_bytes(std::span(numbers));
+  const std::string path =
+      put("more.safetensors",
+          write_safetensors(std::vector<TensorView>{{"fc1.weight", "F32", {2, 2}, bytes.first(16)},
+                                                    {"fc1.bias", "F32", {2}, bytes.last(8)},
+                                                    {"fc2.weight", "F32", {1, 2}, bytes.first(8)}}));
+  EXPECT_EQ(begin(one_).lines, (std::vector<std::string>{"initial weights: " + path + ": 2 tensors by name",
+                                                         "  not used: fc2.weight"}));
+}
+
+TEST_F(StartingWeightsTest, ConstantsOfAnOnnxGraphAreNotNamed) {
+  begin(network_);
+  const std::vector<float> from_pytorch = weights_;
+  const std::string path =
+      put("net.ONNX",
+          write_onnx(network_, weights_, {.mean = {0.5}, .std = {0.25}, .program = "1", .metadata = {}}));
+  EXPECT_EQ(begin(network_).lines, std::vector{"initial weights: " + path + ": 10 tensors by name"});
+  EXPECT_EQ(weights_, from_pytorch);
+}
+
+TEST_F(StartingWeightsTest, ACheckpointIsVerifiedUnderEachOfItsNames) {
+  CheckpointState state = make_state(7);
+  state.facts.parameters = {{"fc1.weight", {2, 2}}, {"fc1.bias", {2}}};
+  state.facts.gradient_units.exponents = {-40, 77};
+  state.facts.bucket_sizes = {6};
+  state.facts.test_accuracy = 0.5;
+  state.weights = {1, 2, 3, 4, 5, 6};
+  state.optimizer.clear();
+  const std::string checkpoint = save_checkpoint(Env::posix(), directory_.path(), state);
+  const std::string names[] = {directory_.path(), directory_.path() + "@best", directory_.path() + "@step:7",
+                               checkpoint};
+  for (const std::string& name : names) {
+    job_.train.initial_weights = name;
+    begin(one_);
+    EXPECT_EQ(weights_, state.weights) << name;
+  }
+  std::string bytes = text_of(checkpoint + "/model.safetensors");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(checkpoint + "/model.safetensors") << bytes;
+  for (const std::string& name : names) {
+    job_.train.initial_weights = name;
+    EXPECT_THROW(begin(one_), DataError) << name;
   }
 }
 

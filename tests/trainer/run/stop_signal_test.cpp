@@ -40,7 +40,7 @@ TEST(StopRequestsTest, RepeatedRequestsAreOneAndImpatienceLeaves) {
 TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto body = [] {
-    catch_stop_signals(/*drops_text=*/false);
+    catch_stop_signals(OnStop::kSave);
     std::raise(SIGXCPU);
     for (int again = 1; again <= 2; ++again) {  // each later than what counts as one with the one before
       ::usleep(1'050'000);
