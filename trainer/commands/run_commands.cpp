@@ -125,9 +125,9 @@ std::string memory_text(const TrainingMemory& memory, bool on_gpu) {
 /// For scripts: a line each, words that stay.
 std::string launch_text(const Job& job) {
   const RestartRule rule = restart_rule(job);
-  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\n", job.parallel.threads,
+  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\nresume={}\n", job.parallel.threads,
                      rule.any_ranks && !rule.one_host ? "any" : "same", rule.one_host ? "one" : "any",
-                     std::ceil(job.parallel.timeout_seconds));
+                     std::ceil(job.parallel.timeout_seconds), job.run.takes_newest() ? "auto" : "other");
 }
 
 nlohmann::ordered_json job_json(const Job& job, const Network& network, const DataSizes& sizes,
@@ -229,7 +229,8 @@ void add_validate_command(CLI::App& app, Action& action) {
   auto* launch = command->add_flag(
       "--launch", options->for_launch,
       "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
-      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
+      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait; resume=auto or other, as "
+      "run.resume says");
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
   command

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Sentences about jobs: to_yaml, the meaning of batches and ranks, and guesses at unknown keys.
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/config/job.hpp"
@@ -134,9 +135,18 @@ RestartRule restart_rule(const Job& job) {
           .same_weights = strategy.same_bits && job.parallel.determinism == Determinism::kWorld};
 }
 
+std::string train_command(const std::string& run_dir) {
+  return "lockstep train " + shell_word(run_dir + "/job.yaml");
+}
+
+std::string way_to_go_on(const Job& job) {
+  return job.run.takes_newest() ? "the same command" : train_command(job.run.dir);
+}
+
 std::string restart_advice(const Job& job, int ranks) {
   const RestartRule rule = restart_rule(job);
-  std::string text = "run the same command again: it goes on from the last checkpoint, on ";
+  std::string text = fmt::format("run {}{}: it goes on from the last checkpoint, on ", way_to_go_on(job),
+                                 job.run.takes_newest() ? " again" : "");
   if (rule.any_ranks) {
     text += rule.one_host ? "any number of ranks of one host" : "any number of ranks";
   } else if (job.data.per_rank_batch > 0) {

@@ -132,7 +132,7 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
     for (const RunHistory& run : comparison.runs) rows.back().push_back(value(run));
   };
   row("state", [](const RunHistory& run) { return std::string(spelt(run.status)); });
-  row("epochs", [](const RunHistory& run) { return with_thousands(std::ssize(run.epochs)); });
+  row("epochs", [](const RunHistory& run) { return with_thousands(run.epochs_done()); });
   row("steps", [](const RunHistory& run) { return with_thousands(run.step); });
   const bool validated = any_validated(comparison.runs);
   row("test accuracy, %", [](const RunHistory& run) { return accuracy_text(run.test_accuracy); });

@@ -70,8 +70,8 @@ struct Column {
 
 std::string epochs_text(const RunHistory& run) {
   if (run.status == RunStatus::kNoRun) return "-";
-  const std::int64_t asked = run.epochs_asked();
-  return asked > 0 ? fmt::format("{}/{}", run.epochs.size(), asked) : fmt::format("{}", run.epochs.size());
+  const std::int64_t asked = run.epochs_asked(), done = run.epochs_done();
+  return asked > 0 ? fmt::format("{}/{}", done, asked) : fmt::format("{}", done);
 }
 
 std::string best_text(const RunHistory& run) {
@@ -169,7 +169,7 @@ const std::vector<SortKey>& sort_keys() {
   static const std::vector<SortKey> keys = {
       {"name", false, {}},
       {"state", false, [](const RunHistory& run) { return static_cast<double>(run.status); }},
-      {"epochs", true, [](const RunHistory& run) { return static_cast<double>(run.epochs.size()); }},
+      {"epochs", true, [](const RunHistory& run) { return static_cast<double>(run.epochs_done()); }},
       {"accuracy", true, best_of},
       {"last", true, [](const RunHistory& run) { return run.accuracy(); }},
       {"loss", false, [](const RunHistory& run) { return run.loss(); }},
@@ -294,7 +294,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
                                  {"ranks", run.ranks},
                                  {"hosts", run.hosts},
                                  {"parameters", run.parameters},
-                                 {"epochs", run.epochs.size()},
+                                 {"epochs", run.epochs_done()},
                                  {"epochs_asked", run.epochs_asked()},
                                  {"steps", run.step},
                                  {"train_loss", run.train_loss}};

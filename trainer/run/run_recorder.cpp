@@ -97,9 +97,9 @@ void RunRecorder::save_at_end(const char* what_ends) {
       run_.files->finish();
     } catch (const IoError& error) {
       throw IoError(fmt::format(
-          "{} at step {}, but that step is not saved: {}; the same command resumes from the newest "
-          "checkpoint in {}, if there is one",
-          what_ends, with_thousands(saved_step_), error.what(), run_.job.run.dir));
+          "{} at step {}, but that step is not saved: {}; {} resumes from the newest checkpoint in {}, if "
+          "there is one",
+          what_ends, with_thousands(saved_step_), error.what(), way_to_go_on(run_.job), run_.job.run.dir));
     }
   });
 }

@@ -72,8 +72,9 @@ void RunReporter::why_it_stops(const TimeLimit& limit) {
 }
 
 void RunReporter::stopped() {
-  say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
-                  with_thousands(run_.state.step), with_thousands(run_.steps()), run_.job.run.dir));
+  say(fmt::format("stopped on request at step {} of {}, saved in {}; run {} to go on",
+                  with_thousands(run_.state.step), with_thousands(run_.steps()), run_.job.run.dir,
+                  way_to_go_on(run_.job)));
 }
 
 void RunReporter::run_finished(const FinishedRun& run) {

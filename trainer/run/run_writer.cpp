@@ -84,17 +84,20 @@ std::string RunWriter::note_doubt(const CheckpointDoubt& doubt) {
   }
   try {
     const auto all = list_checkpoints(env_, path_);
+    const std::string way = way_to_go_on(job_);
     if (all.empty()) return "Nothing was saved before: the same command begins anew";
     if (all.front().step <= doubt.sure_step)
-      return fmt::format("The same command goes on from the checkpoint of step {}", all.front().step);
+      return fmt::format("{} goes on from the checkpoint of step {}",
+                         job_.run.takes_newest() ? "The same command" : way, all.front().step);
     lock_->require_same_directory();
     write_doubt(env_, path_, doubt);
     const auto sure = sure_checkpoints(env_, path_);
     return fmt::format("Checkpoints after step {} may be affected: {}", doubt.sure_step,
                        sure.empty()
-                           ? "no other is left, and the same command refuses to go on; begin anew with "
-                             "run.resume=never"
-                           : fmt::format("the same command goes on from that of step {}", sure.front().step));
+                           ? fmt::format("no other is left, and {} refuses to go on; begin anew with "
+                                         "run.resume=never",
+                                         way)
+                           : fmt::format("{} goes on from that of step {}", way, sure.front().step));
   } catch (const Error& error) {
     return fmt::format("Do not resume from a checkpoint after step {}; this could not be recorded: {}",
                        doubt.sure_step, error.what());

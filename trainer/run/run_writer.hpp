@@ -40,6 +40,7 @@ class MetricsWriter {
   void sync() { file_.sync(); }
   /// True if every line is in the file.
   bool is_complete() const { return file_.is_complete(); }
+  std::int64_t lines() const { return lines_; }
   /// Position for a checkpoint: all lines so far. They are in the file once sync() has returned.
   CheckpointMetrics position() const { return {lines_, hex(hash_.so_far())}; }
 
@@ -69,6 +70,8 @@ class RunWriter final : public RunListener {
   /// Appends to metrics.jsonl, and to the event file for TensorBoard if the job asks for one.
   /// @throws IoError, unless run.on_save_error is continue: then it is a warning, and the lines are kept for later
   void write(const nlohmann::ordered_json& event);
+  /// True until an event is written: the run is new, or goes on from a checkpoint of another.
+  bool has_no_events() const { return metrics_.lines() == 0; }
   /// Says in status.json how this start stands. A file that cannot be written is a warning.
   void note(const RunStatusNote& status);
   /// Appends to log/rank-0.log, with the time.

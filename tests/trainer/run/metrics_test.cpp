@@ -153,6 +153,9 @@ TEST_F(SavingTest, DoubtIsSaidAndRecordedWhereACheckpointMayBeAffected) {
   EXPECT_EQ(doubt(0), "Nothing was saved before: the same command begins anew");
   for (const int step : {2, 4}) save_checkpoint(Env::posix(), job_.run.dir, make_state(step));
   EXPECT_EQ(doubt(4), "The same command goes on from the checkpoint of step 4");
+  job_.run.resume = "never";
+  EXPECT_EQ(doubt(4), "lockstep train " + job_.run.dir + "/job.yaml goes on from the checkpoint of step 4");
+  job_.run.resume = "auto";
   EXPECT_FALSE(std::filesystem::exists(record));
   EXPECT_EQ(doubt(3),
             "Checkpoints after step 3 may be affected: the same command goes on from that of step 2");

@@ -193,6 +193,15 @@ done: 3 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
   EXPECT_EQ(saved("run", 3).facts.patience, (CheckpointPatience{0.125, 2, 0}));
 }
 
+TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
+  outcome_of(job_of("a", kTwoRanks));  // to step 2
+  const Job job = job_of("b", kTwoRanks, {"run.resume=" + path("a"), "train.patience=2"});
+  EXPECT_EQ(outcome_of(job), (std::pair<int, std::string>{0, ""}));
+  const Json events = events_of("b");
+  EXPECT_EQ(events.front()["event"], "start");
+  EXPECT_EQ(events.back()["step"], 3);
+}
+
 /// One rank: classes in turns, samples left out, weights of another run, a trace and an event file.
 TEST_F(WholeRunTest, WhatARunIsMadeOfIsSaidAtItsStart) {
   outcome_of(job_of("a", kTwoRanks));
