@@ -39,7 +39,9 @@ bool RunRecorder::is_saved() const {
 
 bool RunRecorder::is_best() const {
   if (!run_.job.run.keep.best) return false;
-  bool best = run_.files && run_.files->would_be_best(run_.evaluations.judged().accuracy());
+  const Evaluation& judged = run_.evaluations.judged();
+  bool best = run_.files && run_.files->would_be_best(
+                                {judged.accuracy(), run_.evaluations.validation ? -1 : judged.samples});
   broadcast(run_.comm, best);
   return best;
 }

@@ -43,7 +43,7 @@ RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, st
       lock_(std::move(lock)),
       metrics_(env, path_ + "/metrics.jsonl"),
       log_(path_ + "/log/rank-0.log"),
-      best_accuracy_(best_accuracy(env, path_)),
+      best_(best_accuracy(env, path_)),
       checkpointer_(env, path_, keep_policy(job), [this] { sync_before_save(); }) {
   if (job.run.tensorboard) board_.emplace(env, path_, step);
   note({.state = "running", .step = step});
@@ -65,7 +65,7 @@ void RunWriter::save(CheckpointState state) {
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
-  best_accuracy_ = std::max(best_accuracy_, state.facts.accuracy().value_or(-1));
+  if (const JudgedAccuracy now = judged_accuracy(state.facts); would_be_best(now)) best_ = now;
   if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
   state.facts.metrics = metrics_.position();
   checkpointer_.save(std::move(state));

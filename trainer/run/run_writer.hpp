@@ -88,8 +88,10 @@ class RunWriter final : public RunListener {
   /// Returns when the file will survive a power loss. @throws IoError if it will not
   void run_finished(const FinishedRun& run) override;
 
-  /// True if a checkpoint of this accuracy is better than all that there are.
-  bool would_be_best(double accuracy) const { return accuracy > best_accuracy_; }
+  /// True if a checkpoint of this accuracy is better than all of its test set that there are.
+  bool would_be_best(const JudgedAccuracy& now) const {
+    return now.value && (!best_.value || now.test_samples != best_.test_samples || *now.value > *best_.value);
+  }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
   /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
@@ -119,7 +121,7 @@ class RunWriter final : public RunListener {
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
   std::unique_ptr<RankFile> ranks_;   ///< null: none is kept
   bool log_failed_ = false;
-  double best_accuracy_;  ///< highest of the checkpoints there are; -1: none was evaluated
+  JudgedAccuracy best_;  ///< highest of the checkpoints there are
   AsyncCheckpointer checkpointer_;
 };
 

@@ -117,6 +117,7 @@ RunStart begin_run(RunContext& run) {
       start.resumed = true;
       run.state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(), trained);
       facts = checkpoint->state.facts;
+      restart_patience(run.state, facts, run.job, run.setup);
       start.names_taken = names_taken(facts, *run.setup.data);
       start.nothing_left = nothing_left(run);
       start.lacks_page = start.nothing_left && lacks_page(Env::posix(), run.job.run.dir, run.job);
