@@ -80,23 +80,6 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
-/// Checkpoint that run.resume names.
-FoundCheckpoint named_resume_point(Env& env, const std::string& path) {
-  if (const NamedAverage average = split_average(env, path); !average.name.empty())
-    throw ConfigError(
-        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
-                    "another run with train.initial_weights={}",
-                    path, average.path, path));
-  try {
-    return open_checkpoint(env, path, print_error);
-  } catch (const MissingDataError&) {
-    throw MissingDataError(
-        fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
-                    "checkpoints, or leave run.resume out: then a run without a checkpoint starts anew",
-                    path));
-  }
-}
-
 /// True if that is the checkpoint of this step that lies in the run.
 bool is_checkpoint_of(const std::string& run_dir, std::int64_t step, const std::string& path) {
   const auto own = fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(step));
@@ -172,13 +155,42 @@ void clear_for_a_new_run(Env& env, const Job& job) {
 
 }  // namespace
 
+FoundCheckpoint named_resume_point(Env& env, const Job& job) {
+  const std::string& path = job.run.resume;
+  if (const NamedAverage average = split_average(env, path); !average.name.empty())
+    throw ConfigError(
+        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
+                    "another run with train.initial_weights={}",
+                    path, average.path, path));
+  try {
+    return open_checkpoint(env, path, print_error);
+  } catch (const MissingDataError&) {
+    throw MissingDataError(
+        fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
+                    "checkpoints, or leave run.resume out: then a run without a checkpoint starts anew",
+                    path));
+  }
+}
+
+std::string why_no_initial_weights(const Job& job) {
+  const std::string& path = job.train.initial_weights;
+  std::error_code ignored;
+  try {
+    const std::string found = named_checkpoint(Env::posix(), split_average(Env::posix(), path).path);
+    if (path.empty() || std::filesystem::exists(found, ignored)) return "";
+  } catch (const Error& error) {
+    return fmt::format("train.initial_weights: {}", error.what());
+  }
+  return fmt::format("train.initial_weights is {}, which is not there", path);
+}
+
 RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
     : env_(env), job_(job), path_(job.run.dir), lock_(lock_directory(env, job, wait)) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   if (job_.run.starts_anew()) return std::nullopt;
   auto found = job_.run.takes_newest() ? find_latest(env_, path_, print_error, &damaged_)
-                                       : named_resume_point(env_, job_.run.resume);
+                                       : named_resume_point(env_, job_);
   if (!found) return found;
   CheckpointFacts& facts = found->state.facts;
   require_same_job(facts.job, job_, found->path);

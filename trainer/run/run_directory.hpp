@@ -52,6 +52,15 @@ class RunDirectory {
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
 };
 
+// Files that a start reads besides its data.
+
+/// Checkpoint that run.resume names.
+/// @throws MissingDataError  there is none; ConfigError  it is an average of weights; as open_checkpoint()
+FoundCheckpoint named_resume_point(Env& env, const Job& job);
+
+/// Why train.initial_weights cannot be read; "": it is there, or none are asked for.
+std::string why_no_initial_weights(const Job& job);
+
 // Choice of a directory for a run whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
 
 /// Value of run.dir if the program chooses.
