@@ -171,13 +171,15 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
   const bool cut = job.parallel.grain <= batch;
   const std::int64_t samples = cut ? job.parallel.grain : batch;
   const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
+  // A larger grain, or a larger batch in one grain, as far as there are samples for it.
+  const bool is_cured = padded <= (cut ? batch : std::min<std::int64_t>(job.parallel.grain, train_samples));
   if (!on_gpu && padded != samples)
-    remarks.push_back(
-        fmt::format("{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing; "
-                    "{}={} needs none",
-                    cut ? "grains" : "batches", samples, padded, kColumns,
-                    100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
-                    cut ? "parallel.grain" : "data.global_batch", padded));
+    remarks.push_back(fmt::format(
+        "{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing{}",
+        cut ? "grains" : "batches", samples, padded, kColumns,
+        100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
+        is_cured ? fmt::format("; {}={} needs none", cut ? "parallel.grain" : "data.global_batch", padded)
+                 : ""));
   const std::int64_t bound = job.data.micro_batch,
                      at_a_time = samples_at_a_time(bound, job.parallel.grain, batch);
   if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound)

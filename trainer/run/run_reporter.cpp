@@ -80,10 +80,13 @@ void RunReporter::stopped() {
 void RunReporter::run_finished(const FinishedRun& run) {
   const std::string& directory = run_.job.run.dir;
   if (run_.job.run.print_loss_every_steps > 0) say("Finished Training");
-  if (run.stopped_early)
-    say(fmt::format("no better accuracy than {:.2f} % in {}: ended by train.patience at step {} of {}",
-                    100 * run.state.patience->best, counted(run.state.patience->without_better, "evaluation"),
-                    with_thousands(run.state.step), with_thousands(run_.steps())));
+  if (run.stopped_early) {
+    const auto& [best, without_better, from] = *run.state.patience;
+    say(fmt::format("no better accuracy than {:.2f} %{} in {}: ended by train.patience at step {} of {}",
+                    100 * best, from > 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
+                    counted(without_better, "evaluation"), with_thousands(run.state.step),
+                    with_thousands(run_.steps())));
+  }
   const Evaluation& tested = *run.evaluations.test;
   say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
                   counted(run.state.step, "step"),

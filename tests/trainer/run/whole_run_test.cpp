@@ -194,12 +194,16 @@ done: 3 steps in T, accuracy 8.17 % of 1,016 test samples, run directory DIR/run
 }
 
 TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
-  outcome_of(job_of("a", kTwoRanks));  // to step 2
-  const Job job = job_of("b", kTwoRanks, {"run.resume=" + path("a"), "train.patience=2"});
-  EXPECT_EQ(outcome_of(job), (std::pair<int, std::string>{0, ""}));
+  outcome_of(job_of("a", kTwoRanks, {"train.patience=0", "train.max_steps=2"}));
+  ::testing::internal::CaptureStderr();
+  const std::string told =
+      told_by(job_of("b", kTwoRanks, {"run.resume=" + path("a"), "train.epochs=4", "train.patience=2"}));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  test::expect_words(told, {"\nno better accuracy than 12.50 % since step 2 in 2 evaluations: ended by "
+                            "train.patience at step 5 of 8\n"});
   const Json events = events_of("b");
   EXPECT_EQ(events.front()["event"], "start");
-  EXPECT_EQ(events.back()["step"], 3);
+  EXPECT_EQ(events.back()["step"], 5);
 }
 
 /// One rank: classes in turns, samples left out, weights of another run, a trace and an event file.
