@@ -97,6 +97,13 @@ std::string quoted_text(std::string_view text) {
   return "'" + printable_line(text.substr(0, end)) + (end < text.size() ? "...'" : "'");
 }
 
+std::string shell_word(std::string word) {
+  constexpr const char* kPlain = "_@%+=:,./-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  for (std::size_t at = 0; (at = word.find('\'', at)) != word.npos; at += 4) word.replace(at, 1, "'\\''");
+  return "'" + word + "'";
+}
+
 std::optional<UnprintableByte> find_unprintable(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);

@@ -41,6 +41,9 @@ std::string printable_line(std::string_view text);
 /// The text in single quotes, fit for a one-line message: as printable_line, clipped if it is long.
 std::string quoted_text(std::string_view text);
 
+/// The word as a shell reads it back: in single quotes if it has other characters than plain ones.
+std::string shell_word(std::string word);
+
 /// Makes `text` safe for a cell of a table. A text that a spreadsheet would compute (it begins with = + - @, and is no
 /// number) gets an apostrophe before it, which marks text there.
 std::string without_formula(std::string text);

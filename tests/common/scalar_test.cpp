@@ -181,6 +181,12 @@ TEST(QuotedTest, LongTextIsClippedBetweenCharacters) {
   EXPECT_EQ(quoted_text(std::string(100, '\x80')), "'...'");
 }
 
+TEST(QuotedTest, AShellReadsAWordBack) {
+  EXPECT_EQ(shell_word("run.dir=runs/a-1_2@x,y:z+%"), "run.dir=runs/a-1_2@x,y:z+%");
+  EXPECT_EQ(shell_word("runs/a b'c"), "'runs/a b'\\''c'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 }  // namespace
 
 }  // namespace lockstep

@@ -402,6 +402,9 @@ Run_refuses_a_wrong_command_line() {
   expect_says 2 "parallel.threads '1025' is not a whole number from 1 to 1024" "$repo/launch/run" --dry-run eval run parallel.threads=1025
   expect_exit 0 "$repo/launch/run" --dry-run eval run parallel.threads=1024
   expect_exit 2 "$repo/launch/run" --restarts x train job.yaml
+  expect_says 2 "leave run.resume out" "$repo/launch/run" --restarts 1 train job.yaml run.resume=never
+  expect_exit 0 "$repo/launch/run" --restarts 0 --dry-run train job.yaml run.resume=never
+  expect_exit 0 "$repo/launch/run" --restarts 1 --dry-run train job.yaml run.resume=auto
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
   expect_says 2 "which command of lockstep?" "$repo/launch/run" -np 2
   MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml

@@ -83,14 +83,14 @@ std::vector<Damage> verify_checkpoint(Env& env, const std::string& path);
 struct KeepPolicy {
   std::int64_t last = 3;         ///< the newest so many; at least 1
   std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
-  bool best = true;              ///< and the one with the highest test accuracy, the older among equals
+  bool best = true;              ///< and the best one, as best_checkpoint() says
 };
 
 /// Facts about checkpoints that this process wrote or read, so that they are not read again. Pruning after
 /// each save would otherwise cost more than the save.
 struct KnownCheckpoints {
-  std::map<std::string, std::optional<double>> accuracy;  ///< path → test accuracy
-  std::string good;                                       ///< path of one that is whole: just written
+  std::map<std::string, JudgedAccuracy> accuracy;  ///< path → accuracy
+  std::string good;                                ///< path of one that is whole: just written
   /// RunState::replayed of the newest checkpoint. The newest checkpoint up to this step is kept, in case a
   /// later replay finds a wrong rank.
   std::int64_t replayed = 0;
@@ -103,9 +103,9 @@ struct KnownCheckpoints {
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& keep,
                               KnownCheckpoints& known);
 
-/// The highest accuracy of the checkpoints that are not in doubt; -1 if none has one. Damaged ones do not count, and
-/// none that cannot be read. @throws as summarise_checkpoints
-double best_accuracy(Env& env, const std::string& run_dir);
+/// That of best_checkpoint() among those that are not in doubt. Damaged ones do not count, and none that cannot be read.
+/// @throws as summarise_checkpoints
+JudgedAccuracy best_accuracy(Env& env, const std::string& run_dir);
 
 // Writes checkpoints while training goes on.
 

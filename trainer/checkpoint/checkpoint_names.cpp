@@ -93,19 +93,40 @@ std::string of_step(const std::string& path, const std::string& run_dir, const s
                                      those_there_are(checkpoints), kHowToKeep));
 }
 
+/// The best evaluation of a run, and its checkpoint.
+struct BestOfRun {
+  std::optional<BestRecord> record;               ///< nothing: none is known
+  const CheckpointSummary* checkpoint = nullptr;  ///< null: it was not kept
+};
+
+/// A manifest may know of a better one than metrics, whose "end" is cut off where a run goes on.
+BestOfRun find_best(const ToldEvaluations& evaluations, const std::vector<CheckpointSummary>& checkpoints) {
+  const std::optional<BestRecord>& told = evaluations.best_accuracy;
+  const CheckpointSummary* best = best_checkpoint(checkpoints);
+  const bool is_of_another_set = best != nullptr && best->test_samples >= 0 &&
+                                 evaluations.test_samples >= 0 &&
+                                 best->test_samples != evaluations.test_samples;
+  if (is_of_another_set) best = nullptr;
+  if (best != nullptr && (!told || *best->accuracy() >= told->value)) {
+    if (told && told->step == best->step) return {told, best};
+    const std::int64_t epoch = best->step_in_epoch == 0 ? best->epoch : 0;
+    return {BestRecord{.epoch = epoch, .step = best->step, .value = *best->accuracy()}, best};
+  }
+  if (!told) return {};
+  const auto of_told = std::ranges::find(checkpoints, told->step, &CheckpointSummary::step);
+  return {told, of_told == checkpoints.end() ? nullptr : &*of_told};
+}
+
 std::string best_of(const std::string& path, const std::string& run_dir,
                     const std::vector<CheckpointSummary>& checkpoints) {
-  const auto told = evaluations_told(run_dir).best_accuracy;
-  const CheckpointSummary* const best = best_checkpoint(checkpoints);
-  if (best != nullptr && (!told || *best->accuracy() >= told->value)) return best->path;
-  if (!told)
+  const auto [best, checkpoint] = find_best(evaluations_told(run_dir), checkpoints);
+  if (checkpoint != nullptr) return checkpoint->path;
+  if (!best)
     throw MissingDataError(
         fmt::format("{}: no checkpoint of this run was evaluated; {}", path, those_there_are(checkpoints)));
-  const auto of_told = std::ranges::find(checkpoints, told->step, &CheckpointSummary::step);
-  if (of_told != checkpoints.end()) return of_told->path;
   throw MissingDataError(fmt::format(
       "{}: the best of this run, {:.2f} % after {}, was not kept; {}; run.keep.best=true keeps it", path,
-      100 * told->value, told->place(), those_there_are(checkpoints)));
+      100 * best->value, best->place(), those_there_are(checkpoints)));
 }
 
 /// 3 of "epoch:3"; nothing for other texts.
@@ -123,7 +144,9 @@ std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string
     CheckpointSummary checkpoint;
     checkpoint.path = entry.path;
     try {
-      static_cast<RunState&>(checkpoint) = load_manifest(env, entry.path).facts;
+      const CheckpointFacts facts = load_manifest(env, entry.path).facts;
+      static_cast<RunState&>(checkpoint) = facts;
+      checkpoint.test_samples = judged_accuracy(facts).test_samples;
     } catch (const MissingDataError& error) {
       if (!env.exists(entry.path)) continue;  // the run has pruned it meanwhile
       checkpoint.damage = error.what();
@@ -137,24 +160,27 @@ std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string
 }
 
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first) {
-  const auto best =
-      std::max_element(newest_first.rbegin(), newest_first.rend(),
-                       [](const auto& a, const auto& b) { return a.accuracy() < b.accuracy(); });
-  return best == newest_first.rend() || !best->accuracy() ? nullptr : &*best;
+  const CheckpointSummary* best = nullptr;
+  for (const CheckpointSummary& checkpoint : newest_first) {
+    if (!checkpoint.accuracy()) continue;
+    if (best != nullptr && checkpoint.test_samples != best->test_samples) continue;
+    if (best == nullptr || *checkpoint.accuracy() >= *best->accuracy()) best = &checkpoint;
+  }
+  return best;
 }
 
 std::string best_line(Env& env, const std::string& run_dir) {
   const ToldEvaluations told = evaluations_told(run_dir);
   if (told.count < 2) return "";
-  const auto [epoch, step, accuracy] = *told.best_accuracy;
-  const bool kept =
-      env.exists(fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(step)));
+  const auto checkpoints = summarise_checkpoints(env, run_dir);
+  const BestOfRun best = find_best(told, checkpoints);
+  const auto [epoch, step, accuracy] = *best.record;
   return fmt::format(
       "best: {}accuracy {:.2f} % after {}, {}", told.validation_accuracy ? "validation " : "", 100 * accuracy,
       epoch > 0 ? fmt::format("epoch {}", epoch) : fmt::format("step {}", with_thousands(step)),
-      !kept       ? "not kept (run.keep.best=true keeps it)"
-      : epoch > 0 ? fmt::format("checkpoint {}@epoch:{}", run_dir, epoch)
-                  : fmt::format("checkpoint {}@step:{}", run_dir, step));
+      best.checkpoint == nullptr ? "not kept (run.keep.best=true keeps it)"
+      : epoch > 0                ? fmt::format("checkpoint {}@epoch:{}", run_dir, epoch)
+                                 : fmt::format("checkpoint {}@step:{}", run_dir, step));
 }
 
 NamedAverage split_average(Env& env, const std::string& path) {

@@ -47,7 +47,7 @@ bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
 void AsyncCheckpointer::write(const CheckpointState& state) {
   if (before_each_) before_each_();
   known_.good = save_checkpoint(env_, run_dir_, state);
-  known_.accuracy[known_.good] = state.facts.accuracy();
+  known_.accuracy[known_.good] = judged_accuracy(state.facts);
   known_.replayed = state.facts.replayed;
   prune_checkpoints(env_, run_dir_, keep_, known_);
 }
@@ -56,13 +56,13 @@ void AsyncCheckpointer::write(const CheckpointState& state) {
 
 namespace {
 
-std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {
+JudgedAccuracy accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {
   const auto found = known.accuracy.find(entry.path);
   if (found != known.accuracy.end()) return found->second;
   try {
-    return known.accuracy[entry.path] = load_manifest(env, entry.path).facts.accuracy();
+    return known.accuracy[entry.path] = judged_accuracy(load_manifest(env, entry.path).facts);
   } catch (const DataError&) {
-    return known.accuracy[entry.path] = std::nullopt;  // damaged: never the best
+    return known.accuracy[entry.path] = {};  // damaged: never the best
   }
 }
 
@@ -80,11 +80,13 @@ void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, Known
                std::set<std::string>* kept) {
   const CheckpointEntry* best = nullptr;
   double best_accuracy = -1;
+  std::int64_t best_samples = -1;
   for (const CheckpointEntry& entry : newest_first) {
     try {
-      const auto accuracy = accuracy_of(env, entry, known);
-      if (!accuracy || *accuracy < best_accuracy) continue;
+      const auto [accuracy, samples] = accuracy_of(env, entry, known);
+      if (!accuracy || *accuracy < best_accuracy || (best != nullptr && samples != best_samples)) continue;
       best_accuracy = *accuracy;
+      best_samples = samples;
       best = &entry;
     } catch (const Error&) {
       kept->insert(entry.path);  // it may be the best
@@ -142,10 +144,10 @@ std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPo
   return removed.size();
 }
 
-double best_accuracy(Env& env, const std::string& run_dir) {
+JudgedAccuracy best_accuracy(Env& env, const std::string& run_dir) {
   const auto checkpoints = summarise_checkpoints(env, run_dir);
   const CheckpointSummary* const best = best_checkpoint(checkpoints);
-  return best == nullptr ? -1 : *best->accuracy();
+  return best == nullptr ? JudgedAccuracy() : JudgedAccuracy{best->accuracy(), best->test_samples};
 }
 
 }  // namespace lockstep

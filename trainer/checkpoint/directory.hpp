@@ -111,17 +111,19 @@ std::string named_checkpoint(Env& env, const std::string& path);
 
 /// A checkpoint as its manifest tells of it; its other files are not looked at.
 struct CheckpointSummary : RunState {
+  std::int64_t test_samples = -1;  ///< as JudgedAccuracy has them
   std::string path;
   std::string damage;  ///< why its manifest cannot be read, and its step alone is known; otherwise ""
 };
 
 /// Checkpoints of a run, newest first, without those in doubt.
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir);
-/// The one of the highest accuracy, the older among equals; null: none was evaluated.
+/// The one of the highest accuracy, the older among equals; null: none was evaluated. Where data.test_samples has
+/// changed, only those count that were tested on as many samples as the newest.
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first);
 
-/// For the end of a run: "best: accuracy 68.94 % after epoch 3, checkpoint RUN@epoch:3", by its metrics. "" where fewer
-/// than two evaluations tell of an accuracy.
+/// For the end of a run: "best: accuracy 68.94 % after epoch 3, checkpoint RUN@epoch:3", which is RUN@best. "" where its
+/// metrics tell of fewer than two accuracies.
 std::string best_line(Env& env, const std::string& run_dir);
 
 /// True if a regular file has this name; links are not followed.

@@ -271,6 +271,16 @@ void check_arithmetic(const JsonFieldsReader& top, const std::string& file) {
 
 }  // namespace
 
+std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
+  auto samples = facts.data.find(kTestSubset);
+  if (samples == facts.data.end()) samples = facts.data.find("test_samples");
+  return samples == facts.data.end() ? -1 : parse_whole<std::int64_t>(samples->second).value_or(-1);
+}
+
+JudgedAccuracy judged_accuracy(const CheckpointFacts& facts) {
+  return {facts.accuracy(), facts.validation_accuracy ? -1 : evaluated_test_samples(facts)};
+}
+
 std::string manifest_seal(std::string_view body) {
   return fmt::format(",\n \"manifest_sha256\": \"{}\"\n}}\n", hex(sha256(std::as_bytes(std::span(body)))));
 }

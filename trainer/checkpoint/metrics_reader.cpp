@@ -202,6 +202,10 @@ void ToldEvaluations::add(const MetricsEvent& event) {
   static_cast<ToldEvaluation&>(*this) = told_evaluation(event);
   const std::int64_t epoch = event.name() == "epoch" ? event.integer("epoch").value_or(0) : 0,
                      step = event.integer("step").value_or(0);
+  if (const auto samples = event.integer("test_samples"); samples && accuracy() && !validation_accuracy) {
+    if (test_samples >= 0 && *samples != test_samples) best_accuracy = best_loss = std::nullopt, count = 0;
+    test_samples = *samples;
+  }
   const auto keep_better = [&](std::optional<BestRecord>& best, std::optional<double> now, auto is_better) {
     if (now && (!best || is_better(*now, best->value))) best = {epoch, step, *now};
   };

@@ -67,7 +67,9 @@ struct BestRecord {
 };
 
 /// The last evaluation that events tell of, how many there are, and the best: by accuracy(), the first among equals.
+/// Where the number of test samples that a run is judged on has changed (data.test_samples), those since then.
 struct ToldEvaluations : ToldEvaluation {
+  std::int64_t test_samples = -1;  ///< that the run is judged on; -1: on held-out samples, or it is not told
   std::int64_t count = 0;  ///< with an accuracy; what "end" says again of the last step is not counted
   std::optional<BestRecord> best_accuracy, best_loss;
 

@@ -68,6 +68,18 @@ struct CheckpointFacts : RunState {
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
+/// The key of CheckpointFacts::data with the number of test samples that were taken; absent: the whole half.
+inline constexpr const char* kTestSubset = "test_subset";
+/// How many test samples a checkpoint's test_accuracy is of; -1: it does not say.
+std::int64_t evaluated_test_samples(const CheckpointFacts& facts);
+
+/// An accuracy by which checkpoints of a run are compared. Those of other test sets (data.test_samples) are not.
+struct JudgedAccuracy {
+  std::optional<double> value;     ///< nothing: it was not evaluated
+  std::int64_t test_samples = -1;  ///< that it is of; -1: of held-out samples, or not known
+};
+JudgedAccuracy judged_accuracy(const CheckpointFacts& facts);
+
 /// A complete checkpoint. Weights are in arena order, too, kept tensors after the parameters.
 struct CheckpointState {
   CheckpointFacts facts;

@@ -125,13 +125,13 @@ std::string memory_text(const TrainingMemory& memory, bool on_gpu) {
 /// For scripts: a line each, words that stay.
 std::string launch_text(const Job& job) {
   const RestartRule rule = restart_rule(job);
-  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\n", job.parallel.threads,
+  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\nresume={}\n", job.parallel.threads,
                      rule.any_ranks && !rule.one_host ? "any" : "same", rule.one_host ? "one" : "any",
-                     std::ceil(job.parallel.timeout_seconds));
+                     std::ceil(job.parallel.timeout_seconds), job.run.takes_newest() ? "auto" : "other");
 }
 
 nlohmann::ordered_json job_json(const Job& job, const Network& network, const DataSizes& sizes,
-                                const TrainingMemory& memory) {
+                                const TrainingMemory& memory, const std::vector<std::string>& notes) {
   const bool on_gpu = is_on_gpu(job);
   return {{"format", 1},
           {"job", texts_of_keys(job)},
@@ -142,7 +142,7 @@ nlohmann::ordered_json job_json(const Job& job, const Network& network, const Da
           {"validation_samples", sizes.validation_samples},
           {"host_bytes", memory.host.total()},
           {"device_bytes", on_gpu ? memory.device.total() : 0},
-          {"notes", batch_remarks(job, sizes.train_samples, on_gpu)}};
+          {"notes", notes}};
 }
 
 struct ValidateOptions {
@@ -177,6 +177,33 @@ Duplicates duplicates_of(const Job& job) {
   return find_duplicates(*load_in_advance(raw).get().sets);
 }
 
+/// Refuses what training refuses of a run's steps and ranks.
+void require_possible_steps(const Job& job, const Network& network, std::int64_t train_samples) {
+  const bool shares = find_strategy_kind(job.parallel.strategy).shares_batches;  // else ranks have layers
+  const int ranks = std::max({1, job.parallel.ranks, this_launch().world_size});
+  const DistributedSampler::Options sampling{.samples = train_samples,
+                                             .global_batch = std::min(job.data.global_batch, train_samples),
+                                             .grain = job.parallel.grain,
+                                             .world_size = shares ? ranks : 1};
+  with_places(job, [&] { check_sampling(job, network, sampling); });
+  require_traced_steps(job, steps_asked(job, DistributedSampler::steps_per_epoch(sampling)));
+}
+
+/// Notes on files that a start reads and that are not here. As with data, another machine may have them.
+std::vector<std::string> missing_files(const Job& job) {
+  if (job.run.starts_anew() || job.run.takes_newest()) {
+    const std::string why = why_no_initial_weights(job);
+    return why.empty() ? std::vector<std::string>() : std::vector{why + ": a first start is refused here"};
+  }
+  try {
+    const auto [path, checkpoint] = named_resume_point(Env::posix(), job);
+    if (job.data.per_rank_batch == 0) require_same_job(checkpoint.facts.job, job, path);
+    return {};
+  } catch (const MissingDataError& error) {
+    return {error.what()};
+  }
+}
+
 int validate(const ValidateOptions& options) {
   const auto& [path, overrides, for_launch, json, data_too, pictures, force] = options;
   const Job asked = load_job(path, overrides);
@@ -192,14 +219,15 @@ int validate(const ValidateOptions& options) {
     if (on_gpu) require_no_cuts_in_micro_batches(job, network);
   });
   const DataSizes sizes = sizes_of(job, data);
-  if (const std::int64_t batch = job.data.global_batch; job.data.per_rank_batch == 0)
-    require_traced_steps(job, steps_asked(job, (sizes.train_samples + batch - 1) / batch));
+  if (job.data.per_rank_batch == 0) require_possible_steps(job, network, sizes.train_samples);
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
   if (duplicates) say_duplicates(*duplicates);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
+  std::vector<std::string> notes = batch_remarks(job, sizes.train_samples, on_gpu);
+  for (const std::string& note : missing_files(job)) notes.push_back(note);
   if (json) {
-    auto facts = job_json(job, network, sizes, memory);
+    auto facts = job_json(job, network, sizes, memory, notes);
     if (duplicates) facts["duplicates"] = duplicates_json(*duplicates);
     return print_json(facts);
   }
@@ -209,8 +237,7 @@ int validate(const ValidateOptions& options) {
     remarks += fmt::format("data: {} in two halves, {} under two labels\n",
                            counted(duplicates->test + duplicates->validation, "sample"),
                            with_thousands(duplicates->under_two_labels));
-  for (const std::string& line : batch_remarks(job, sizes.train_samples, on_gpu))
-    remarks += "note: " + line + "\n";
+  for (const std::string& note : notes) remarks += "note: " + note + "\n";
   print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(memory, on_gpu), remarks,
         sheet, path);
   return 0;
@@ -229,7 +256,8 @@ void add_validate_command(CLI::App& app, Action& action) {
   auto* launch = command->add_flag(
       "--launch", options->for_launch,
       "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
-      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
+      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait; resume=auto or other, as "
+      "run.resume says");
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
   command

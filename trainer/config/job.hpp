@@ -83,7 +83,8 @@ struct Job {
   bool gives(std::string_view key) const { return places.contains(key); }
 };
 
-/// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1").
+/// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1"). The job.yaml of a run is that
+/// run's, wherever it lies now: its folder is run.dir, unless an override says another.
 /// @param path  also the name of a job that comes with the program: "mnist"
 /// @throws MissingDataError  the file is not there
 /// @throws ConfigError       one line: file:line:column, what is wrong, "did you mean"; or which override
@@ -127,6 +128,12 @@ struct RestartRule {
   bool same_weights = true;  ///< as if nothing had been lost, bit for bit
 };
 RestartRule restart_rule(const Job& job);
+
+/// "lockstep train runs/mnist/job.yaml": goes on with a run, however its first command began it.
+std::string train_command(const std::string& run_dir);
+/// Names the command that goes on with a run of this job: "the same command", or train_command(). That is where
+/// run.resume does not take the newest checkpoint, so that the same command would begin where it began.
+std::string way_to_go_on(const Job& job);
 
 /// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
 std::string restart_advice(const Job& job, int ranks);

@@ -91,7 +91,14 @@ void check_clipping(const Job& job) {
 void check_schedule(const Job& job) {
   const ScheduleSection& section = job.train.schedule;
   const ScheduleKind& kind = find_schedule(section);
-  if (kind.check != nullptr) complain(job, kind.check(section, job.train.optimizer.lr));
+  const OptimizerSection& optimizer = job.train.optimizer;
+  const bool has_batch =
+      job.data.per_rank_batch == 0 || job.gives("data.global_batch");  // else ranks make it
+  const double lr = has_batch ? scaled_lr(optimizer, job.data.global_batch) : optimizer.lr;
+  auto complaint = kind.check != nullptr ? kind.check(section, lr) : std::nullopt;
+  if (complaint && complaint->key == "train.schedule.min_lr" && lr != optimizer.lr)
+    complaint->message += " after train.optimizer.lr_scaling";
+  complain(job, complaint);
   if (section.warmup_epochs > 0 && section.warmup_steps > 0)
     refuse(job, "train.schedule.warmup_steps",
            "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");

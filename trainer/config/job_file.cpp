@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Sentences about jobs: to_yaml, the meaning of batches and ranks, and guesses at unknown keys.
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/config/job.hpp"
@@ -134,9 +135,18 @@ RestartRule restart_rule(const Job& job) {
           .same_weights = strategy.same_bits && job.parallel.determinism == Determinism::kWorld};
 }
 
+std::string train_command(const std::string& run_dir) {
+  return "lockstep train " + shell_word(run_dir + "/job.yaml");
+}
+
+std::string way_to_go_on(const Job& job) {
+  return job.run.takes_newest() ? "the same command" : train_command(job.run.dir);
+}
+
 std::string restart_advice(const Job& job, int ranks) {
   const RestartRule rule = restart_rule(job);
-  std::string text = "run the same command again: it goes on from the last checkpoint, on ";
+  std::string text = fmt::format("run {}{}: it goes on from the last checkpoint, on ", way_to_go_on(job),
+                                 job.run.takes_newest() ? " again" : "");
   if (rule.any_ranks) {
     text += rule.one_host ? "any number of ranks of one host" : "any number of ranks";
   } else if (job.data.per_rank_batch > 0) {
@@ -161,13 +171,15 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
   const bool cut = job.parallel.grain <= batch;
   const std::int64_t samples = cut ? job.parallel.grain : batch;
   const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
+  // A larger grain, or a larger batch in one grain, as far as there are samples for it.
+  const bool is_cured = padded <= (cut ? batch : std::min<std::int64_t>(job.parallel.grain, train_samples));
   if (!on_gpu && padded != samples)
-    remarks.push_back(
-        fmt::format("{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing; "
-                    "{}={} needs none",
-                    cut ? "grains" : "batches", samples, padded, kColumns,
-                    100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
-                    cut ? "parallel.grain" : "data.global_batch", padded));
+    remarks.push_back(fmt::format(
+        "{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing{}",
+        cut ? "grains" : "batches", samples, padded, kColumns,
+        100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
+        is_cured ? fmt::format("; {}={} needs none", cut ? "parallel.grain" : "data.global_batch", padded)
+                 : ""));
   const std::int64_t bound = job.data.micro_batch,
                      at_a_time = samples_at_a_time(bound, job.parallel.grain, batch);
   if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound)

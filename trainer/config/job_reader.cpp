@@ -124,6 +124,7 @@ class JobReader {
   }
 
   const Job& job() const { return job_; }
+  bool overrides(const std::string& path) const { return overridden_.contains(path); }
 
  private:
   void read_section(const YAML::Node& node, const std::string& section) {
@@ -274,6 +275,17 @@ std::string data_beside(const std::string& job_file, const std::string& root) {
   return may_be_there || std::filesystem::is_directory(status) ? directory.string() : root;
 }
 
+/// The folder of a run whose job.yaml this is; "": it is another job file. A run that was copied or moved has the folder
+/// that it was begun in as its run.dir.
+std::string run_of_job(const std::string& path, const std::string& yaml) {
+  const std::filesystem::path file = path, folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (file.filename() != "job.yaml" || !yaml.starts_with("# job ")) return "";
+  std::error_code ignored;
+  const bool has_run =
+      is_file(folder / "metrics.jsonl") || std::filesystem::is_directory(folder / "checkpoints", ignored);
+  return has_run ? folder.string() : "";
+}
+
 }  // namespace
 
 std::vector<std::string> shipped_jobs() {
@@ -295,11 +307,14 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 }
 
 Job load_job(const std::string& name, const std::vector<std::string>& overrides) {
-  const std::string path = find_job(name);
-  JobReader reader(read_yaml_file(path), path);
+  const std::string path = find_job(name), yaml = read_yaml_file(path);
+  JobReader reader(yaml, path);
   const Job file = reader.job();
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
+  const std::string run = reader.overrides("run.dir") ? "" : run_of_job(path, yaml);
+  std::error_code ignored;
+  if (!run.empty() && !std::filesystem::equivalent(run, job.run.dir, ignored)) job.run.dir = run;
   if (job.model == file.model && is_model_path(job.model)) job.model = file_beside(path, job.model);
   if (job.data.root == file.data.root) job.data.root = data_beside(path, job.data.root);
   if (job.data.leave_out_file.empty()) return job;

@@ -3,6 +3,7 @@
 /// The families of keys, made from the catalogues of optimisers, schedules and strategies; and the keys that a resume
 /// compares.
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/sets/leave_out.hpp"
@@ -192,8 +193,9 @@ std::string how_to_train_on(const std::vector<std::string>& differences, const s
   const bool other_network = std::ranges::any_of(
       differences, [](const std::string& difference) { return difference.starts_with("model "); });
   return fmt::format(
-      ". To train on from its weights with these: train.initial_weights={}{} and another run.dir",
-      checkpoint.substr(0, checkpoint.find("/checkpoints/")), other_network ? " train.partial=true" : "");
+      ". To train on from its weights with these: {}{} and another run.dir",
+      shell_word("train.initial_weights=" + checkpoint.substr(0, checkpoint.find("/checkpoints/"))),
+      other_network ? " train.partial=true" : "");
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
     for (const RunHistory& run : comparison.runs) rows.back().push_back(value(run));
   };
   row("state", [](const RunHistory& run) { return std::string(spelt(run.status)); });
-  row("epochs", [](const RunHistory& run) { return with_thousands(std::ssize(run.epochs)); });
+  row("epochs", [](const RunHistory& run) { return with_thousands(run.epochs_done()); });
   row("steps", [](const RunHistory& run) { return with_thousands(run.step); });
   const std::string judged = judged_on(comparison.runs);
   const bool validated = judged != "test", mixed = judged.ends_with(')');

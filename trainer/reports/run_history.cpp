@@ -132,14 +132,13 @@ struct Outcome {
 /// Outcome of a run that no process holds and whose metrics have no end.
 Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
   const auto status = read_status(env, run.path);
+  const std::string goes_on = train_command(run.path) + " goes on";
   const bool all_is_saved = !run.checkpoints.empty() && run.checkpoints.front().step >= run.step;
   if (status ? status->state == "saved" : all_is_saved && !lock_names_one)  // an older run has no status.json
-    return {RunStatus::kInterrupted, "saved on request; the same command resumes it"};
+    return {RunStatus::kInterrupted, "saved on request; " + goes_on};
   if (env.exists(run.path + "/" + kVerdictFile))
-    return {RunStatus::kLost,
-            fmt::format("a rank was lost: see its {}; the same command resumes it", kVerdictFile)};
-  if (lock_names_one)
-    return {RunStatus::kLost, "its process ended without a message; the same command resumes it"};
+    return {RunStatus::kLost, fmt::format("a rank was lost: see its {}; {}", kVerdictFile, goes_on)};
+  if (lock_names_one) return {RunStatus::kLost, "its process ended without a message; " + goes_on};
   if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};
   if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
   return {RunStatus::kFailed, "ended with an error, which it has printed"};

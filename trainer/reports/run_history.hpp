@@ -70,6 +70,9 @@ struct RunHistory : ToldEvaluations {
   nlohmann::ordered_json config() const;
   /// train.epochs; 0: not known.
   std::int64_t epochs_asked() const;
+  /// The number of the last epoch that is told of. A run that began with a checkpoint of another has no lines of those
+  /// before.
+  std::int64_t epochs_done() const { return epochs.empty() ? 0 : epochs.back().epoch; }
 };
 
 /// Reads a folder. What cannot be read makes the status kDamaged, with a remark; nothing is thrown for its sake.

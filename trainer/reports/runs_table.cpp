@@ -71,8 +71,8 @@ struct Column {
 
 std::string epochs_text(const RunHistory& run) {
   if (run.status == RunStatus::kNoRun) return "-";
-  const std::int64_t asked = run.epochs_asked();
-  return asked > 0 ? fmt::format("{}/{}", run.epochs.size(), asked) : fmt::format("{}", run.epochs.size());
+  const std::int64_t asked = run.epochs_asked(), done = run.epochs_done();
+  return asked > 0 ? fmt::format("{}/{}", done, asked) : fmt::format("{}", done);
 }
 
 std::string best_text(const RunHistory& run) {
@@ -168,7 +168,7 @@ std::optional<double> best_of(const RunHistory& run) {
 
 std::optional<double> epochs_of(const RunHistory& run) {
   if (run.status == RunStatus::kNoRun) return std::nullopt;
-  return static_cast<double>(run.epochs.size());
+  return static_cast<double>(run.epochs_done());
 }
 
 std::optional<double> ranks_of(const RunHistory& run) {
@@ -320,7 +320,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
                                  {"ranks", run.ranks},
                                  {"hosts", run.hosts},
                                  {"parameters", run.parameters},
-                                 {"epochs", run.epochs.size()},
+                                 {"epochs", run.epochs_done()},
                                  {"epochs_asked", run.epochs_asked()},
                                  {"steps", run.step},
                                  {"train_loss", run.train_loss}};

@@ -3,6 +3,7 @@
 /// Messages that a run prints once: at its start, about batches and memory, and when nothing is left to do.
 #include "comm/agreement.hpp"
 #include "common/machine.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/class_names.hpp"
 #include "kernels/cpu/int16/ops.hpp"
@@ -159,10 +160,11 @@ std::string how_to_train_on(const RunContext& run) {
   if (determining_keys(longer) != determining_keys(run.job))
     return fmt::format(
         "its schedule ends with train.epochs: to train on, begin another run with its weights, "
-        "lockstep train {}/job.yaml train.initial_weights={} run.dir={}-further",
-        directory, directory, directory);
-  return fmt::format("to train on, set {}: lockstep train {}/job.yaml {}", fmt::join(keys, " and "),
-                     directory, fmt::join(values, " "));
+        "{} {} {}",
+        train_command(directory), shell_word("train.initial_weights=" + directory),
+        shell_word("run.dir=" + directory + "-further"));
+  return fmt::format("to train on, set {}: {} {}", fmt::join(keys, " and "), train_command(directory),
+                     fmt::join(values, " "));
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ void compare(const std::string& what, const std::string& then, const std::string
                                     now.substr(0, kShownDigits)));
 }
 
-constexpr const char* kTestSubset = "test_subset";  // absent: the whole half
-constexpr char kBetweenNames = '\n';                // no name holds it
+constexpr char kBetweenNames = '\n';  // no name holds it
 
 /// @throws DataError  they are not fit to be shown
 std::vector<std::string> split_names(std::string_view text, const std::string& checkpoint) {
@@ -100,12 +99,6 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
 }
 
 }  // namespace
-
-std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
-  auto samples = facts.data.find(kTestSubset);
-  if (samples == facts.data.end()) samples = facts.data.find("test_samples");
-  return samples == facts.data.end() ? -1 : parse_int64(samples->second).value_or(-1);
-}
 
 bool has_light_background(const Job& job, const Dataset& train) {
   if (!train.has_images() || has_pictures(job.data.set)) return false;

@@ -42,9 +42,6 @@ struct DataRecord {
       leave_out_contents;  ///< the file of data.leave_out, and the job's value for what it said
 };
 
-/// How many test samples a checkpoint's accuracy is of; -1: it does not say.
-std::int64_t evaluated_test_samples(const CheckpointFacts& facts);
-
 /// True if most of the first training images are dark on light by nature. They are read; photographs are not looked at.
 bool has_light_background(const Job& job, const Dataset& train);
 

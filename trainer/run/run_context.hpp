@@ -43,7 +43,7 @@ struct RunContext {
         checkpoint_facts(state, job, setup, comm, strategy->whole_state().units), sha256);
   }
 
-  Job job;  ///< run.dir as it was chosen, on rank 0
+  Job job;  ///< run.dir as it was chosen: on rank 0 from begin_run() on, on all once the loop begins
   Communicator& comm;
   JobSetup setup;
   StepTrace trace;  ///< before the strategy, which asks for the rank's timeline

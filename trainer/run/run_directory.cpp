@@ -80,21 +80,11 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
-/// Checkpoint that run.resume names.
-FoundCheckpoint named_resume_point(Env& env, const std::string& path) {
-  if (const NamedAverage average = split_average(env, path); !average.name.empty())
-    throw ConfigError(
-        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
-                    "another run with train.initial_weights={}",
-                    path, average.path, path));
-  try {
-    return open_checkpoint(env, path, print_error);
-  } catch (const MissingDataError&) {
-    throw MissingDataError(
-        fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
-                    "checkpoints, or leave run.resume out: then a run without a checkpoint starts anew",
-                    path));
-  }
+/// True if that is the checkpoint of this step that lies in the run.
+bool is_checkpoint_of(const std::string& run_dir, std::int64_t step, const std::string& path) {
+  const auto own = fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(step));
+  std::error_code ignored;
+  return std::filesystem::equivalent(path, own, ignored);
 }
 
 void make_log(const std::string& run_dir) {
@@ -139,12 +129,21 @@ void move_previous_run_aside(Env& env, const std::string& path) {
     if (is_event_file(name)) env.rename(path + "/" + name, aside + "/" + name);
   env.sync_directory(aside);
   env.sync_directory(path);
+  print_error(fmt::format("{}: the run that was here before was moved there", aside));
+}
+
+bool is_run_of(Env& env, const std::string& path, const Job& job) {
+  try {
+    return differences_from_run(env, path, job).empty();
+  } catch (const Error&) {
+    return false;  // nothing that a run of this job has left
+  }
 }
 
 void clear_for_a_new_run(Env& env, const Job& job) {
   const std::string& path = job.run.dir;
   const bool has_checkpoints = !list_checkpoints(env, path).empty();
-  if (job.run.takes_newest() && !has_checkpoints) {  // interrupted before it saved
+  if (job.run.takes_newest() && !has_checkpoints && is_run_of(env, path, job)) {  // it had saved nothing
     for (const char* name : {kMetricsFile, kTrailFile, kRankFile}) env.remove_file(path + "/" + name);
     for (const std::string& name : env.list(path))
       if (is_event_file(name) && is_file(env, path + "/" + name)) env.remove_file(path + "/" + name);
@@ -156,14 +155,49 @@ void clear_for_a_new_run(Env& env, const Job& job) {
 
 }  // namespace
 
+FoundCheckpoint named_resume_point(Env& env, const Job& job) {
+  const std::string& path = job.run.resume;
+  if (const NamedAverage average = split_average(env, path); !average.name.empty())
+    throw ConfigError(
+        fmt::format("run.resume: {} is an average of weights, which cannot be resumed; resume {}, or begin "
+                    "another run with train.initial_weights={}",
+                    path, average.path, path));
+  try {
+    return open_checkpoint(env, path, print_error);
+  } catch (const MissingDataError&) {
+    throw MissingDataError(
+        fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
+                    "checkpoints, or leave run.resume out: then a run without a checkpoint starts anew",
+                    path));
+  }
+}
+
+std::string why_no_initial_weights(const Job& job) {
+  const std::string& path = job.train.initial_weights;
+  std::error_code ignored;
+  try {
+    const std::string found = named_checkpoint(Env::posix(), split_average(Env::posix(), path).path);
+    if (path.empty() || std::filesystem::exists(found, ignored)) return "";
+  } catch (const Error& error) {
+    return fmt::format("train.initial_weights: {}", error.what());
+  }
+  return fmt::format("train.initial_weights is {}, which is not there", path);
+}
+
 RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
     : env_(env), job_(job), path_(job.run.dir), lock_(lock_directory(env, job, wait)) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   if (job_.run.starts_anew()) return std::nullopt;
   auto found = job_.run.takes_newest() ? find_latest(env_, path_, print_error, &damaged_)
-                                       : named_resume_point(env_, job_.run.resume);
-  if (found) require_same_job(found->state.facts.job, job_, found->path);
+                                       : named_resume_point(env_, job_);
+  if (!found) return found;
+  CheckpointFacts& facts = found->state.facts;
+  require_same_job(facts.job, job_, found->path);
+  if (job_.run.takes_newest() || is_checkpoint_of(path_, facts.step, found->path)) return found;
+  // Its run has these files, and where none is here none was lost.
+  if (!is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
+  if (!is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
   return found;
 }
 
@@ -185,7 +219,9 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
   truncate_metrics(env_, metrics, step, evaluated);
   remove_doubt(env_, path_);
   const std::string begun_as = first_line_of_job(env_, path_);
-  const std::string yaml = (begun_as.empty() ? first_line_of_job(job_) : begun_as) + "\n" + to_yaml(job_);
+  Job kept = job_;
+  kept.run.resume = RunSection().resume;  // the job's is for one start: this file goes on with the run
+  const std::string yaml = (begun_as.empty() ? first_line_of_job(job_) : begun_as) + "\n" + to_yaml(kept);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
   make_log(path_);
   auto files = std::make_unique<RunWriter>(env_, job_, std::move(lock_), step);

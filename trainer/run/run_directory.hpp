@@ -34,10 +34,11 @@ class RunDirectory {
   /// keys
   std::optional<FoundCheckpoint> resume_point();
 
-  /// Makes the directory agree with a run that is at `step`. It cuts metrics.jsonl back, writes job.yaml, and
-  /// moves what is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier
-  /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
-  /// very run, interrupted before it had saved anything.
+  /// Makes the directory agree with a run that is at `step`. It cuts metrics.jsonl back, writes job.yaml (with
+  /// run.resume: auto, so that it goes on with the run), and moves what is later aside: damaged checkpoints to
+  /// step-N.damaged, others (run.resume named an earlier one) to previous-N. At step 0, what an earlier run left here
+  /// is moved to previous-N and said so on standard error, unless it is this very run, interrupted before it had saved
+  /// anything.
   /// @param evaluated  the step was evaluated, if it is one after which the run is
   /// @param facts      of the checkpoint gone on from: lines that are lost of metrics.jsonl are told, on standard error
   ///                   and by an event "lost"
@@ -51,6 +52,15 @@ class RunDirectory {
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
 };
 
+// Files that a start reads besides its data.
+
+/// Checkpoint that run.resume names.
+/// @throws MissingDataError  there is none; ConfigError  it is an average of weights; as open_checkpoint()
+FoundCheckpoint named_resume_point(Env& env, const Job& job);
+
+/// Why train.initial_weights cannot be read; "": it is there, or none are asked for.
+std::string why_no_initial_weights(const Job& job);
+
 // Choice of a directory for a run whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
 
 /// Value of run.dir if the program chooses.
@@ -61,6 +71,10 @@ inline constexpr const char* kChosenDirectory = "auto";
 std::string first_line_of_job(const Job& job);
 /// That of a run's job.yaml; "": it has none, as those of version 0.1.0 before it was written.
 std::string first_line_of_job(Env& env, const std::string& run_dir);
+
+/// The keys that determine weights and that a run's job.yaml has otherwise than this job, with both values.
+/// @throws MissingDataError, IoError, ConfigError  it cannot be read
+std::vector<std::string> differences_from_run(Env& env, const std::string& run_dir, const Job& job);
 
 /// Opens a run directory for the job, in place of the one that was opened before. It takes the lock, and
 /// checks that the job can go on from what is in it.
@@ -80,8 +94,9 @@ bool lacks_page(Env& env, const std::string& run_dir, const Job& job);
 /// Collective. On every rank that is a process: writes the run directory, and a line feed, to the file that
 /// $LOCKSTEP_RUN_FILE names, if it names one. For programs that start ranks and want to read the run (launch/python).
 /// @param run_directory  on rank 0
+/// @returns it, on all ranks
 /// @throws UsageError  there is something that must not be replaced; IoError  it cannot be written
-void tell_run_directory(Communicator& comm, const std::string& run_directory);
+std::string tell_run_directory(Communicator& comm, const std::string& run_directory);
 
 // Verdicts on lost ranks: log/verdict.txt of the last start, log/verdict-1.txt and so on of earlier ones.
 

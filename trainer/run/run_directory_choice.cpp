@@ -74,9 +74,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
     return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is not a run directory");
   if (recorded_end(env, metrics) && !lacks_page(env, run_dir, job)) return "is finished";
   try {
-    Job then = parse_job(std::string(as_text(env.read(job_file))), job_file);
-    if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
-    const auto differences = differing_keys(determining_keys(then), determining_keys(job));
+    const auto differences = differences_from_run(env, run_dir, job);
     if (differences.empty()) return std::nullopt;
     return fmt::format("differs in {}", fmt::join(differences, ", "));
   } catch (const ConfigError& error) {
@@ -124,7 +122,8 @@ std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int
 std::string how_to_start_from(Env& env, const Job& job, const std::string& run_dir) {
   if (run_dir.empty() || !job.train.initial_weights.empty() || list_checkpoints(env, run_dir).empty())
     return "";
-  return fmt::format("\nit starts anew; from the weights of {}: train.initial_weights={}", run_dir, run_dir);
+  return fmt::format("\nit starts anew; from the weights of {}: {}", run_dir,
+                     shell_word("train.initial_weights=" + run_dir));
 }
 
 std::string line_for_new(const Job& job, const std::string& path, const std::string& newest,
@@ -150,6 +149,13 @@ std::string first_line_of_job(Env& env, const std::string& run_dir) {
   } catch (const Error&) {
     return "";  // a read error is reported by the code that needs the file
   }
+}
+
+std::vector<std::string> differences_from_run(Env& env, const std::string& run_dir, const Job& job) {
+  const std::string job_file = run_dir + "/job.yaml";
+  Job then = parse_job(std::string(as_text(env.read(job_file))), job_file);
+  if (then.data.leave_out_file == job.data.leave_out_file) then.data.leave_out = job.data.leave_out;
+  return differing_keys(determining_keys(then), determining_keys(job));
 }
 
 bool lacks_page(Env& env, const std::string& run_dir, const Job& job) {
@@ -193,13 +199,15 @@ void require_line_at_most(Env& env, const std::string& file) {
 
 }  // namespace
 
-void tell_run_directory(Communicator& comm, const std::string& run_directory) {
-  const std::string line = gather_text(comm, comm.rank() == 0 ? run_directory + "\n" : "").front();
+std::string tell_run_directory(Communicator& comm, const std::string& run_directory) {
+  std::string told = gather_text(comm, comm.rank() == 0 ? run_directory : "").front();
   const char* file = std::getenv("LOCKSTEP_RUN_FILE");  // NOLINT(concurrency-mt-unsafe): it does not change
   const bool speaks_for_process = comm.rank() == this_launch().rank;  // ranks may be threads
-  if (file == nullptr || *file == '\0' || !speaks_for_process) return;
+  if (file == nullptr || *file == '\0' || !speaks_for_process) return told;
   require_line_at_most(Env::posix(), file);
+  const std::string line = told + "\n";
   write_output_file(Env::posix(), file, std::as_bytes(std::span(line)), true);
+  return told;
 }
 
 // Verdicts of earlier starts have numbers, in order and without a gap.

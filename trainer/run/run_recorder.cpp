@@ -39,7 +39,9 @@ bool RunRecorder::is_saved() const {
 
 bool RunRecorder::is_best() const {
   if (!run_.job.run.keep.best) return false;
-  bool best = run_.files && run_.files->would_be_best(run_.evaluations.judged().accuracy());
+  const Evaluation& judged = run_.evaluations.judged();
+  bool best = run_.files && run_.files->would_be_best(
+                                {judged.accuracy(), run_.evaluations.validation ? -1 : judged.samples});
   broadcast(run_.comm, best);
   return best;
 }
@@ -97,9 +99,9 @@ void RunRecorder::save_at_end(const char* what_ends) {
       run_.files->finish();
     } catch (const IoError& error) {
       throw IoError(fmt::format(
-          "{} at step {}, but that step is not saved: {}; the same command resumes from the newest "
-          "checkpoint in {}, if there is one",
-          what_ends, with_thousands(saved_step_), error.what(), run_.job.run.dir));
+          "{} at step {}, but that step is not saved: {}; {} resumes from the newest checkpoint in {}, if "
+          "there is one",
+          what_ends, with_thousands(saved_step_), error.what(), way_to_go_on(run_.job), run_.job.run.dir));
     }
   });
 }

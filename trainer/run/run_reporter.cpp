@@ -72,17 +72,21 @@ void RunReporter::why_it_stops(const TimeLimit& limit) {
 }
 
 void RunReporter::stopped() {
-  say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
-                  with_thousands(run_.state.step), with_thousands(run_.steps()), run_.job.run.dir));
+  say(fmt::format("stopped on request at step {} of {}, saved in {}; run {} to go on",
+                  with_thousands(run_.state.step), with_thousands(run_.steps()), run_.job.run.dir,
+                  way_to_go_on(run_.job)));
 }
 
 void RunReporter::run_finished(const FinishedRun& run) {
   const std::string& directory = run_.job.run.dir;
   if (run_.job.run.print_loss_every_steps > 0) say("Finished Training");
-  if (run.stopped_early)
-    say(fmt::format("no better accuracy than {:.2f} % in {}: ended by train.patience at step {} of {}",
-                    100 * run.state.patience->best, counted(run.state.patience->without_better, "evaluation"),
-                    with_thousands(run.state.step), with_thousands(run_.steps())));
+  if (run.stopped_early) {
+    const auto& [best, without_better, from] = *run.state.patience;
+    say(fmt::format("no better accuracy than {:.2f} %{} in {}: ended by train.patience at step {} of {}",
+                    100 * best, from > 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
+                    counted(without_better, "evaluation"), with_thousands(run.state.step),
+                    with_thousands(run_.steps())));
+  }
   const Evaluation& tested = *run.evaluations.test;
   const std::string of_this_start =
       run.from_step > 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";

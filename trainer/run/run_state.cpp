@@ -158,6 +158,13 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   return state;
 }
 
+void restart_patience(RunState& state, const CheckpointFacts& facts, const Job& job, const JobSetup& setup) {
+  const std::int64_t then = evaluated_test_samples(facts);
+  const bool is_same_set =
+      judging_part(job) != EvaluatedPart::kTest || then < 0 || then == setup.data->test.size();
+  if (!is_same_set) state.patience = counted_from_here(facts, EvaluatedPart::kTest);
+}
+
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers) {
   const ParameterLayout& layout = setup.network.parameters();
   TrailHead head{described(layout.parameters), described(layout.kept), buffers, {}};

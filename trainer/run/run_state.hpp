@@ -59,6 +59,10 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained);
 
+/// After restore(): counts evaluations for train.patience from here on if those before were on another number of test
+/// samples (data.test_samples).
+void restart_patience(RunState& state, const CheckpointFacts& facts, const Job& job, const JobSetup& setup);
+
 /// Head of the trail of a run of `job`, with its setup.
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers);
 

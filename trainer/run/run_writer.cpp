@@ -43,7 +43,7 @@ RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, st
       lock_(std::move(lock)),
       metrics_(env, path_ + "/metrics.jsonl"),
       log_(path_ + "/log/rank-0.log"),
-      best_accuracy_(best_accuracy(env, path_)),
+      best_(best_accuracy(env, path_)),
       checkpointer_(env, path_, keep_policy(job), [this] { sync_before_save(); }) {
   if (job.run.tensorboard) board_.emplace(env, path_, step);
   note({.state = "running", .step = step});
@@ -65,7 +65,7 @@ void RunWriter::save(CheckpointState state) {
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
-  best_accuracy_ = std::max(best_accuracy_, state.facts.accuracy().value_or(-1));
+  if (const JudgedAccuracy now = judged_accuracy(state.facts); would_be_best(now)) best_ = now;
   if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
   state.facts.metrics = metrics_.position();
   checkpointer_.save(std::move(state));
@@ -84,17 +84,20 @@ std::string RunWriter::note_doubt(const CheckpointDoubt& doubt) {
   }
   try {
     const auto all = list_checkpoints(env_, path_);
+    const std::string way = way_to_go_on(job_);
     if (all.empty()) return "Nothing was saved before: the same command begins anew";
     if (all.front().step <= doubt.sure_step)
-      return fmt::format("The same command goes on from the checkpoint of step {}", all.front().step);
+      return fmt::format("{} goes on from the checkpoint of step {}",
+                         job_.run.takes_newest() ? "The same command" : way, all.front().step);
     lock_->require_same_directory();
     write_doubt(env_, path_, doubt);
     const auto sure = sure_checkpoints(env_, path_);
     return fmt::format("Checkpoints after step {} may be affected: {}", doubt.sure_step,
                        sure.empty()
-                           ? "no other is left, and the same command refuses to go on; begin anew with "
-                             "run.resume=never"
-                           : fmt::format("the same command goes on from that of step {}", sure.front().step));
+                           ? fmt::format("no other is left, and {} refuses to go on; begin anew with "
+                                         "run.resume=never",
+                                         way)
+                           : fmt::format("{} goes on from that of step {}", way, sure.front().step));
   } catch (const Error& error) {
     return fmt::format("Do not resume from a checkpoint after step {}; this could not be recorded: {}",
                        doubt.sure_step, error.what());

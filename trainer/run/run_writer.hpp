@@ -40,6 +40,7 @@ class MetricsWriter {
   void sync() { file_.sync(); }
   /// True if every line is in the file.
   bool is_complete() const { return file_.is_complete(); }
+  std::int64_t lines() const { return lines_; }
   /// Position for a checkpoint: all lines so far. They are in the file once sync() has returned.
   CheckpointMetrics position() const { return {lines_, hex(hash_.so_far())}; }
 
@@ -69,6 +70,8 @@ class RunWriter final : public RunListener {
   /// Appends to metrics.jsonl, and to the event file for TensorBoard if the job asks for one.
   /// @throws IoError, unless run.on_save_error is continue: then it is a warning, and the lines are kept for later
   void write(const nlohmann::ordered_json& event);
+  /// True until an event is written: the run is new, or goes on from a checkpoint of another.
+  bool has_no_events() const { return metrics_.lines() == 0; }
   /// Says in status.json how this start stands. A file that cannot be written is a warning.
   void note(const RunStatusNote& status);
   /// Appends to log/rank-0.log, with the time.
@@ -85,8 +88,10 @@ class RunWriter final : public RunListener {
   /// Returns when the file will survive a power loss. @throws IoError if it will not
   void run_finished(const FinishedRun& run) override;
 
-  /// True if a checkpoint of this accuracy is better than all that there are.
-  bool would_be_best(double accuracy) const { return accuracy > best_accuracy_; }
+  /// True if a checkpoint of this accuracy is better than all of its test set that there are.
+  bool would_be_best(const JudgedAccuracy& now) const {
+    return now.value && (!best_.value || now.test_samples != best_.test_samples || *now.value > *best_.value);
+  }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
   /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
@@ -116,7 +121,7 @@ class RunWriter final : public RunListener {
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
   std::unique_ptr<RankFile> ranks_;   ///< null: none is kept
   bool log_failed_ = false;
-  double best_accuracy_;  ///< highest of the checkpoints there are; -1: none was evaluated
+  JudgedAccuracy best_;  ///< highest of the checkpoints there are
   AsyncCheckpointer checkpointer_;
 };
 

@@ -4,6 +4,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/run/data_record.hpp"
@@ -116,6 +117,7 @@ RunStart begin_run(RunContext& run) {
       start.resumed = true;
       run.state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(), trained);
       facts = checkpoint->state.facts;
+      restart_patience(run.state, facts, run.job, run.setup);
       start.names_taken = names_taken(facts, *run.setup.data);
       start.nothing_left = nothing_left(run);
       start.lacks_page = start.nothing_left && lacks_page(Env::posix(), run.job.run.dir, run.job);
@@ -146,15 +148,11 @@ namespace {
 /// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
 std::string command_of_this_process() {
   constexpr std::size_t kLongest = 4096;
-  constexpr const char* kPlain = "_@%+=:,./-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string command, word;
   while (std::getline(file, word, '\0') && command.size() < kLongest) {
     if (!command.empty()) command += ' ';
-    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == word.npos;
-    for (std::size_t at = 0; !is_plain && (at = word.find('\'', at)) != word.npos; at += 4)
-      word.replace(at, 1, "'\\''");
-    command += is_plain ? word : "'" + word + "'";
+    command += shell_word(word);
   }
   command.resize(std::min(command.size(), kLongest));
   return command;

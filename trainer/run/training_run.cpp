@@ -84,7 +84,7 @@ class TrainingRun {
   int run_to_the_end() {
     start_ = begin_run(run_);
     const Job& job = run_.job;
-    tell_run_directory(run_.comm, job.run.dir);
+    run_.job.run.dir = tell_run_directory(run_.comm, job.run.dir);
     if (start_.nothing_left) {
       if (start_.directory) reporter_.nothing_left(start_);
       return 0;
@@ -116,7 +116,7 @@ class TrainingRun {
     run_start_ = Clock::now();
     if (run_.files) {
       reporter_.announce(start_, hosts);
-      if (run_.state.step == 0)
+      if (run_.files->has_no_events())
         run_.files->write(first_event(run_, start_, hosts, seconds_since(process_start_)));
       listeners_ = {&progress_, run_.files.get(), &reporter_};  // files before reporter_: they have its words
       run_.setup.fingerprints->start();                         // the first checkpoint wants them, and this
@@ -209,8 +209,8 @@ class TrainingRun {
       if (run_.state.step == 0) throw;  // nothing to lose
       save_at_end(error.what());
       throw AgreedError(error.code(),
-                        fmt::format("{}; step {} is saved, and the same command goes on from there",
-                                    error.what(), with_thousands(run_.state.step)),
+                        fmt::format("{}; step {} is saved, and {} goes on from there", error.what(),
+                                    with_thousands(run_.state.step), way_to_go_on(run_.job)),
                         error.speaker());
     }
   }

@@ -14,6 +14,7 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
+#include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/setup/strategies.hpp"
@@ -26,7 +27,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -67,18 +67,6 @@ DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
   if (!options.data.empty() || !remembered.empty())
     job.data.root = options.data.empty() ? "auto" : options.data;
   return load_in_advance(job, DataCopy::kOfHost, options.data.empty() ? remembered : "");
-}
-
-std::string why_no_beginning(const Job& job) {
-  const std::string& path = job.train.initial_weights;
-  std::error_code ignored;
-  try {
-    const std::string found = named_checkpoint(Env::posix(), split_average(Env::posix(), path).path);
-    if (path.empty() || std::filesystem::exists(found, ignored)) return "";
-  } catch (const Error& error) {
-    return fmt::format("train.initial_weights: {}", error.what());
-  }
-  return fmt::format("train.initial_weights is {}, which is not there", path);
 }
 
 /// True if other data explain these differences: a mean and a deviation that were measured change with the data.
@@ -191,8 +179,9 @@ class Proof {
     metrics_ = read_claims(Env::posix(), options_.run);
     if (comm_.rank() != 0) return;
     const int classes = facts_of(trail_->head(), "model.")["classes"] == "2" ? 2 : 0;
-    survey_ = survey_run(job_, {*trail_, metrics_, std::move(checkpoints)},
-                         arithmetic_of(job_, classes, device), why_no_beginning(job_), options_.question);
+    survey_ =
+        survey_run(job_, {*trail_, metrics_, std::move(checkpoints)}, arithmetic_of(job_, classes, device),
+                   why_no_initial_weights(job_), options_.question);
   }
 
   ProofResult replay_mine() {

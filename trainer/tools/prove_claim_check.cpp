@@ -236,22 +236,24 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   if (there.unprinted) facts.unprinted = window(sums_at_, state, there.unprinted->steps).value_or(unknown);
   if (there.unlogged != LossWindow())
     facts.unlogged = window(answers_at_, state, there.unlogged.steps).value_or(unknown);
-  const bool comparable =
-      evaluations.test && !is_of_another_test_set(there.step, evaluated_test_samples(there));
-  if (comparable) facts.test_accuracy = evaluations.test->accuracy();
+  const bool of_another_set = is_of_another_test_set(there.step, evaluated_test_samples(there));
+  if (evaluations.test && !of_another_set) facts.test_accuracy = evaluations.test->accuracy();
   if (evaluations.validation) facts.validation_accuracy = evaluations.validation->accuracy();
-  facts.patience = patience_here(there);
+  const bool is_counted_here = !of_another_set || judging_part(run_.job) != EvaluatedPart::kTest;
+  facts.patience = is_counted_here ? patience_here(there) : std::nullopt;
   return facts;
 }
 
-/// Counted from the start of the interval, or from where the run began to count in it. Nothing: it is not claimed, or
+/// Counted from the start of the interval, or from where the run began to count anew. Nothing: it is not claimed, or
 /// the lines of its evaluations are gone.
 std::optional<CheckpointPatience> ClaimCheck::patience_here(const CheckpointFacts& there) const {
   const std::int64_t start = interval_.start.step;
   if (!there.patience || run_.metrics.text().empty() || run_.metrics.lost_up_to() > start) return {};
   const std::int64_t from = there.patience->counted_from;
   CheckpointPatience patience = start_patience_;
-  if (from >= start) patience = {.counted_from = from};
+  const bool begins_here =
+      from == start - 1 && from > patience.counted_from;  // the evaluation of `start` is to come
+  if (from >= start || begins_here) patience = {.counted_from = from};
   for (const auto& [step, accuracy] : judged_)
     if (step > from && (step < there.step || there.accuracy())) patience.count(accuracy);
   return patience;

@@ -108,6 +108,30 @@ TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
   EXPECT_EQ(name("@best"), step(400)) << "as good, and kept";
 }
 
+TEST_F(CheckpointNamesTest, TheBestIsTheBestOfTheNewestTestSet) {
+  std::string lines;
+  const auto evaluate = [&](std::int64_t step, double accuracy, int samples) {
+    CheckpointState state = make_state(step);
+    state.facts.test_accuracy = accuracy;
+    state.facts.data["test_samples"] = std::to_string(samples);
+    save_checkpoint(env_, run_, state);
+    lines += fmt::format(R"({{"event":"epoch","epoch":{},"step":{},"test_accuracy":{},"test_samples":{}}})",
+                         step / 100, step, accuracy, samples) +
+             "\n";
+    std::ofstream(run_ + "/metrics.jsonl") << lines;
+  };
+  evaluate(100, 1, 5);
+  evaluate(200, 0.8, 5);
+  EXPECT_EQ(name("@best"), step(100));
+  evaluate(300, 0.6, 1000);
+  EXPECT_EQ(name("@best"), step(300));
+  EXPECT_EQ(best_line(env_, run_), "") << "of one evaluation there is no best";
+  evaluate(400, 0.5, 1000);
+  EXPECT_EQ(best_line(env_, run_), "best: accuracy 60.00 % after epoch 3, checkpoint " + run_ + "@epoch:3");
+  for (const std::int64_t gone : {300, 400}) remove(gone);
+  test::expect_words(refused<MissingDataError>("@best"), {"60.00 % after epoch 3, was not kept"});
+}
+
 TEST_F(CheckpointNamesTest, BestThatWasPrunedIsNamed) {
   remove(200);
   test::expect_words(
@@ -234,6 +258,12 @@ TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
   remove(200);
   EXPECT_EQ(best_line(env_, run_),
             "best: accuracy 68.94 % after epoch 2, not kept (run.keep.best=true keeps it)");
+  CheckpointState end = make_state(250);
+  end.facts.test_accuracy = 0.75;
+  save_checkpoint(env_, run_, end);
+  EXPECT_EQ(best_line(env_, run_), "best: accuracy 75.00 % after step 250, checkpoint " + run_ + "@step:250")
+      << "as @best: its line was the end of a run that went on";
+  remove(250);
   write_metrics({{1, 100, 0.5}});
   EXPECT_EQ(best_line(env_, run_), "") << "of one evaluation there is no best";
   std::ofstream(run_ + "/metrics.jsonl", std::ios::app) << R"({"event":"end","step":100,"test_accuracy":0.5})"

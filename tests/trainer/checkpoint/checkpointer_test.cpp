@@ -91,9 +91,11 @@ class RetentionTest : public ::testing::Test {
  protected:
   RetentionTest() { env_.make_directory("run"); }
 
-  void save(std::int64_t step, std::optional<double> accuracy = std::nullopt) {
+  void save(std::int64_t step, std::optional<double> accuracy = std::nullopt,
+            const std::string& test_samples = "10") {
     CheckpointState state = make_state(step);
     state.facts.test_accuracy = accuracy;
+    state.facts.data["test_samples"] = test_samples;
     save_checkpoint(env_, "run", state);
   }
 
@@ -129,6 +131,13 @@ TEST_F(RetentionTest, WhatThePolicyNamesStays) {
     for (const std::string& name : env_.list("run/checkpoints"))
       env_.remove_directory("run/checkpoints/" + name, checkpoint_files());
   }
+}
+
+TEST_F(RetentionTest, TheBestIsTheBestOfTheNewestTestSet) {
+  save(10, 1.0, "5");
+  for (const auto& [step, accuracy] : {std::pair(20, 0.5), {30, 0.6}, {40, 0.4}}) save(step, accuracy);
+  prune_checkpoints(env_, "run", {1, 0, true});
+  EXPECT_EQ(steps(), (Steps{40, 30}));
 }
 
 TEST_F(RetentionTest, NewestGoodOneStaysWhenAllNewerAreDamaged) {

@@ -37,6 +37,15 @@ TEST(JobErrorTest, EveryWrongJobIsToldWhatTheTableSays) {
   }
 }
 
+TEST(JobErrorTest, ALowestRateIsComparedWithTheScaledOneAsFarAsTheBatchIsKnown) {
+  const std::string train =
+      "train: {optimizer: {lr: 0.1, lr_scaling: {rule: linear, base_batch: 64}}, "
+      "schedule: {kind: cosine, min_lr: 0.2}}\n";
+  EXPECT_NO_THROW(parse_job("model: net\n" + train, "job.yaml"));
+  EXPECT_EQ(error_of("data: {per_rank_batch: 8}\n" + train),
+            "job.yaml:3:108: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.1");
+}
+
 TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {
   EXPECT_EQ(message_of<ConfigError>([] { parse_job("name: mine\nlayers: [flatten]\n", "mine.yaml"); }),
             "mine.yaml:2:9: this file describes a network, not a job; a job names it: 'model: mine.yaml', or "

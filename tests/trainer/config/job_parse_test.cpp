@@ -211,9 +211,13 @@ TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   EXPECT_EQ(remarks("parallel: {grain: 1}\n"),
             Lines{"grains of 1 are padded to 16, a multiple of 16: 94 % of the arithmetic is for nothing; "
                   "parallel.grain=16 needs none"});
-  EXPECT_EQ(remarks("data: {global_batch: 24}\nparallel: {grain: 24}\n"),
-            Lines{"grains of 24 are padded to 32, a multiple of 16: 25 % of the arithmetic is for nothing; "
-                  "parallel.grain=32 needs none"});
+  const std::string without_cure = ", a multiple of 16: 25 % of the arithmetic is for nothing";
+  for (const auto& [yaml, what] :
+       {std::pair{"{global_batch: 24}\nparallel: {grain: 24}\n", "grains of 24 are padded to 32"},
+        {"{global_batch: 12}\nparallel: {grain: 13}\n", "batches of 12 are padded to 16"}})
+    EXPECT_EQ(remarks(std::string("data: ") + yaml), Lines{what + without_cure});
+  EXPECT_EQ(batch_remarks(parse("data: {global_batch: 12}\n"), 12, false),
+            Lines{"batches of 12 are padded to 16" + without_cure});
   const std::string micro_batch = "parallel: {grain: 32}\ndata: {micro_batch: ";
   EXPECT_EQ(remarks(micro_batch + "40}\n", true),
             Lines{"data.micro_batch 40: 32 samples are computed at a time, in whole grains of 32"});

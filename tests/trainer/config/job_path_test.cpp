@@ -136,6 +136,24 @@ TEST_F(JobPathTest, AModelOnTheCommandLineIsTheShellsPath) {
   EXPECT_EQ(load_job(job, {}).model, "net");
 }
 
+TEST_F(JobPathTest, TheJobOfARunIsThatOfItsFolder) {
+  const std::string job = write("jobs/job.yaml", "# job 'digits'\nmodel: net\nrun: {dir: runs/digits}\n");
+  const auto directory = [&](const std::vector<std::string>& overrides = {}) {
+    return load_job(job, overrides).run.dir;
+  };
+  EXPECT_EQ(directory(), "runs/digits") << "a job file that was copied out of a run";
+  write("jobs/metrics.jsonl", "");
+  EXPECT_EQ(directory(), (root_ / "jobs").string());
+  EXPECT_EQ(directory({"run.dir=other"}), "other");
+  fs::create_directory("runs");
+  fs::create_directory_symlink(root_ / "jobs", "runs/digits");
+  EXPECT_EQ(directory(), "runs/digits") << "the same folder";
+  fs::current_path(root_ / "jobs");
+  EXPECT_EQ(load_job("job.yaml", {}).run.dir, ".");
+  write("jobs/job.yaml", "model: net\nrun: {dir: runs/digits}\n");
+  EXPECT_EQ(directory(), "runs/digits") << "somebody's own";
+}
+
 TEST(OptionTest, IsToldAsKeyAndValue) {
   const auto hint = [](const std::vector<std::string>& arguments) {
     return override_for_option(arguments, arguments);

@@ -34,6 +34,10 @@ TEST(RestartRuleTest, AdvicePromisesWhatTheJobHolds) {
             "4 ranks as before, or as many as its stages come out on");
   EXPECT_EQ(advice_for({"parallel.strategy=hogwild", "parallel.determinism=off"}),
             "any number of ranks of one host" + others);
+  EXPECT_EQ(
+      advice_for({"run.resume=never", "run.dir=runs/a b"}),
+      "run lockstep train 'runs/a b/job.yaml': it goes on from the last checkpoint, on any number of ranks")
+      << "the same command would begin anew";
 }
 
 /// Each key that determines the weights has a row of end_to_end/ways_test.cpp, where it changes them, and no other has.

@@ -92,6 +92,28 @@ TEST_F(BestTest, LabelsAreWhatAnEvaluationSays) {
   }
 }
 
+TEST_F(BestTest, IsTheBestOfTheNewestTestSet) {
+  write_text(
+      directory_.path("job.yaml"),
+      "model: linear\ndata: {set: mnist, global_batch: 64, test_samples: 2}\ntrain: {epochs: 6, patience: "
+      "9,\n  optimizer: {lr: 0.4}}\nparallel: {device: cpu, grain: 32}\n");
+  const std::string path = directory_.path("run");
+  const std::string train = "train " + directory_.path("job.yaml") + " run.dir=" + path;
+  ended_well(run(train));
+  const std::string told = ended_well(run(train + " train.epochs=9 data.test_samples=200")).out;
+  double best = -1;
+  std::int64_t epoch = 0;
+  for (const auto& event : read_metrics(path)) {
+    if (event["event"] != "epoch" || event["test_samples"] != 200) continue;
+    if (event["test_accuracy"].get<double>() > best) best = event["test_accuracy"], epoch = event["epoch"];
+  }
+  ASSERT_GE(epoch, 7);
+  expect_words(told, {fmt::format("best: accuracy {:.2f} % after epoch {}, checkpoint {}@epoch:{}\n",
+                                  100 * best, epoch, path, epoch)});
+  EXPECT_EQ(accuracy_in(run("inspect " + path + "@best").out), fmt::format("{:.2f}", 100 * best));
+  EXPECT_NE(run("prove " + path).exit_code, 1) << "refuted";
+}
+
 TEST_F(BestTest, WithoutItOnlyTheEndIsSaved) {
   write_text(directory_.path("job.yaml"),
              "model: linear\ntrain: {epochs: 3}\nparallel: {device: cpu}\nrun: {checkpoint_every_steps: 0, "

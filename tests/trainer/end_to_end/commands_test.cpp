@@ -173,6 +173,32 @@ TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {
       0, {"nesterov", "21,840", "memory of one rank: about "});
 }
 
+/// Six steps, of 16 grains each.
+TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
+  for (const char* keys :
+       {"train.schedule.warmup_steps=6", "train.patience=1 train.max_steps=1",
+        "parallel.backend=thread parallel.ranks=17", "parallel.backend=thread parallel.ranks=40"}) {
+    const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
+    const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
+    expect_says(validated, 2);
+    expect_says(trained, 2);
+    EXPECT_EQ(validated.err, trained.err) << keys;
+  }
+  succeed("validate " + directory_->path("job.yaml") +
+          " train.schedule.warmup_steps=5 parallel.backend=thread parallel.ranks=16");
+}
+
+/// They may be on another machine, as the data may be.
+TEST_F(CommandsTest, ValidateNotesFilesThatAreNotHere) {
+  const std::string validate = "validate " + directory_->path("job.yaml");
+  expect_says(
+      lockstep(validate + " train.initial_weights=/nowhere"), 0,
+      {"note: train.initial_weights is /nowhere, which is not there: a first start is refused here\n"});
+  expect_says(lockstep(validate + " run.resume=/nowhere"), 0,
+              {"note: run.resume: /nowhere holds no checkpoint to go on from; "});
+  expect_says(lockstep(validate + " train.seed=8 run.resume=" + run_dir()), 2, {"train.seed (was 7, now 8)"});
+}
+
 /// Found valid, and refused before anything is allocated or written: no machine has 70 TiB.
 TEST_F(CommandsTest, AModelThatNoMachineHoldsIsRefusedInOneSentence) {
   const std::string model = directory_->path("large.yaml");

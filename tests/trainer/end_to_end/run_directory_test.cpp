@@ -122,6 +122,17 @@ TEST_F(RunDirectoryTest, OnRequestEveryRunIsNew) {
   expect_line("run.resume is runs/digits; this run: runs/digits-3", "run.resume=runs/digits");
 }
 
+/// With its first command it would begin anew each time.
+TEST_F(RunDirectoryTest, WhatWasBegunAnewGoesOnByTheJobOfItsRun) {
+  const std::string command = "lockstep train runs/digits/job.yaml";
+  const Outcome stopped = train("run.max_seconds=0.001 run.resume=never");
+  EXPECT_EQ(stopped.exit_code, 75);
+  expect_words(stopped.out, {"saved in runs/digits; run " + command + " to go on\n"});
+  const Outcome further = run_shell("cd " + folder_.path() +
+                                    " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.max_seconds=0");
+  expect_says(further, 0, {"going on from step 1 in runs/digits\n"});
+}
+
 TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
   for (const char* other : {"digits", "digits-02", "digits-old"})
     std::filesystem::create_directories(folder_.path(std::string("runs/") + other));
@@ -201,6 +212,14 @@ TEST_F(FinishedRunTest, ARunThatWasKilledBeforeItsLastLineIsBroughtToItsEnd) {
   const Outcome again = train();
   EXPECT_EQ(again.last_line(), first_.last_line()) << again.everything();
   EXPECT_EQ(comparable_metrics(run()), metrics);
+}
+
+TEST_F(FinishedRunTest, TheJobOfACopyTrainsTheCopy) {
+  const auto before = look_at(run());
+  const std::string copy = directory_.path("copy");
+  fs::copy(run(), copy, fs::copy_options::recursive);
+  expect_says(lockstep("train " + copy + "/job.yaml train.epochs=3"), 0, {"run directory " + copy + "\n"});
+  EXPECT_TRUE(look_at(run()) == before) << "something was written";
 }
 
 TEST_F(FinishedRunTest, MoreEpochsGoOnAsIfTheyHadBeenAskedForAtOnce) {

@@ -55,6 +55,12 @@ TEST_F(RunHistoryTest, ARunThatHoldsSamplesOutIsJudgedByThem) {
   EXPECT_EQ(run.epochs[0].loss(), 0.5);
 }
 
+/// Its lines begin with the checkpoint of another run.
+TEST_F(RunHistoryTest, EpochsAreAsManyAsTheLastOneSays) {
+  EXPECT_EQ(run_of({start_line(), epoch_line(15, 75, 0.5, 0.61)}).epochs_done(), 15);
+  EXPECT_EQ(run_of({start_line()}).epochs_done(), 0);
+}
+
 /// Its numbers are those of runs_json().
 TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   const RunHistory run = run_of(kThreeEpochs);
@@ -135,8 +141,10 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   const auto became = [&](const std::string& name) {
     return fmt::format("{}: {}", spelt(read(name).status), read(name).remark);
   };
-  const std::string resumes = "; the same command resumes it",
-                    saved = "interrupted: saved on request" + resumes,
+  const auto goes_on = [&](const std::string& name) {
+    return "; lockstep train " + folders_.path(name) + "/job.yaml goes on";
+  };
+  const std::string saved = "interrupted: saved on request",
                     failed = "failed: ended with an error, which it has printed";
   LockOwner here = LockOwner::self("net on mnist");
   const auto lock_of = [&] {
@@ -147,7 +155,7 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   EXPECT_EQ(became("a"), fmt::format("running: process {}", here.pid));
   here.start_ticks += 1;
   begin("a", "lock", lock_of());
-  EXPECT_EQ(became("a"), "lost: its process ended without a message" + resumes);
+  EXPECT_EQ(became("a"), "lost: its process ended without a message" + goes_on("a"));
   here.boot_id = "another", here.host = "elsewhere";
   begin("a", "lock", lock_of());
   EXPECT_EQ(became("a"), "running: on elsewhere, says its lock");
@@ -157,18 +165,18 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   EXPECT_EQ(became("a"), "interrupted: not at its end");
 
   begin("verdict", "log/verdict.txt", "rank 1 is lost\n");
-  EXPECT_EQ(became("verdict"), "lost: a rank was lost: see its log/verdict.txt" + resumes);
+  EXPECT_EQ(became("verdict"), "lost: a rank was lost: see its log/verdict.txt" + goes_on("verdict"));
 
   begin("noted");
   write_status(Env::posix(), folders_.path("noted"), {.state = "saved", .step = 10});
-  EXPECT_EQ(became("noted"), saved);
+  EXPECT_EQ(became("noted"), saved + goes_on("noted"));
   write_status(Env::posix(), folders_.path("noted"), {.state = "failed", .step = 10});
   EXPECT_EQ(became("noted"), failed);
   folders_.write("noted/status.json", R"({"version": 2, "state": "saved"})");
   EXPECT_EQ(became("noted"), failed);
 
   begin("of-an-older-program", "checkpoints/step-00000010/x");
-  EXPECT_EQ(became("of-an-older-program"), saved);
+  EXPECT_EQ(became("of-an-older-program"), saved + goes_on("of-an-older-program"));
   std::filesystem::remove_all(folders_.path("of-an-older-program/checkpoints/step-00000010"));
   begin("of-an-older-program", "checkpoints/step-00000009/x");
   EXPECT_EQ(became("of-an-older-program"), failed) << "a step was lost";

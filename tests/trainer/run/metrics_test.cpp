@@ -76,7 +76,7 @@ class SavingTest : public ::testing::Test {
 
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   open(0);
-  EXPECT_TRUE(files_->would_be_best(0)) << "there is none";
+  EXPECT_TRUE(files_->would_be_best({0})) << "there is none";
   files_->open_trail(head_, {}, std::nullopt);
   files_->write({{"event", "step"}, {"step", 1}});
   const std::vector<TrailRecord> records = {{.step = 1, .arithmetic = 2, .apart = 0, .fingerprints = {7, 7}}};
@@ -127,13 +127,14 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   save_checkpoint(Env::posix(), job_.run.dir, best);
   save_checkpoint(Env::posix(), job_.run.dir, make_state(2));
   open(2);
-  EXPECT_FALSE(files_->would_be_best(0.75));
-  EXPECT_TRUE(files_->would_be_best(0.76));
+  EXPECT_FALSE(files_->would_be_best({0.75}));
+  EXPECT_TRUE(files_->would_be_best({0.76}));
   CheckpointState better = make_state(3);
   better.facts.test_accuracy = 0.8;
   files_->save(better);
-  EXPECT_FALSE(files_->would_be_best(0.8));
-  EXPECT_TRUE(files_->would_be_best(0.81));
+  EXPECT_FALSE(files_->would_be_best({0.8}));
+  EXPECT_TRUE(files_->would_be_best({0.81}));
+  EXPECT_TRUE(files_->would_be_best({0.1, 1000})) << "of another test set";
 }
 
 TEST_F(SavingTest, CheckpointsStayAsTheJobSays) {
@@ -153,6 +154,9 @@ TEST_F(SavingTest, DoubtIsSaidAndRecordedWhereACheckpointMayBeAffected) {
   EXPECT_EQ(doubt(0), "Nothing was saved before: the same command begins anew");
   for (const int step : {2, 4}) save_checkpoint(Env::posix(), job_.run.dir, make_state(step));
   EXPECT_EQ(doubt(4), "The same command goes on from the checkpoint of step 4");
+  job_.run.resume = "never";
+  EXPECT_EQ(doubt(4), "lockstep train " + job_.run.dir + "/job.yaml goes on from the checkpoint of step 4");
+  job_.run.resume = "auto";
   EXPECT_FALSE(std::filesystem::exists(record));
   EXPECT_EQ(doubt(3),
             "Checkpoints after step 3 may be affected: the same command goes on from that of step 2");

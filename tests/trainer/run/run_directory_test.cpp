@@ -10,6 +10,7 @@
 #include "tests/support/set_variable.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/run/step_trace.hpp"
 
 namespace lockstep {
@@ -43,6 +44,10 @@ class RunDirectoryFilesTest : public ::testing::Test {
     RunDirectory directory(Env::posix(), job_, false);
     std::move(directory).open(step, true, {});
     return ::testing::internal::GetCapturedStderr();
+  }
+  /// The line on standard error of a run that was moved.
+  std::string moved(const std::string& folder) const {
+    return "lockstep: " + job_.run.dir + "/" + folder + ": the run that was here before was moved there\n";
   }
 
   TemporaryDirectory directory_;
@@ -78,19 +83,20 @@ TEST_F(RunDirectoryFilesTest, ADirectoryOfOthersIsRefused) {
 }
 
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesAllOfTheOneBefore) {
-  const std::set<std::string> moved = {
+  const std::set<std::string> files = {
       "checkpoints", "metrics.jsonl", "trail.bin",   kRankFile,  kDoubtFile,
       "status.json", "job.yaml",      "report.html", kTraceFile, "events.out.tfevents.1.lockstep"};
-  for (const std::string& name : moved)
+  for (const std::string& name : files)
     if (name != "checkpoints") write(name, name == "metrics.jsonl" ? "" : "x");
   write("notes");
   save_checkpoint(Env::posix(), job_.run.dir, make_state(1));
   fs::create_directory(job_.run.dir + "/previous-1");
   job_.run.resume = "never";
-  EXPECT_EQ(open(0), "");
-  EXPECT_EQ(names("/previous-2"), moved);
+  EXPECT_EQ(open(0), moved("previous-2"));
+  EXPECT_EQ(names("/previous-2"), files);
   EXPECT_EQ(names(), (std::set<std::string>{"job.yaml", "lock", "log", "metrics.jsonl", "notes", "previous-1",
                                             "previous-2", "status.json"}));
+  test::expect_words(text_of(job_.run.dir + "/job.yaml"), {"\n  resume: auto\n"});
 }
 
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesRecordsAloneToo) {
@@ -114,21 +120,50 @@ TEST_F(RunDirectoryFilesTest, ARunWhoseCheckpointsAreAllDamagedIsMovedAndBegunAn
   RunDirectory directory(Env::posix(), job_, false);
   EXPECT_FALSE(directory.resume_point());
   std::move(directory).open(0, true, {});
-  EXPECT_EQ(
-      ::testing::internal::GetCapturedStderr(),
-      "lockstep: " + manifest + ": too short for a manifest: cut off; using the checkpoint before it\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "lockstep: " + manifest +
+                ": too short for a manifest: cut off; using the checkpoint before it\n" +
+                moved("previous-1"));
   EXPECT_EQ(names("/previous-1"), std::set<std::string>{"checkpoints"});
   EXPECT_EQ(names("/previous-1/checkpoints"), std::set<std::string>{"step-00000001"});
 }
 
-TEST_F(RunDirectoryFilesTest, ARunThatSavedNothingIsBegunOver) {
-  for (const char* name :
-       {"metrics.jsonl", "trail.bin", kRankFile, "events.out.tfevents.1.lockstep", "notes"})
-    write(name, "");
-  write("lock", "");
-  EXPECT_EQ(open(0), "");
-  EXPECT_EQ(names(),
-            (std::set<std::string>{"job.yaml", "lock", "log", "metrics.jsonl", "notes", "status.json"}));
+TEST_F(RunDirectoryFilesTest, ARunThatSavedNothingIsBegunOverByItsJobAloneAndKeptByOthers) {
+  const std::string path = job_.run.dir;
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
+  const std::set<std::string> records = {"job.yaml", "metrics.jsonl", "trail.bin", kRankFile,
+                                         "events.out.tfevents.1.lockstep"};
+  const std::string other = to_yaml(parse_job("model: net\n", "job.yaml", {"train.optimizer.lr=0.5"}));
+  for (const std::string& job_there : {to_yaml(job_), other, std::string("x")}) {
+    const bool is_same = job_there == to_yaml(job_);
+    fs::remove_all(path);
+    for (const std::string& name : records) write(name, name == "job.yaml" ? job_there : "");
+    for (const char* name : {"lock", "notes"}) write(name, "");
+    EXPECT_EQ(open(0), is_same ? "" : moved("previous-1")) << job_there;
+    std::set<std::string> left = {"job.yaml", "lock", "log", "metrics.jsonl", "notes", "status.json"};
+    if (!is_same) {
+      left.insert("previous-1");
+      EXPECT_EQ(names("/previous-1"), records);
+      EXPECT_EQ(text_of(path + "/previous-1/job.yaml"), job_there);
+    }
+    EXPECT_EQ(names(), left) << job_there;
+  }
+}
+
+TEST_F(RunDirectoryFilesTest, NothingIsLostWhereARunGoesOnFromACheckpointOfAnother) {
+  const auto facts = [&] { return RunDirectory(Env::posix(), job_, false).resume_point()->state.facts; };
+  CheckpointState state = make_state(7);
+  state.facts.trail = {3, std::string(64, 'b')};
+  fs::create_directory(directory_.path("other"));
+  save_checkpoint(Env::posix(), directory_.path("other"), state);
+  job_.run.resume = directory_.path("other");
+  EXPECT_FALSE(facts().metrics || facts().trail);
+  for (const char* name : {"metrics.jsonl", kTrailFile}) write(name);
+  EXPECT_TRUE(facts().metrics && facts().trail) << "what is here is compared";
+  for (const char* name : {"metrics.jsonl", kTrailFile}) fs::remove(job_.run.dir + "/" + name);
+  job_.run.resume = save_checkpoint(Env::posix(), job_.run.dir, state);
+  EXPECT_TRUE(facts().metrics && facts().trail) << "its own are gone";
 }
 
 TEST_F(RunDirectoryFilesTest, LaterCheckpointsAreMovedAsideWithTheirMetrics) {

@@ -218,6 +218,27 @@ TEST(RunStateTest, WhatACheckpointDoesNotSayBeginsHere) {
   });
 }
 
+TEST(RunStateTest, PatienceIsCountedAnewOnAnotherTestSet) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    CheckpointFacts& facts = run.checkpoint.facts;
+    const CheckpointPatience then{.best = 1, .without_better = 2, .counted_from = 0};
+    const auto patience = [&] {
+      RunState state = facts;
+      state.patience = then;
+      restart_patience(state, facts, run.job, run.setup);
+      return *state.patience;
+    };
+    EXPECT_EQ(patience(), then);
+    facts.data["test_samples"] = "19";
+    EXPECT_EQ(patience(), (CheckpointPatience{-1, 0, 6}));
+    facts.test_accuracy.reset();
+    EXPECT_EQ(patience(), (CheckpointPatience{-1, 0, 5})) << "its evaluation is still to come";
+    run.job.data.validation.samples = 10;
+    EXPECT_EQ(patience(), then) << "judged by held-out samples";
+  });
+}
+
 TEST(RunStateTest, ACheckpointHasWhatItsJobAsksFor) {
   run_thread_ranks(1, [](Communicator& comm) {
     MiddleOfARun run(comm);

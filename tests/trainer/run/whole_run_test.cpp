@@ -194,6 +194,19 @@ done: 3 steps, the last 1 in T, accuracy 8.17 % of 1,016 test samples, run direc
   EXPECT_EQ(saved("run", 3).facts.patience, (CheckpointPatience{0.125, 2, 0}));
 }
 
+TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
+  outcome_of(job_of("a", kTwoRanks, {"train.patience=0", "train.max_steps=2"}));
+  ::testing::internal::CaptureStderr();
+  const std::string told =
+      told_by(job_of("b", kTwoRanks, {"run.resume=" + path("a"), "train.epochs=4", "train.patience=2"}));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  test::expect_words(told, {"\nno better accuracy than 12.50 % since step 2 in 2 evaluations: ended by "
+                            "train.patience at step 5 of 8\n"});
+  const Json events = events_of("b");
+  EXPECT_EQ(events.front()["event"], "start");
+  EXPECT_EQ(events.back()["step"], 5);
+}
+
 /// One rank: classes in turns, samples left out, weights of another run, a trace and an event file.
 TEST_F(WholeRunTest, WhatARunIsMadeOfIsSaidAtItsStart) {
   outcome_of(job_of("a", kTwoRanks));
