@@ -11,6 +11,12 @@ reason=
 # 5: checksum).
 entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' "$table"; }
 
+# cannot_write [UNFINISHED]: the end, for no other mirror helps then; without this file.
+cannot_write() {
+  rm -f -- "$@" || true
+  die 74 "cannot write to $dest: make room on its disk, or choose another folder with --root DIR"
+}
+
 # digest TOOL PATH: bare hexadecimal digits.
 digest() { "$1" <"$2" | cut -d ' ' -f 1; }
 
@@ -35,16 +41,17 @@ is_genuine_gz() {
 
 # unpack FILE PART TARGET: the uncompressed bytes of a download, never more than one byte too many.
 unpack() {
-  local bytes check
+  local bytes check codes
   bytes=$(entry file 4 "$1") check=$(entry file 5 "$1")
   if [[ $2 == *.gz ]]; then
     [[ $check != gz-sha256:* ]] || is_genuine_gz "$1" "$2" || return 1
-    gzip -dc "$2" 2>/dev/null | head -c $((bytes + 1)) >"$3" && return 0
+    gzip -dc "$2" 2>/dev/null | head -c $((bytes + 1)) 2>/dev/null >"$3" && return 0 || codes=("${PIPESTATUS[@]}")
+    [ "${codes[1]}" -eq 0 ] || cannot_write "$3"
     if [ "$(stat -c %s "$3")" -gt "$bytes" ]; then reason="$1.gz holds more than $bytes bytes"; else reason="$1.gz is no whole gzip file"; fi
     return 1
   else
     [[ $check == md5:* ]] || { reason="no checksum is known for $1 uncompressed"; return 1; }
-    cp "$2" "$3" || { reason="cannot write $3"; return 1; }
+    cp -- "$2" "$3" 2>/dev/null || cannot_write "$3"
   fi
 }
 
@@ -53,7 +60,7 @@ member() {
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
   { tar -xzOf "$3" -- "$(entry folder 3)/$1" 2>/dev/null || true; } |
-    head -c $(($2 + 1)) >"$unpacked"
+    head -c $(($2 + 1)) 2>/dev/null >"$unpacked" || cannot_write "$unpacked"
 }
 
 # accept_archive PART: verifies the set's archive and takes its files out of it, those of the table and no others.
@@ -64,7 +71,7 @@ accept_archive() {
   for file in "${files[@]}"; do
     member "$file" "$(entry file 4 "$file")" "$1"
     is_genuine "$file" "$dest/.partial/$file.unpacked" || return 1
-    mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || { reason="cannot write $dest/$file"; return 1; }
+    mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || cannot_write "$dest/.partial/$file.unpacked"
   done
   name=$(entry names 3)
   [ -z "$name" ] || { member "$name" 65536 "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
@@ -77,8 +84,9 @@ accept() {
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
   if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then
-    mv -fT -- "$unpacked" "$dest/$1" 2>/dev/null && rm -f -- "$2" && return 0
-    reason="cannot write $dest/$1"
+    mv -fT -- "$unpacked" "$dest/$1" 2>/dev/null || cannot_write "$unpacked"
+    rm -f -- "$2"
+    return 0
   fi
   rm -f "$unpacked"
   return 1
@@ -109,6 +117,7 @@ obtain() {
     case $code in
       0) if accept "$2" "$3"; then return 0; fi ;;
       5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
+      23) cannot_write ;; # PART is gone on with
     esac
     rm -f "$3"
     [ -n "$resumed" ] || return 1

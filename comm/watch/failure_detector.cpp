@@ -32,6 +32,22 @@ bool is_behind(const RankStatus& where, const RankStatus& waiting) {
 constexpr std::int64_t kStepsToLearn = 20;
 /// All wait for so long at the same collective in different places: nothing of that is only late news.
 constexpr double kOutOfStepSeconds = 2;
+/// Signs of life come twice a second: ranks that fell silent together are last heard so far apart.
+constexpr double kSilentTogetherSeconds = 1;
+
+/// Tells the rank that was lost first, and those within so many seconds of it, from later ones, which followed.
+template <typename WhenNs>
+Verdict blame_first(Cause cause, const std::vector<int>& lost, const WhenNs& when_ns, double seconds) {
+  const int first = *std::ranges::min_element(lost, {}, when_ns);
+  Verdict verdict{.cause = cause};
+  for (const int rank : lost) {
+    const bool with_it = seconds_since(when_ns(first), when_ns(rank)) < seconds;
+    (with_it ? verdict.initiating : verdict.cascading).push_back(rank);
+  }
+  std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
+                        [&](int rank) { return rank == first; });
+  return verdict;
+}
 
 }  // namespace
 
@@ -168,37 +184,38 @@ std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const Peers& pee
   return ranks;
 }
 
-/// The first death, and those within the time in which a host dies; others followed.
+/// Deaths settle first: others may have died with it.
 std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns, const Peers& peers) const {
-  const Peer* first = nullptr;
+  std::vector<int> died;
   for (const Peer& peer : peers)
-    if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
-  if (first == nullptr) return std::nullopt;
+    if (peer.dead && !peer.leaving) died.push_back(peer.who.rank);
+  if (died.empty()) return std::nullopt;
+  const auto lost_ns = [&](int rank) { return at(peers, rank).lost_ns; };
+  auto verdict = blame_first(Cause::kDied, died, lost_ns, limits_.settle_seconds);
   // With no other rank left there is nothing to wait for, and the launcher leaves this rank little time.
   const bool others_left =
       std::ranges::any_of(peers, [&](const Peer& peer) { return peer.who.rank != rank_ && is_there(peer); });
-  if (others_left && seconds_since(first->lost_ns, now_ns) < limits_.settle_seconds) return std::nullopt;
-  Verdict verdict{.cause = Cause::kDied};
-  for (const Peer& peer : peers) {
-    const bool died = peer.dead && !peer.leaving;
-    const bool with_it = died && seconds_since(first->lost_ns, peer.lost_ns) < limits_.settle_seconds;
-    if (died) (with_it ? verdict.initiating : verdict.cascading).push_back(peer.who.rank);
-  }
-  std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
-                        [&](int rank) { return rank == first->who.rank; });
+  const std::int64_t first_ns = lost_ns(verdict.initiating.front());
+  if (others_left && seconds_since(first_ns, now_ns) < limits_.settle_seconds) return std::nullopt;
   return verdict;
 }
 
 std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns, const Peers& peers) const {
   if (held_by_debugger(peers)) return std::nullopt;
-  const std::vector<int> silent = silent_ranks(now_ns, peers);
-  const bool is_time = std::ranges::any_of(silent, [&](int rank) {
+  const bool is_time = std::ranges::any_of(silent_ranks(now_ns, peers), [&](int rank) {
     return seconds_since(at(peers, rank).heard_ns, now_ns) > limits_.timeout_seconds;
   });
-  if (!is_time) return std::nullopt;
-  return Verdict{.cause = Cause::kSilent,
-                 .initiating = silent,
-                 .cut_off = silent.size() > 1 && may_be_cut_off(now_ns, peers)};
+  return is_time ? blame_silent(now_ns, peers) : std::nullopt;
+}
+
+/// A rank that may be cut off itself cannot tell the first from the others.
+std::optional<Verdict> FailureDetector::blame_silent(std::int64_t now_ns, const Peers& peers) const {
+  const std::vector<int> silent = silent_ranks(now_ns, peers);
+  if (silent.empty()) return std::nullopt;
+  if (silent.size() > 1 && may_be_cut_off(now_ns, peers))
+    return Verdict{.cause = Cause::kSilent, .initiating = silent, .cut_off = true};
+  const auto heard_ns = [&](int rank) { return at(peers, rank).heard_ns; };
+  return blame_first(Cause::kSilent, silent, heard_ns, kSilentTogetherSeconds);
 }
 
 std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns, const Peers& peers) const {
@@ -242,9 +259,8 @@ std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns, co
 Verdict FailureDetector::find_overdue(std::int64_t now_ns, const Peers& peers) const {
   if (const auto death = find_deaths(now_ns, peers)) return *death;
   if (const auto step = find_out_of_step(now_ns, peers)) return *step;
-  Verdict verdict{.cause = Cause::kSilent, .initiating = silent_ranks(now_ns, peers)};
-  verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
-  if (!verdict.initiating.empty()) return verdict;
+  if (const auto silence = blame_silent(now_ns, peers)) return *silence;
+  Verdict verdict;
   const RankStatus& own = at(peers, rank_).where;
   for (const Peer& peer : peers)
     if (peer.who.rank != rank_ && is_there(peer) && is_behind(peer.where, own))

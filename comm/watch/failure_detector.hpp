@@ -25,7 +25,7 @@ enum class Cause {
 
 struct Verdict {
   Cause cause = Cause::kDied;
-  std::vector<int> initiating = {};  ///< the ranks with which it began
+  std::vector<int> initiating = {};  ///< the ranks with which it began, the first in front
   std::vector<int> cascading = {};   ///< lost because of those
   bool cut_off = false;              ///< this rank hears no other any more: itself may be lost
 };
@@ -109,6 +109,7 @@ class FailureDetector {
   void notice_stuck(std::int64_t now_ns, const Peers& peers, Findings& findings);
   std::optional<Verdict> find_deaths(std::int64_t now_ns, const Peers& peers) const;
   std::optional<Verdict> find_silence(std::int64_t now_ns, const Peers& peers) const;
+  std::optional<Verdict> blame_silent(std::int64_t now_ns, const Peers& peers) const;
   std::optional<Verdict> find_stuck(std::int64_t now_ns, const Peers& peers) const;
   std::optional<Verdict> find_out_of_step(std::int64_t now_ns, const Peers& peers) const;
   bool must_follow(std::int64_t now_ns, const Peers& peers) const;

@@ -130,12 +130,14 @@ std::string headline(const Verdict& verdict, const Peers& peers, const Scene& sc
   if (verdict.initiating.size() == 1)
     return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
   const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
-  const std::string ranks = list_of("rank", verdict.initiating);
-  if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent)
-    return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}", hosts, ranks,
+  if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent) {
+    std::vector<int> ranks = verdict.initiating;
+    std::ranges::sort(ranks);
+    return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}", hosts, list_of("rank", ranks),
                        seconds_since(first.heard_ns, scene.now_ns), seen);
-  return fmt::format("{} on {}: the first, {} {}; {}", ranks, hosts, full_name(first),
-                     what_happened(verdict.cause, first, scene), seen);
+  }
+  return fmt::format("{} on {}: the first, {} {}; {}", list_of("rank", verdict.initiating), hosts,
+                     full_name(first), what_happened(verdict.cause, first, scene), seen);
 }
 
 }  // namespace

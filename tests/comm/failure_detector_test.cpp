@@ -141,6 +141,28 @@ TEST_F(FailureDetectorTest, PartsOfHostsThatCannotBeReachedAreNamedByRank) {
                 "  try: look whether node1, node2 is up"}));
 }
 
+TEST_F(FailureDetectorTest, RankThatIsSilentLongestBeganAndLaterOnesFollowed) {
+  peer(1).heard_ns = after(25);
+  const Verdict verdict = verdict_at(31, {1, 2});
+  EXPECT_EQ(verdict.initiating, std::vector<int>{2});
+  EXPECT_EQ(verdict.cascading, std::vector<int>{1});
+  EXPECT_TRUE(contains(
+      text(verdict, 31),
+      {"verdict: rank 2 on node2 (pid 102) has given no sign of life for 31.0 s; last seen",
+       "\n  initiating: rank 2; cascading: rank 1\n  ranks 0, 3: ", "  try: look whether node2 is up"}));
+  const Verdict overdue = detector.find_overdue(after(31), peers);
+  EXPECT_EQ(overdue.initiating, verdict.initiating);
+  EXPECT_EQ(overdue.cascading, verdict.cascading);
+}
+
+TEST_F(FailureDetectorTest, RanksThatFallSilentWithinASecondBeganTogether) {
+  peer(2).heard_ns = after(0.9);
+  const Verdict verdict = verdict_at(31, {2, 3});
+  EXPECT_EQ(verdict.initiating, (std::vector<int>{3, 2}));
+  EXPECT_TRUE(contains(text(verdict, 31), {"node2 with all of ranks 2-3 cannot be reached for 31.0 s; last",
+                                           "\n  initiating: ranks 3, 2\n"}));
+}
+
 TEST_F(FailureDetectorTest, OnlyOtherRankThatIsSilentIsNamedAndNotTheNetwork) {
   peers.resize(2);
   EXPECT_FALSE(verdict_at(31, {1}).cut_off);

@@ -60,6 +60,9 @@ Bundle_holds_the_plugins_of_its_build_and_says_so() {
 Bundle_without_a_plugin_that_was_found_is_refused() {
   pretend_build build "$build" lockstep_nccl "with CUDA 13.0, NCCL 2.28.9"
   expect_says 66 "lockstep_nccl.so is not built: cmake --build $PWD/build --target lockstep_product" "$repo/launch/bundle" --build build out
+  expect_says 66 "no program $PWD/no/such/lockstep" "$repo/launch/bundle" --build no/such out
+  expect_says 66 "no MNIST files in $PWD/no/such" "$repo/launch/bundle" --build build --data no/such out
+  expect_says 2 "--build needs a folder" "$repo/launch/bundle" --build '' out
   expect_no_file out
 }
 

@@ -69,6 +69,11 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
     rm calls
   done
   expect_equal "$output" "node7: burn: NOT TESTED: it was killed, or did not end within 55 seconds"
+  CODE=139 LOCKSTEP_BURN_DRAIN=1 expect_exit 0 "$hooks/slurm-burn"
+  expect_no_file calls
+  for code in 139 255; do CODE=$code expect_exit 1 "$hooks/slurm-burn"; done
+  expect_contains "$(cat calls)" $'state=drain\nreason=lockstep burn: NOT TESTED: it was ended by signal 11\n'
+  rm calls
   for code in 126 127; do
     CODE=$code expect_exit 1 "$hooks/slurm-burn"
     expect_equal "$output" "node7: burn: NOT TESTED: lockstep cannot be started"
@@ -100,6 +105,9 @@ Nhc_lets_a_slow_node_pass_where_that_is_told() {
   expect_equal "$output" "die 1 check_lockstep_burn: burn: SLOW burn --time 5s 1000"
   CODE=126 expect_exit 1 check_lockstep_burn
   expect_equal "$output" "die 1 check_lockstep_burn: burn: NOT TESTED: lockstep cannot be started"
+  stand_in lockstep 'kill -SEGV $$'
+  expect_exit 1 check_lockstep_burn
+  expect_equal "$output" "die 1 check_lockstep_burn: burn: NOT TESTED: it was ended by signal 11"
   stand_in lockstep 'echo "no verdict"; exit 1'
   expect_exit 1 check_lockstep_burn
   expect_equal "$output" "die 1 check_lockstep_burn: no verdict"

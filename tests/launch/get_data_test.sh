@@ -234,6 +234,15 @@ Get_data_replaces_a_damaged_file_in_the_cache() {
   expect_had "fetching it again"
 }
 
+Get_data_keeps_a_file_with_other_bytes_until_it_has_the_right_ones() {
+  make_world && mirrors nowhere
+  mkdir -p .cache/lockstep/tiny && echo mine >".cache/lockstep/tiny/${names[0]}"
+  expect_says 66 "fetching it again" "$get_data" tiny
+  expect_equal "$(cat ".cache/lockstep/tiny/${names[0]}")" mine
+  mirrors good
+  expect_had "fetching it again"
+}
+
 Get_data_started_four_times_at_once_fetches_once() {
   make_world && mirrors good
   local pids=() pid
@@ -273,8 +282,10 @@ Get_data_verifies_compressed_checksums_too() {
   mv bad/tiny bad/old && gzip -1 -c "truth/${names[0]}" | cat - sets.txt >"bad/old/${names[0]}.gz"
   expect_says 66 "SHA-256" "$get_data" old
   cp -r good/tiny good/old && mirrors bad good
-  expect_exit 0 "$get_data" old
+  expect_says 0 "old: complete and verified in" "$get_data" old
   expect_complete_in .cache/lockstep/old
+  rm ".cache/lockstep/old/${names[0]}"
+  expect_says 0 "old: complete (sizes only) in" "$get_data" old # three files were there
   mkdir plain && cp -r truth plain/old && mirrors plain
   expect_exit 66 "$get_data" old --root other # uncompressed, of which no checksum is known
 }
@@ -304,6 +315,19 @@ Get_data_names_a_folder_it_cannot_write() {
   expect_says 74 "$PWD/file/tiny" "$get_data" tiny --root "$PWD/file"
 }
 
+# limited KILOBYTES SET: no file may grow beyond that, as on a full disk.
+limited() { trap '' XFSZ && ulimit -f "$1" && "$get_data" "$2"; }
+
+Get_data_tells_a_full_disk_from_a_mirror_without_the_file() {
+  make_world && mirrors good && mkdir good/zeros
+  head -c 300000 /dev/zero >zeros && gzip -c zeros >good/zeros/zeros.gz
+  echo "file zeros zeros 300000 md5:$(md5sum <zeros | cut -d ' ' -f 1)" >>sets.txt
+  expect_says 74 "cannot write to $HOME/.cache/lockstep/tiny: make room" limited 8 tiny # while it is fetched
+  expect_says 74 "cannot write to $HOME/.cache/lockstep/zeros: make room" limited 100 zeros # and unpacked
+  expect_no_file .cache/lockstep/zeros/.partial/zeros.unpacked
+  expect_exit 0 "$get_data" zeros
+}
+
 # A set "boxed" that its mirrors have as one archive, with a file in it that is none of the set's.
 make_archive() {
   mkdir -p box/inner good/boxed
@@ -319,13 +343,13 @@ make_archive() {
 
 Get_data_takes_the_files_of_a_set_out_of_its_archive() {
   make_world && make_archive && mirrors nowhere good
-  expect_exit 0 "$get_data" boxed
+  expect_says 0 "boxed: complete and verified in $HOME/.cache/lockstep/boxed" "$get_data" boxed
   for name in one.bin test.bin names.txt; do expect_same_file ".cache/lockstep/boxed/$name" "box/inner/$name"; done
   expect_no_file .cache/lockstep/boxed/extra
   expect_no_file .cache/lockstep/escaped
   expect_no_file .cache/lockstep/boxed/.partial
   mirrors nowhere
-  expect_exit 0 "$get_data" boxed
+  expect_says 0 "boxed: complete (sizes only) in $HOME/.cache/lockstep/boxed" "$get_data" boxed
 }
 
 Get_data_does_not_believe_an_archive_with_other_bytes() {
@@ -359,7 +383,7 @@ Get_data_resumes_a_broken_download_of_an_archive() {
 Get_data_finds_an_archive_that_somebody_unpacked() {
   make_world && make_archive && mirrors nowhere
   mkdir -p data/boxed && cp -r box/inner data/boxed
-  LOCKSTEP_DATA=$PWD/data expect_says 0 "complete and verified in $PWD/data/boxed/inner" "$get_data" boxed
+  LOCKSTEP_DATA=$PWD/data expect_says 0 "complete (sizes only) in $PWD/data/boxed/inner" "$get_data" boxed
 }
 
 Get_data_knows_the_sets_of_the_catalogue() {

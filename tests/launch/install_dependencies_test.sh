@@ -214,6 +214,8 @@ Wheel_is_made_of_a_bundle_without_tests() {
   expect_equal "$(find . -maxdepth 1 -name 'tmp.*')" ""
   touch file
   TMPDIR=$PWD expect_exit 74 launch/wheel --build b file/wheels
+  rm calls && TMPDIR=$PWD expect_exit 0 launch/wheel --build no/such wheels
+  expect_contains "$(cat calls)" "--build $PWD/no/such " # which refuses it
 }
 
 Simulation_needs_a_build_and_hands_on_its_options() {

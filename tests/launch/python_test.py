@@ -322,6 +322,26 @@ except lockstep.Stopped as error:
             lockstep.train("mnist", run__dir="failed", progress=fail, **LONG)
         self.assertEqual(lockstep.Run("failed").state, "interrupted")
 
+    def test_ctrl_c_that_cannot_save_has_the_reason(self):
+        def interrupt(event):
+            if event["event"] == "epoch" and os.path.exists("taken"):
+                os.rename("taken", "elsewhere")
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt) as caught:
+            lockstep.train("mnist", run__dir="taken", progress=interrupt, **LONG)
+        self.assertIsInstance(caught.exception.__cause__, lockstep.IoError)
+
+    def test_progress_that_raises_hides_nothing_that_the_program_said(self):
+        said = self.script(f"""
+def fail(event):
+    os.rename("moved", "away")
+    raise RuntimeError("mine")
+lockstep.train("mnist", run__dir="moved", progress=fail, **{dict(LONG, quiet=False)!r})
+""")
+        self.assertIn("RuntimeError: mine", said.stderr)
+        self.assertRegex(said.stderr, "(?m)^lockstep: .*moved")
+
     def test_what_it_prints_goes_where_python_prints(self):
         said = self.script(f"""
 import io

@@ -97,13 +97,19 @@ Quickstart_takes_a_number_of_ranks_and_settings_word_for_word() {
 Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   make_repository
   stand_in 'a place/launch/get-data' "[ \"\$1\" != mnist ] || exit 66; echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
-  stand_in mpirun 'exit 71'
+  stand_in mpirun 'for word; do if [[ $word == run.dir=* ]]; then mkdir -p "${word#*=}" && touch "${word#*=}/lock"; fi; done; exit 71'
   expect_says 71 "taking Fashion-MNIST instead" 'a place/launch/quickstart' model=net
   expect_contains "$output" "build/release/lockstep train launch/jobs/fashion-mnist.yaml train.epochs=5 run.dir=runs/quickstart-1 model=net"
   expect_contains "$output" "quickstart: training ended with exit code 71; what it left is in runs/quickstart-1"
   RANKS=3 expect_says 71 "training: mpirun -np 3 " 'a place/launch/quickstart'
   expect_contains "$output" " run.dir=runs/quickstart-2"
   expect_says 71 "what it left is in mine" 'a place/launch/quickstart' run.dir=mine
+  stand_in mpirun 'exit 2'
+  expect_says 2 "training ended with exit code 2" 'a place/launch/quickstart' run.dir=other
+  expect_lacks "$output" "what it left"
+  expect_says 2 "run.dir=runs/quickstart-3" 'a place/launch/quickstart'
+  expect_lacks "$output" "what it left"
+  expect_no_file 'a place/runs/quickstart-3'
   stand_in 'a place/launch/get-data' 'echo "broken: $1" >&2; exit 74'
   expect_says 74 "broken: mnist" 'a place/launch/quickstart'
   expect_lacks "$output" training
@@ -116,11 +122,14 @@ Quickstart_says_whether_the_weights_are_the_published_ones() {
   report_of() {
     mkdir -p run && echo "{\"event\":\"end\",\"test_accuracy\":0.9,\"test_samples\":10,\"weights_sha256\":\"ab\"$1}" >run/metrics.jsonl
     # shellcheck disable=SC1091,SC2034  # the copy in this folder
-    (source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && folder=. && report mnist run 2>&1)
+    (source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && folder=. && report mnist run "${2:-}" 2>&1)
   }
   expect_contains "$(report_of ',"published_hash":true')" 'published hash  yes'
   expect_contains "$(report_of ',"published_hash":false')" 'published hash  NO'
   expect_lacks "$(report_of '')" 'published hash'
+  expect_contains "$(report_of '' synthetic)" '==> done: synthetic, test accuracy'
+  expect_lacks "$(report_of '' synthetic)" 'lockstep predict'
+  expect_contains "$(report_of '')" 'lockstep predict'
   expect_contains "$(report_of '')" $'==> done: mnist, test accuracy 90.00 % of 10 images\n    run directory   run\n    weights sha256  ab\n'
 }
 

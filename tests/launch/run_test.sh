@@ -219,6 +219,16 @@ Run_asks_the_ranks_once_to_save_at_its_timeout() {
   expect_equal "$(wc -l <told)" 1
 }
 
+# The clock goes on by 30 s between two starts, and by a second at every look.
+Run_counts_its_timeout_from_the_first_start() {
+  make_world 8
+  printf '71\n71\n' >codes
+  sleep() { if [ "$BASHPID" = $$ ]; then SECONDS=$((SECONDS + 30)); else SECONDS=$((SECONDS + 1)); fi; command sleep 0.02; }
+  export -f sleep
+  expect_says 71 "no restart, for the 60 s of --timeout are over" "$repo/launch/run" -np 2 --timeout 60 --restarts 5 train job.yaml
+  expect_equal "$(wc -l <calls)" 2
+}
+
 # make_network: nodeb is behind eth1 (10.9.0.0/24), nodec behind lo.
 make_network() {
   stand_in getent '[ "$1" = ahostsv4 ] && case $2 in nodeb) echo "10.9.0.2 STREAM nodeb";; nodec) echo "127.0.0.9 STREAM nodec";; esac'
@@ -280,14 +290,37 @@ find_wrong_numbers() {
 
 Run_leaves_out_a_host_whose_numbers_are_wrong() {
   find_wrong_numbers $'\n  "nodeb.example"\n '
-  expect_says 0 "without nodeb.example, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  expect_says 0 "without nodeb, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
   expect_contains "$output" "hosts that answer: nodea nodec; 4 of 6 ranks"
 }
 
+Run_leaves_out_this_host_under_the_name_that_the_hostfile_has() {
+  find_wrong_numbers "\"$(hostname)\""
+  printf 'nodea slots=2\nlocalhost slots=2\n' >hosts
+  expect_says 0 "without localhost, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  expect_contains "$output" "hosts that answer: nodea; 2 of 4 ranks"
+}
+
 Run_does_not_go_on_after_wrong_numbers_of_a_host_that_cannot_be_told() {
-  find_wrong_numbers ''
-  expect_exit 72 "$repo/launch/run" --hostfile hosts --restarts 3 train job.yaml
-  expect_equal "$(wc -l <calls)" 1
+  local names
+  for names in '' '"nodex"' '"nodea", "nodex"' '"nodea", "nodeb", "nodec"'; do
+    rm -rf run calls
+    find_wrong_numbers "$names"
+    expect_exit 72 "$repo/launch/run" --hostfile hosts --restarts 3 train job.yaml
+    expect_equal "$(wc -l <calls)" 1
+  done
+}
+
+Run_knows_this_host_by_its_addresses() {
+  make_world 8
+  stand_in getent ''
+  stand_in hostname 'if [ "$1" = -I ]; then echo "10.9.0.1 fd00::1 "; else echo nodea; fi'
+  stand_in agent 'echo "$1" >>asked; exit 255'
+  printf '%s slots=1\n' 127.0.0.1 10.9.0.1 ::1 nodea.example 10.9.0.11 >hosts
+  printf '71\n0\n' >codes
+  OMPI_MCA_plm_rsh_agent=$PWD/bin/agent expect_says 0 "hosts that answer: 127.0.0.1 10.9.0.1 ::1 nodea.example; 4 of 5 ranks" \
+    "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  expect_equal "$(cat asked)" 10.9.0.11
 }
 
 Run_keeps_the_ranks_of_a_job_that_needs_their_number() {
@@ -310,15 +343,22 @@ Run_goes_on_with_hogwild_on_one_host() {
   expect_equal "$(tail -n 1 hostfiles)" "noded slots=8"
 }
 
-# hang SECONDS WORDS: an mpirun that does this and then nothing; whenever launch/run sleeps it is so many seconds later. How often
-# it slept is in ticks.
-hang() {
+# step_clock SECONDS WORDS: an mpirun that does this; whenever launch/run sleeps it is so many seconds later. How often it slept is
+# in ticks; "later" waits for twenty of them.
+step_clock() {
   make_world 8
+  rm -f ticks bin/rank
   cp "$(type -P sleep)" bin/rank
   export PROGRAM=$PWD/bin/rank STEP=$1
-  stand_in mpirun "[ \"\$1\" != --version ] || exit 0; $2; exec tail -f /dev/null"
+  stand_in mpirun "[ \"\$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }; $2"
+  stand_in later 'for i in {1..500}; do [ ! -e ticks ] || [ "$(wc -l <ticks)" -lt 20 ] || exit 0; command sleep 0.02; done'
   sleep() { echo tick >>ticks; SECONDS=$((SECONDS + STEP)); command sleep 0.02; }
   export -f sleep
+}
+
+# hang SECONDS WORDS: the same, and then it does nothing.
+hang() {
+  step_clock "$1" "$2; exec tail -f /dev/null"
   expect_exit 71 command timeout 120 "$repo/launch/run" -np 2 train job.yaml
 }
 
@@ -334,6 +374,52 @@ Run_ends_an_mpirun_whose_ranks_are_gone() {
 Run_ends_an_mpirun_whose_ranks_do_not_come() {
   hang 30 :
   expect_about "$(wc -l <ticks)" 10
+}
+
+# Ranks below a daemon, as MPICH has one; a program that is a script; ranks that another launcher's daemons start.
+Run_ends_no_mpirun_whose_ranks_it_may_not_see() {
+  step_clock 30 'bash -c "\"\$PROGRAM\" 60 & later; kill \$!"'
+  expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+  step_clock 30 '"$PROGRAM"'
+  stand_in rank later
+  expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+  step_clock 30 later
+  stand_in mpirun '[ "$1" != --version ] || { echo "HYDRA build details:"; exit; }; later'
+  expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+  step_clock 30 later
+  SLURM_JOB_ID=7 expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+}
+
+# start_in_a_group: launch/run with an mpirun that ends when it is told so, unsaved but after USR1. "--default-signal": as the real one,
+# which does not inherit that a signal is ignored.
+start_in_a_group() {
+  make_world 8
+  rm -f listens && export TMPDIR=$PWD
+  stand_in mpirun '[ "$1" != --version ] || exit 0
+    exec env --default-signal=INT bash -c "trap \"echo ended >ended; exit 1\" INT TERM; trap \"echo saved; exit 75\" USR1; : >listens
+      for i in {1..400}; do command sleep 0.05; done"'
+  set -m
+  "$repo/launch/run" -np 2 train job.yaml >said 2>&1 &
+  set +m
+  wait_for 20 test -e listens
+}
+
+# As Ctrl-C in a terminal does.
+Run_saves_when_its_whole_group_is_signalled() {
+  local signal
+  for signal in INT TERM HUP; do
+    start_in_a_group
+    kill "-$signal" -- "-$!"
+    wait $!
+    expect_equal "$signal $?" "$signal 75"
+    expect_contains "$(cat said)" saved
+  done
+}
+
+Run_that_is_killed_leaves_no_mpirun() {
+  start_in_a_group
+  kill -KILL -- "-$!"
+  wait_for 20 test -e ended
 }
 
 Run_tells_of_a_killed_launcher_in_its_own_words_alone() {

@@ -5,11 +5,13 @@
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/reports/run_history.hpp"
 #include "trainer/tools/doctor.hpp"
 
 #include <CLI/CLI.hpp>
@@ -77,13 +79,15 @@ int examine_log(const Options& options) {
 /// Frees a lock on the host that it names: there it is seen whether the process still runs.
 int take_over(const std::string& run_dir) {
   Env& env = Env::posix();
-  const auto owner = lock_owner(env, run_dir);
-  if (!owner) {
+  if (!has_parts_of_run(env, run_dir)) throw MissingDataError(why_no_run(env, run_dir));
+  const std::string lock = run_dir + "/lock";
+  if (!env.exists(lock) || env.read_first(lock, 1).empty()) {
     print("{}: no job holds it\n", run_dir);
     return 0;
   }
+  const auto owner = lock_owner(env, run_dir);
   const RunLock taken_over(env, run_dir, "lockstep doctor --take-over", {});
-  print("{}: freed; job {} is gone\n", run_dir, owner->job);
+  print("{}: freed; {}\n", run_dir, owner ? "job " + owner->job + " is gone" : "its lock was damaged");
   return 0;
 }
 

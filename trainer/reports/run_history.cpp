@@ -140,6 +140,8 @@ Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one
     return {RunStatus::kLost, fmt::format("a rank was lost: see its {}; {}", kVerdictFile, goes_on)};
   if (lock_names_one) return {RunStatus::kLost, "its process ended without a message; " + goes_on};
   if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};
+  if (status && status->state == "running")  // its lock was taken over, or the disk was full
+    return {RunStatus::kLost, "ended before it could note how; " + goes_on};
   if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
   return {RunStatus::kFailed, "ended with an error, which it has printed"};
 }

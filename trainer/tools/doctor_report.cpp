@@ -190,8 +190,8 @@ const std::array kMessages{
             "Open MPI does not run as root unless told to",
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; launch/run does"},
     Message{"other-mpi",
-            {"OMPI was not built with SLURM's PMI support", "PMIX ERROR: UNPACK", "PMIX ERROR: ERROR in file",
-             "PMI2_Init failed", "but MPI on"},
+            {"OMPI was not built with SLURM's PMI support", "PMIX ERROR: UNPACK", "PMI2_Init failed",
+             "but MPI on"},
             "the launcher outside and the MPI inside (of a container, or of the build) do not speak to each "
             "other",
             "use the same MPI on both sides: build against the host's, or run mpirun inside the container"},
@@ -204,6 +204,11 @@ const std::array kMessages{
             {"there is not enough space for", "shared-memory backing file"},
             "shared memory is used up",
             "start the container with --shm-size=1g, or --ipc=host"},
+    Message{"tmpdir",
+            {"PMIX ERROR: OUT-OF-RESOURCE"},
+            "the folder in which the launcher keeps its files is full",
+            "make room in TMPDIR (/tmp unless it is set), or export TMPDIR=FOLDER with another one, on every "
+            "host"},
     Message{
         "mpi-start",
         {"MPI did not start", "Local abort before MPI_INIT"},

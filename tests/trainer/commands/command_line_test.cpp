@@ -81,6 +81,12 @@ TEST(DoctorCommandTest, ALogWithAKnownCauseIsNotWell) {
 TEST(DoctorCommandTest, ALockIsTakenOverOnceItsJobIsGone) {
   const testing::TemporaryDirectory directory;
   const std::string run = directory.path(), lock = directory.path("lock");
+  test::expect_words(said_to({"doctor", "--take-over", run}, 66).err, {run});
+  test::expect_words(said_to({"doctor", "--take-over", run + "/misspelt"}, 66).err, {run + "/misspelt"});
+  std::ofstream(directory.path("metrics.jsonl")) << "";
+  EXPECT_EQ(answer_to({"doctor", "--take-over", run}), run + ": no job holds it\n");
+  std::ofstream(lock) << R"({"host":"no)";
+  EXPECT_EQ(answer_to({"doctor", "--take-over", run}), run + ": freed; its lock was damaged\n");
   EXPECT_EQ(answer_to({"doctor", "--take-over", run}), run + ": no job holds it\n");
   std::ofstream(lock) << nlohmann::json{
       {"host", host_name()}, {"boot_id", "another"},    {"pid", 1},

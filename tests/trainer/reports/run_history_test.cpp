@@ -170,6 +170,8 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   begin("noted");
   write_status(Env::posix(), folders_.path("noted"), {.state = "saved", .step = 10});
   EXPECT_EQ(became("noted"), saved + goes_on("noted"));
+  write_status(Env::posix(), folders_.path("noted"), {.state = "running", .step = 10});
+  EXPECT_EQ(became("noted"), "lost: ended before it could note how" + goes_on("noted"));
   write_status(Env::posix(), folders_.path("noted"), {.state = "failed", .step = 10});
   EXPECT_EQ(became("noted"), failed);
   folders_.write("noted/status.json", R"({"version": 2, "state": "saved"})");

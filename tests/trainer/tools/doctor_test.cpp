@@ -156,6 +156,9 @@ const Page kPages[] = {
     {"shm",
      "It appears as if there is not enough space for /dev/shm/vader_segment (the shared-memory "
      "backing\nfile).\n"},
+    {"tmpdir",
+     "[node1:00042] PMIX ERROR: OUT-OF-RESOURCE in file dstore_base.c at line 544\n"
+     "[node1:00042] PMIX ERROR: ERROR in file dstore_base.c at line 2479\n"},
     {"ports", "A process or daemon was unable to complete a connection\nto another process:\n"},
     {"process-vm-readv", "[node1:00042] Read -1, expected 87360, errno = 1\n"},
     {"root", "mpirun has detected an attempt to run as root.\n"},

@@ -48,7 +48,7 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         overrides: keys of the job, as `train__epochs=3`, `train={"epochs": 3}` or `**{"train.epochs": 3}`.
 
     Raises:
-        KeyboardInterrupt: after Ctrl-C; the run is saved.
+        KeyboardInterrupt: after Ctrl-C; the run is saved, or the Error in `__cause__` says why not.
         Stopped: the run was told to stop by another signal, and is saved.
         Error: what the program says. Where mpirun started several ranks, rank 0 has it, and the others end with SystemExit.
     """
@@ -183,20 +183,22 @@ class _Training:
         with _catching(self._pass_on):
             self._start()
             readers = self._start_readers()
+            failed = False
             try:
                 code = self._wait()
+                failed = code not in (0, Stopped.code)
             finally:
                 for reader in readers:
                     reader.join()
                 self._events.close()
-        failed = code not in (0, Stopped.code)
-        if failed and self._held:
-            self._held.pop()  # becomes an exception
-        self._print_held(0)
+                if failed and self._held:
+                    self._held.pop()  # becomes an exception
+                self._print_held(0)
+        error = error_of(code, self._said) if failed else None
         if signal.SIGINT in self._caught:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt from error
         if code != 0:
-            raise error_of(code, self._said) if failed else Stopped("saved on request: the same call goes on")
+            raise error or Stopped("saved on request: the same call goes on")
         return self._finished_directory()
 
     def _start(self) -> None:
