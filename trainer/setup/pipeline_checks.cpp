@@ -83,8 +83,9 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   const std::uint64_t gradients =
       results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
-  if (rank == 0)  // the whole state, and the checkpoint that is being written of it
-    add(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  if (rank == 0)  // the whole state, too
+    add(memory.host.parameters,
+        checked_product(network.parameters().size, state_bytes(job) + checkpoint_bytes(job, rank)));
   if (!on_gpu) return memory;
   add(memory.host.parameters, checked_product(held, state_bytes(job)));
   add(memory.device.parameters, trail_bytes(job, network, 1));

@@ -109,7 +109,7 @@ TEST_F(PipelineMemoryTest, OneForwardOneBackwardKeepsFewerMicroBatchesInLaterSta
   for (int rank = 0; rank < 3; ++rank) {
     const MemoryNeed host = need(3, rank).host;
     EXPECT_EQ(host.activations, static_cast<std::uint64_t>(3 - rank) * on_cpu(rank)) << rank;
-    EXPECT_EQ(host.parameters, (8 + 24) * held(rank) + (rank == 0 ? 16 * all_ : 0)) << rank;
+    EXPECT_EQ(host.parameters, (8 + 24) * held(rank) + (rank == 0 ? 24 * all_ : 0)) << rank;
     EXPECT_EQ(host.data, 0U);
   }
 }
@@ -141,7 +141,7 @@ TEST_F(PipelineMemoryTest, AStageThatIsNotTrainedKeepsNothing) {
   const MemoryNeed host = pipeline_memory(job_, network, sizes_, plan, nullptr, 0).host;
   EXPECT_EQ(host.activations,
             execution_bytes(network, ThreadContext::columns_for(16), plan.stages.front().part));
-  EXPECT_EQ(host.parameters, 16 * network.parameters().size);
+  EXPECT_EQ(host.parameters, 24 * network.parameters().size);
 }
 
 TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
@@ -151,7 +151,7 @@ TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
   EXPECT_EQ(first.device.activations, 3 * on_gpu(0));
   EXPECT_EQ(first.device.parameters, 16 * held(0) + trail);
   EXPECT_EQ(first.device.data, 198U * 788);
-  EXPECT_EQ(first.host.parameters, 16 * all_ + 8 * held(0));
+  EXPECT_EQ(first.host.parameters, 24 * all_ + 8 * held(0));
   EXPECT_EQ(first.host.activations, 0U);
   EXPECT_EQ(first.host.data, 0U);
   EXPECT_EQ(second.device.activations, 2 * on_gpu(1));
