@@ -157,7 +157,7 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   TrainingMemory memory = on_gpu ? on_device(job, network, data, ranks, rank)
                                  : on_cpu(job, network, data.train_samples, ranks, rank);
   const std::uint64_t labels = checked_product(data.samples(), sizeof(std::int32_t));
-  memory.host.data = data.on_disk ? checked_sum(labels, data.kept_bytes) : data.bytes();
+  memory.host.data = data.host_bytes();
   if (!on_gpu) return memory;
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
   const std::uint64_t order = checked_product(data.train_samples, place);

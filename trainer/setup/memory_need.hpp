@@ -54,6 +54,9 @@ struct DataSizes {
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
+  std::uint64_t host_bytes() const {
+    return on_disk ? checked_sum(checked_product(samples(), sizeof(std::int32_t)), kept_bytes) : bytes();
+  }
 };
 DataSizes sizes_of(const TrainTestData& data);
 
@@ -67,6 +70,12 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
 /// @param gpu  of this rank, whose like all have; null: they compute on CPUs
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
                                const StagePlan& plan, const Gpu* gpu, int rank);
+
+/// With the job's strategy, of the rank that takes most, before there are any.
+/// @param ranks  in the whole job; 0: not known, and a pipeline has one for each of its stages
+/// @throws OptionError  the strategy cannot cut the network so, or into a part for each rank
+TrainingMemory foreseen_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks);
 
 /// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
 std::string to_string(const MemoryNeed& need);

@@ -102,6 +102,37 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
 
 namespace {
 
+/// Of one pipeline, as its keys say. With auto for all of them, one rank has all layers.
+int ranks_asked(const PipelineOptions& options) {
+  const auto& [stages, placement, order] = options;
+  const std::int64_t count = stages.layers.empty() ? stages.count : std::ssize(stages.layers);
+  if (count == 0) return static_cast<int>(std::max<std::size_t>(1, placement.size()));
+  if (placement.empty()) return static_cast<int>(count);
+  return static_cast<int>(*std::ranges::max_element(placement)) + 1;
+}
+
+}  // namespace
+
+TrainingMemory foreseen_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks) {
+  const std::string& strategy = job.parallel.strategy;
+  if (strategy != "data") require_no_cuts(network, strategy);
+  if (strategy != "pipeline") return training_memory(job, network, data, on_gpu, std::max(1, ranks));
+  const StagePlan plan = plan_stages(job.parallel, network, ranks > 0 ? ranks : ranks_asked(job.parallel));
+  const Gpu gpu;
+  const auto smaller = [](const MemoryNeed& a, const MemoryNeed& b) { return a.total() < b.total(); };
+  TrainingMemory largest;
+  for (int rank = 0; rank < plan.width; ++rank) {
+    const TrainingMemory memory = pipeline_memory(job, network, data, plan, on_gpu ? &gpu : nullptr, rank);
+    largest.host = std::max(largest.host, memory.host, smaller);
+    largest.device = std::max(largest.device, memory.device, smaller);
+  }
+  largest.host.data = checked_sum(largest.host.data, data.host_bytes());
+  return largest;
+}
+
+namespace {
+
 void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
                          const Gpu* gpu, const Communicator& comm) {
   const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
