@@ -102,7 +102,7 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
 
 namespace {
 
-/// Of one pipeline, as its keys say. With auto for all of them, one rank has all layers.
+/// Ranks of one pipeline, as its keys say. With auto for all of them, one rank has all layers.
 int ranks_asked(const PipelineOptions& options) {
   const auto& [stages, placement, order] = options;
   const std::int64_t count = stages.layers.empty() ? stages.count : std::ssize(stages.layers);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Hostile files of 1 MiB, each built to cost as much memory as such a file can: the readers stay under 64 MiB. And what
-/// a save takes beside its snapshot.
+/// Memory of readers and of a save. Hostile files of 1 MiB are built to cost as much as such a file can: the readers stay
+/// under 64 MiB.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/prelude.hpp"

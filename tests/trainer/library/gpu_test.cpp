@@ -82,7 +82,7 @@ TEST(LibraryGpuTest, GoesOnFromACheckpointOfTheCpuAndTheOtherWayRound) {
   EXPECT_EQ(half("cpu", half("emulated", "", "e").first, "f").second, expected);
 }
 
-/// Then all ranks pause after each step: with series of other lengths they would wait for each other.
+/// All ranks pause after each step, too: with series of other lengths they would wait for each other.
 TEST(LibraryGpuTest, ARankMayObserveAlone) {
   const auto data = bytes_set(90);
   lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
