@@ -17,8 +17,13 @@
 namespace lockstep {
 
 void write_synced(Env& env, const std::string& path, std::span<const std::byte> bytes) {
+  write_pieces_synced(env, path, std::span(&bytes, 1));
+}
+
+void write_pieces_synced(Env& env, const std::string& path,
+                         std::span<const std::span<const std::byte>> pieces) {
   const auto file = env.create(path);
-  file->write(bytes);
+  for (const std::span<const std::byte> bytes : pieces) file->write(bytes);
   file->sync();
   file->close();
 }

@@ -126,6 +126,9 @@ class Env {
 
 /// Writes, syncs and closes a new file.
 void write_synced(Env& env, const std::string& path, std::span<const std::byte> bytes);
+/// As write_synced, of pieces that lie in several places.
+void write_pieces_synced(Env& env, const std::string& path,
+                         std::span<const std::span<const std::byte>> pieces);
 /// Writes `path` in one step: under `path`.tmp, synced, renamed, directory synced. Readers see the old or the
 /// new file.
 void replace_file(Env& env, const std::string& path, std::span<const std::byte> bytes);

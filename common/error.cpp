@@ -60,7 +60,10 @@ std::string advice(std::string_view text) {
       fmt::arg("sample_counts", current_spelling.sample_counts), fmt::arg("device", current_spelling.device),
       fmt::arg("backend", current_spelling.backend), fmt::arg("kernels", current_spelling.kernels),
       fmt::arg("timeout", current_spelling.timeout),
-      fmt::arg("run_directory", current_spelling.run_directory));
+      fmt::arg("run_directory", current_spelling.run_directory),
+      fmt::arg("learning_rate", current_spelling.learning_rate), fmt::arg("mean", current_spelling.mean),
+      fmt::arg("deviation", current_spelling.deviation),
+      fmt::arg("initial_weights", current_spelling.initial_weights));
 }
 
 }  // namespace lockstep

@@ -54,6 +54,10 @@ struct Spelling {
   const char* kernels = "kernels ";
   const char* timeout = "the timeout";
   const char* run_directory = "run directory";
+  const char* learning_rate = "the learning rate";
+  const char* mean = "the samples' mean";
+  const char* deviation = "std";
+  const char* initial_weights = "the initial weights";
 };
 
 /// From now on advice in this program, and in plugins that it loads, is spelt so. To be called before there

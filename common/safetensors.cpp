@@ -118,18 +118,23 @@ std::string header_json(std::span<const TensorView> tensors,
 
 }  // namespace
 
+std::vector<std::byte> safetensors_head(std::span<const TensorView> tensors,
+                                        const std::map<std::string, std::string>& metadata) {
+  const std::string header = header_json(tensors, metadata);
+  std::vector<std::byte> head;
+  for (std::size_t i = 0; i < kSafetensorsPrefixBytes; ++i)
+    head.push_back(static_cast<std::byte>(header.size() >> (8 * i)));
+  const auto* text = reinterpret_cast<const std::byte*>(header.data());
+  head.insert(head.end(), text, text + header.size());
+  return head;
+}
+
 std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
                                          const std::map<std::string, std::string>& metadata) {
-  const std::string header = header_json(tensors, metadata);
-  std::size_t size = kSafetensorsPrefixBytes + header.size();
+  std::vector<std::byte> file = safetensors_head(tensors, metadata);
+  std::size_t size = file.size();
   for (const TensorView& tensor : tensors) size += tensor.bytes.size();
-
-  std::vector<std::byte> file;
   file.reserve(size);
-  for (std::size_t i = 0; i < kSafetensorsPrefixBytes; ++i)
-    file.push_back(static_cast<std::byte>(header.size() >> (8 * i)));
-  const auto* text = reinterpret_cast<const std::byte*>(header.data());
-  file.insert(file.end(), text, text + header.size());
   for (const TensorView& tensor : tensors) file.insert(file.end(), tensor.bytes.begin(), tensor.bytes.end());
   return file;
 }

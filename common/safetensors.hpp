@@ -30,6 +30,9 @@ struct SafetensorsEntry;
 /// not fit are bugs of the caller: InternalError.
 std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
                                          const std::map<std::string, std::string>& metadata = {});
+/// The first bytes of that file: its tensors' own follow them end to end.
+std::vector<std::byte> safetensors_head(std::span<const TensorView> tensors,
+                                        const std::map<std::string, std::string>& metadata = {});
 
 /// The parsed contents of a file. Owns the bytes that its tensors point into, in the order of the data.
 /// Moves, does not copy. In a file that Python wrote a tensor may start at any address: read numbers with

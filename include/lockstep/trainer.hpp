@@ -61,7 +61,7 @@ struct Evaluation {
   double accuracy = 0;  ///< correct / samples
 };
 
-/// Sees each step after it was taken, on every rank.
+/// Sees each step after it was taken, on the rank that observes.
 using StepObserver = std::function<void(const StepReport&)>;
 
 /// One rank's end of a training. Calls are collective, unless it says otherwise: every rank makes them.
@@ -79,12 +79,12 @@ class Trainer {
   /// Takes one step, and begins the next epoch where one has ended.
   /// @throws InternalError  a loss or a gradient is NaN or infinite: nothing of that step was kept
   StepReport step();
-  /// Takes the steps that are left of the epoch under way. On a GPU without a pause between them, unless steps are
-  /// observed.
+  /// Takes the steps that are left of the epoch under way. On a GPU without a pause between them, unless a rank observes
+  /// them.
   EpochReport epoch();
   /// Loss and accuracy over all samples, each counted once.
   Evaluation evaluate(const Dataset& data);
-  /// From now on sees each step; several are called in turn. Not collective.
+  /// From now on sees each step on this rank; several are called in turn. Not collective.
   void observe(StepObserver observer);
 
   std::int64_t steps_per_epoch() const;
@@ -103,7 +103,8 @@ class Trainer {
   std::string save(const std::string& folder);
   /// Goes on from a checkpoint's directory, at its step, with the same bits as without a pause. On any number of
   /// ranks. One that `lockstep train` wrote will do, where network, data and options are its job's.
-  /// @throws DataError, MissingDataError, IoError  it cannot be read; ConfigError  it is of another network or optimizer
+  /// @throws DataError, MissingDataError, IoError  it cannot be read; ConfigError  it is of another network, by its
+  /// yaml(), input or classes, or of another optimizer
   void load(const std::string& checkpoint);
 
  private:

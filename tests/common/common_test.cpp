@@ -24,10 +24,10 @@ TEST_F(AdviceTest, IsInWordsUntilTheProgramSaysHowItIsSpelt) {
   EXPECT_EQ(advice("lower {global_batch} or raise {timeout}"),
             "lower data.global_batch or raise parallel.timeout_seconds");
   EXPECT_TRUE(contains(explain(std::bad_alloc()).text, {"data.global_batch"}));
-  spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
+  spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d"});
   EXPECT_EQ(advice("{global_batch}{per_rank_batch}{grain}{sample_counts}{device}{backend}{kernels}{timeout}"
-                   "{run_directory}"),
-            "123456789");
+                   "{run_directory}{learning_rate}{mean}{deviation}{initial_weights}"),
+            "123456789abcd");
 }
 
 TEST(ExplanationTest, APathThatCannotBeExaminedIsAnErrorOfFiles) {

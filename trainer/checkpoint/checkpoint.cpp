@@ -17,8 +17,22 @@ namespace lockstep {
 
 namespace {
 
+/// A file whose tensors stay in the snapshot: together they may be as large as all that training holds.
+struct TensorFile {
+  std::vector<std::byte> head;
+  std::vector<TensorView> tensors;
+
+  FileRecord record(const char* name) const { return record_of(name, head, tensors); }
+  void write(Env& env, const std::string& path) const {
+    std::vector<std::span<const std::byte>> pieces{head};
+    for (const TensorView& tensor : tensors) pieces.push_back(tensor.bytes);
+    write_pieces_synced(env, path, pieces);
+  }
+};
+
+/// Borrows the state.
 struct Contents {
-  std::vector<std::byte> model, optimizer;
+  TensorFile model, optimizer;
   std::string manifest;
 };
 
@@ -35,19 +49,18 @@ Contents serialise(const CheckpointState& state) {
   }
   LOCKSTEP_CHECK(!state.facts.test_accuracy ||
                  (*state.facts.test_accuracy >= 0 && *state.facts.test_accuracy <= 1));
-  Contents contents{write_safetensors(tensors_of(all, state.weights, ""), {{"format", "pt"}}),
-                    write_safetensors(optimizer), ""};
-  contents.manifest =
-      write_manifest({state.facts,
-                      {record_of(kModelFile, contents.model), record_of(kOptimizerFile, contents.optimizer)},
-                      buffers});
+  const std::vector<TensorView> model = tensors_of(all, state.weights, "");
+  Contents contents{
+      {safetensors_head(model, {{"format", "pt"}}), model}, {safetensors_head(optimizer), optimizer}, ""};
+  contents.manifest = write_manifest(
+      {state.facts, {contents.model.record(kModelFile), contents.optimizer.record(kOptimizerFile)}, buffers});
   return contents;
 }
 
 void write_directory(Env& env, const std::string& directory, const Contents& contents) {
   env.make_directory(directory);
-  write_synced(env, directory + "/" + kModelFile, contents.model);
-  write_synced(env, directory + "/" + kOptimizerFile, contents.optimizer);
+  contents.model.write(env, directory + "/" + kModelFile);
+  contents.optimizer.write(env, directory + "/" + kOptimizerFile);
   write_synced(env, directory + "/" + kManifestFile, std::as_bytes(std::span(contents.manifest)));
   env.sync_directory(directory);
 }

@@ -28,7 +28,10 @@ void AsyncCheckpointer::save(CheckpointState state) {
   finish();
   const auto snapshot = std::make_shared<const CheckpointState>(std::move(state));
   try {
-    in_flight_ = start_async([this, snapshot] { write(*snapshot); });
+    in_flight_ = start_async([this, held = snapshot]() mutable {
+      const auto written = std::move(held);  // the future keeps what is captured until the next save
+      write(*written);
+    });
   } catch (const DeviceError&) {  // no thread is to be had: then training waits for it
     std::packaged_task<void()> here([&] { write(*snapshot); });
     in_flight_ = here.get_future();

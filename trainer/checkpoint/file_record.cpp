@@ -5,12 +5,12 @@
 
 #include "common/digest.hpp"
 #include "common/printable.hpp"
-#include "common/safetensors.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 
@@ -21,18 +21,9 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes) {
       ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-std::span<const std::byte> block_of(std::span<const std::byte> file, const SectionRecord& section,
-                                    std::size_t index) {
-  const std::size_t begin = section.begin + index * kChecksumBlockBytes;
-  return file.subspan(begin, std::min(kChecksumBlockBytes, section.end - begin));
-}
-
-SectionRecord section_of(const std::string& name, std::span<const std::byte> file, std::size_t begin,
-                         std::size_t end) {
-  SectionRecord section{name, begin, end, {}};
-  for (std::size_t i = 0; i < checksum_blocks(end - begin); ++i)
-    section.crc32s.push_back(crc32_of(block_of(file, section, i)));
-  return section;
+std::span<const std::byte> block_of(std::span<const std::byte> section, std::size_t index) {
+  const std::size_t begin = index * kChecksumBlockBytes;
+  return section.subspan(begin, std::min(kChecksumBlockBytes, section.size() - begin));
 }
 
 }  // namespace
@@ -46,18 +37,20 @@ std::size_t checksum_blocks(std::size_t bytes) {
   return bytes / kChecksumBlockBytes + (bytes % kChecksumBlockBytes != 0 ? 1 : 0);
 }
 
-FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors) {
-  const auto file = SafetensorsFile::parse({safetensors.begin(), safetensors.end()}, name);
-  std::size_t begin = safetensors.size();
-  for (const TensorView& tensor : file.tensors()) begin -= tensor.bytes.size();
-
-  FileRecord record{
-      name, safetensors.size(), hex(sha256(safetensors)), {section_of("", safetensors, 0, begin)}};
-  for (const TensorView& tensor : file.tensors()) {  // they lie end to end, as parse() has checked
-    const std::size_t end = begin + tensor.bytes.size();
-    record.sections.push_back(section_of(tensor.name, safetensors, begin, end));
-    begin = end;
-  }
+FileRecord record_of(const std::string& name, std::span<const std::byte> head,
+                     std::span<const TensorView> tensors) {
+  FileRecord record{name, 0, "", {}};
+  Sha256 hash;
+  const auto add = [&](const std::string& tensor, std::span<const std::byte> bytes) {
+    const std::size_t begin = std::exchange(record.bytes, record.bytes + bytes.size());
+    SectionRecord& section = record.sections.emplace_back(SectionRecord{tensor, begin, record.bytes, {}});
+    for (std::size_t i = 0; i < checksum_blocks(bytes.size()); ++i)
+      section.crc32s.push_back(crc32_of(block_of(bytes, i)));
+    hash.update(bytes);
+  };
+  add("", head);
+  for (const TensorView& tensor : tensors) add(tensor.name, tensor.bytes);
+  record.sha256 = hex(hash.finish());
   return record;
 }
 
@@ -73,9 +66,10 @@ std::vector<Damage> check_against(const FileRecord& record, std::span<const std:
                                   const std::string& path) {
   if (bytes.size() != record.bytes) return {size_damage(record, bytes.size(), path)};
   std::vector<Damage> damages;
-  for (const SectionRecord& section : record.sections)
+  for (const SectionRecord& section : record.sections) {
+    const auto part = bytes.subspan(section.begin, section.end - section.begin);
     for (std::size_t i = 0; i < section.crc32s.size(); ++i) {
-      const auto block = block_of(bytes, section, i);
+      const auto block = block_of(part, i);
       if (crc32_of(block) == section.crc32s[i]) continue;
       const auto begin = block.data() - bytes.data();
       damages.push_back(
@@ -83,6 +77,7 @@ std::vector<Damage> check_against(const FileRecord& record, std::span<const std:
            fmt::format("{}bytes {} to {} of the file are damaged", section.name.empty() ? "header: " : "",
                        begin, begin + std::ssize(block) - 1)});
     }
+  }
   if (damages.empty() && hex(sha256(bytes)) != record.sha256)
     damages.push_back({path, "", "its SHA-256 is not the one in the manifest"});
   return damages;

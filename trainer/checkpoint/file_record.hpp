@@ -3,6 +3,8 @@
 /// Record of a file in a manifest: size, SHA-256, and a CRC-32 for every 64 KiB of every tensor. The CRCs locate damage.
 #pragma once
 
+#include "common/safetensors.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,8 +45,9 @@ std::string to_string(const Damage& damage);
 /// Blocks that a section of so many bytes has.
 std::size_t checksum_blocks(std::size_t bytes);
 
-/// The record of a safetensors file with these bytes.
-FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors);
+/// The record of a safetensors file that begins so (safetensors_head) and has these tensors.
+FileRecord record_of(const std::string& name, std::span<const std::byte> head,
+                     std::span<const TensorView> tensors);
 
 /// Describes a file of another size than recorded: names the first tensor that is not whole.
 Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path);

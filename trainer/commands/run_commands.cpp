@@ -113,6 +113,12 @@ bool is_on_gpu(const Job& job) {
   return device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
 }
 
+/// 0: whoever starts them says how many.
+int ranks_known(const ParallelSection& parallel) {
+  const Launch launch = this_launch();
+  return launch.is_alone() ? parallel.ranks : launch.world_size;
+}
+
 std::string memory_text(const TrainingMemory& memory, bool on_gpu) {
   std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
   if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
@@ -219,11 +225,12 @@ int validate(const ValidateOptions& options) {
     if (on_gpu) require_no_cuts_in_micro_batches(job, network);
   });
   const DataSizes sizes = sizes_of(job, data);
+  const TrainingMemory memory = with_places(
+      job, [&] { return foreseen_memory(job, network, sizes, on_gpu, ranks_known(job.parallel)); });
   if (job.data.per_rank_batch == 0) require_possible_steps(job, network, sizes.train_samples);
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
   if (duplicates) say_duplicates(*duplicates);
-  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
   std::vector<std::string> notes = batch_remarks(job, sizes.train_samples, on_gpu);
   for (const std::string& note : missing_files(job)) notes.push_back(note);
   if (json) {

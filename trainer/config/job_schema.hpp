@@ -138,7 +138,11 @@ inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
                                        .backend = "parallel.backend=",
                                        .kernels = "parallel.kernels=",
                                        .timeout = "parallel.timeout_seconds",
-                                       .run_directory = "run.dir"};
+                                       .run_directory = "run.dir",
+                                       .learning_rate = "train.optimizer.lr",
+                                       .mean = "data.mean",
+                                       .deviation = "data.std",
+                                       .initial_weights = "train.initial_weights"};
 
 /// Names of settings for commands that take options (trainer/commands/command_line.hpp) in place of a job
 /// file. A setting without an option keeps the name of the run's key.

@@ -6,6 +6,7 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/library/saved_state.hpp"
+#include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,18 +23,45 @@ std::string as_yaml(const std::vector<double>& numbers) {
                              : fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
+std::map<std::string, std::string> describe_network(const lockstep::Network& network) {
+  const ImageShape& input = network.input_shape();
+  return {{"yaml", network.yaml()},
+          {"channels", std::to_string(input.channels)},
+          {"height", std::to_string(input.height)},
+          {"width", std::to_string(input.width)},
+          {"classes", std::to_string(network.classes())}};
+}
+
 std::map<std::string, std::string> describe_model(const TrainingSetup& setup, const Dataset::Inside& train) {
-  const ImageShape& input = setup.network.input_shape();
-  std::map<std::string, std::string> model = {{"yaml", setup.network.yaml()},
-                                              {"channels", std::to_string(input.channels)},
-                                              {"height", std::to_string(input.height)},
-                                              {"width", std::to_string(input.width)},
-                                              {"classes", std::to_string(setup.network.classes())}};
+  auto model = describe_network(setup.network);
   if (train.name.empty()) return model;
   model["set"] = train.name;
   model["mean"] = as_yaml(train.normalisation.mean);
   model["std"] = as_yaml(train.normalisation.std);
   return model;
+}
+
+/// Tensors of the same names and shapes may be of other layers. One of weights alone has no network.
+void require_same_network(const CheckpointFacts& facts, const lockstep::Network& network,
+                          const std::string& checkpoint) {
+  const ParameterLayout& layout = network.parameters();
+  if (facts.parameters != described(layout.parameters) || facts.kept != described(layout.kept))
+    throw ConfigError(
+        fmt::format("{}: its tensors are not those of network {}; load it into the network that it "
+                    "was saved of",
+                    checkpoint, network.name()));
+  if (facts.model.contains("precision"))
+    throw ConfigError(fmt::format(
+        "{}: was trained in 16-bit integers, and a Trainer computes in fp32; go on with lockstep train",
+        checkpoint));
+  for (const auto& [key, value] : describe_network(network)) {
+    const auto found = facts.model.find(key);
+    if (found != facts.model.end() && found->second != value)
+      throw ConfigError(
+          fmt::format("{}: is of another network than {}, by its {}; load it into the network that it "
+                      "was saved of",
+                      checkpoint, network.name(), key));
+  }
 }
 
 }  // namespace
@@ -48,6 +76,7 @@ CheckpointState state_to_save(const RunState& at, const TrainingSetup& setup, co
   facts.epoch_loss_sum = at.epoch_loss();
   facts.gradient_units = {{trained.units.exponents().begin(), trained.units.exponents().end()},
                           trained.units.changed_at()};
+  facts.arithmetic.version = arithmetic_version(options.loss, setup.network.classes());
   facts.unprinted.reset();
   facts.unlogged = {};
   facts.patience.reset();
@@ -68,12 +97,7 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
                        std::int64_t steps_per_epoch, const TrainedState& trained) {
   const CheckpointState state = load_checkpoint(Env::posix(), checkpoint);
   const CheckpointFacts& facts = state.facts;
-  const ParameterLayout& layout = setup.network.parameters();
-  if (facts.parameters != described(layout.parameters) || facts.kept != described(layout.kept))
-    throw ConfigError(
-        fmt::format("{}: its tensors are not those of network {}; load it into the network that it "
-                    "was saved of",
-                    checkpoint, setup.network.name()));
+  require_same_network(facts, setup.network, checkpoint);
   const auto name_of = [](const auto& buffer) { return buffer.name; };
   if (!std::ranges::equal(state.optimizer, trained.optimizer, {}, name_of, name_of))
     throw ConfigError(fmt::format(
@@ -92,6 +116,8 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
     std::ranges::copy(state.optimizer[i].values, trained.optimizer[i].values.begin());
   trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   RunState at = facts;
+  if (at.arithmetic.version != arithmetic_version(setup.options.loss, setup.network.classes()))
+    at.arithmetic.since = facts.step;
   at.unprinted.emplace();
   at.unlogged = {};
   return at;

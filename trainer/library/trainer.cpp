@@ -239,15 +239,14 @@ StepReport Trainer::step() {
   const auto start = Clock::now();
   const StepSeries series = inside_->take(1);
   const Inside& in = *inside_;
-  const StepReport report{
-      .step = in.at.step,
-      .epoch = in.at.epoch + 1,
-      .samples = series.samples,
-      .correct = series.correct,
-      .loss = mean_of(series.loss_units, series.samples),
-      .gradient_norm = in.observers.empty() ? 0 : in.strategy->measures().gradient_norm.value_or(0),
-      .learning_rate = in.strategy->weight_update().learning_rate(in.at.step - 1),
-      .seconds = seconds_since(start)};
+  const StepReport report{.step = in.at.step,
+                          .epoch = in.at.epoch + 1,
+                          .samples = series.samples,
+                          .correct = series.correct,
+                          .loss = mean_of(series.loss_units, series.samples),
+                          .gradient_norm = in.strategy->measures().gradient_norm.value_or(0),
+                          .learning_rate = in.strategy->weight_update().learning_rate(in.at.step - 1),
+                          .seconds = seconds_since(start)};
   for (const StepObserver& observer : in.observers) observer(report);
   return report;
 }
@@ -255,8 +254,10 @@ StepReport Trainer::step() {
 EpochReport Trainer::epoch() {
   const auto start = Clock::now();
   const RunState& at = inside_->at;
+  std::int64_t observers = std::ssize(inside_->observers);
+  inside_->comm.all_reduce(std::span(&observers, 1));  // steps of one series have no pauses, on any rank
   do {
-    if (inside_->observers.empty())
+    if (observers == 0)
       inside_->take(inside_->strategy->longest_series());
     else
       step();

@@ -73,6 +73,7 @@ void add(StepTotals& sum, const StepTotals& part) {
 
 /// Result of one rank's part of a series.
 struct Share {
+  std::int64_t steps = 0;  ///< that could be taken
   StepTotals series, last_step;
   StepFailure failure;
 
@@ -160,6 +161,7 @@ StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool s
     share.last_step = {};
     step(after(position, i), share);
     add(share.series, share.last_step);
+    if (!share.failed()) ++share.steps;
   }
   share.last_step.stop_requested = stop_requested;
   StepSeries series = together(share, count);
@@ -219,17 +221,19 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   thread.execution.backward(before_.data(), logits, gradients, add, [] {});
 }
 
-/// When all ranks have come here, none moves the weights.
+/// When all ranks have come here, none moves the weights. Of steps that failed the first one is told.
 StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
-  Share all;
+  Share all{.steps = count, .series = {}, .last_step = {}, .failure = {}};
   for (const Share& share : gather(comm_, mine)) {
+    all.steps = std::min(all.steps, share.steps);
     add(all.series, share.series);
     add(all.last_step, share.last_step);
     all.failure.losses += share.failure.losses;
     all.failure.terms += share.failure.terms;
     if (share.failure.tensor != StepFailure::kNoTensor) all.failure.tensor = share.failure.tensor;
   }
-  if (all.failed()) return {.loss_units = {}, .last = all.last_step, .failure = all.failure};
+  if (all.failed())
+    return {.steps = all.steps, .loss_units = {}, .last = all.last_step, .failure = all.failure};
   StepSeries series;
   series.add(count, all.series, all.last_step);
   return series;

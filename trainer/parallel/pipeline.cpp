@@ -108,9 +108,12 @@ class Pipeline::Step final : public StepWork {
     return grains <= static_cast<std::size_t>(rank_.sampler_.most_grains_of(rank_.replica()));
   }
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
+    const auto start = Clock::now();
     rank_.engine_->begin_replay(static_cast<int>(grains.size()));
     rank_.train(position_, grains);
-    return rank_.share_of(rank_.engine_->end_replay());
+    const SumFingerprints gradients = rank_.engine_->end_replay();
+    rank_.wall_seconds_ += seconds_since(start);  // its passes count, too
+    return rank_.share_of(gradients);
   }
 
  private:

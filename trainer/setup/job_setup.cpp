@@ -144,9 +144,7 @@ BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoi
 // The arithmetic of a device and its kernels, and what people are told of each.
 
 Arithmetic arithmetic_of(const Job& job, int classes) {
-  const bool pair =
-      classes == 2 && job.train.loss == LossKind::kCrossEntropy && job.train.label_smoothing > 0;
-  return pair ? Arithmetic::kSmoothedPair : Arithmetic::kCanonical;
+  return static_cast<Arithmetic>(arithmetic_version(job.train, classes));
 }
 
 Arithmetic arithmetic_of(const Job& job, int classes, const DeviceChoice& device) {

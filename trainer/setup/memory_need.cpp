@@ -48,12 +48,13 @@ std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_
   return std::max(threads, static_cast<std::uint64_t>((samples + grain - 1) / grain));
 }
 
-TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
+TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks,
+                      int rank) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
   const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps != 0 ? kExact : 0;
-  const std::uint64_t state = 2 * state_bytes(job);  // and the checkpoint that is being written
+  const std::uint64_t state = state_bytes(job) + checkpoint_bytes(job, rank);
   const std::uint64_t each = state + kFp32 * (1 + threads) + sum + received + replayed;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {
@@ -65,7 +66,7 @@ TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train
       .device = {}};
 }
 
-TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
+TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks, int rank) {
   const bool is_exact = job.parallel.determinism == Determinism::kWorld;
   const std::uint64_t parameters = network.parameters().size;
   const std::uint64_t received =
@@ -76,7 +77,8 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
     return device_execution_bytes(network, std::min(set, at_a_time(job, kEvaluatedAtOnce)), false);
   };
   const std::uint64_t each = state_bytes(job) + kExact + (is_exact ? received : kFp32);
-  return {.host = {.parameters = checked_product(parameters, 2 * state_bytes(job) + received)},
+  const std::uint64_t on_host = state_bytes(job) + checkpoint_bytes(job, rank) + received;
+  return {.host = {.parameters = checked_product(parameters, on_host)},
           .device = {.parameters = checked_sum(checked_product(parameters, each),
                                                trail_bytes(job, network, kLongestSeries)),
                      .activations = checked_sum(
@@ -85,9 +87,14 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
                          bytes_gathered_ahead(job.parallel.graph, network, samples, samples < share))}};
 }
 
-void require_host_memory(const Network& network, const MemoryNeed& need, const Communicator& comm) {
+/// @param need_of  a rank's
+void require_host_memory(const Network& network, const auto& need_of, const Communicator& comm) {
   const int ranks = comm.local_size();
-  const std::uint64_t bytes = checked_product(checked_sum(need.parameters, need.activations), ranks);
+  const bool has_first = comm.rank() == comm.local_rank();
+  const MemoryNeed need = need_of(has_first ? 0 : 1), other = need_of(1);
+  const std::uint64_t bytes =
+      checked_sum(need.parameters, need.activations,
+                  checked_product(checked_sum(other.parameters, other.activations), ranks - 1));
   const std::string what = fmt::format(
       "training {} with {} on this machine (each: {} with gradients and optimiser state {}, "
       "activations {})",
@@ -131,6 +138,10 @@ std::uint64_t state_bytes(const Job& job) {
   return (1 + optimizer_buffers(job.train)) * kFp32;
 }
 
+std::uint64_t checkpoint_bytes(const Job& job, int rank) {
+  return rank == 0 ? 2 * state_bytes(job) : 0;
+}
+
 std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t steps) {
   if (!keeps_trail(job)) return 0;
   return device_fingerprint_bytes(network.parameters(), optimizer_buffers(job.train), steps);
@@ -142,11 +153,11 @@ DataSizes sizes_of(const TrainTestData& data) {
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
-                               int ranks) {
-  TrainingMemory memory =
-      on_gpu ? on_device(job, network, data, ranks) : on_cpu(job, network, data.train_samples, ranks);
+                               int ranks, int rank) {
+  TrainingMemory memory = on_gpu ? on_device(job, network, data, ranks, rank)
+                                 : on_cpu(job, network, data.train_samples, ranks, rank);
   const std::uint64_t labels = checked_product(data.samples(), sizeof(std::int32_t));
-  memory.host.data = data.on_disk ? checked_sum(labels, data.kept_bytes) : data.bytes();
+  memory.host.data = data.host_bytes();
   if (!on_gpu) return memory;
   const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
   const std::uint64_t order = checked_product(data.train_samples, place);
@@ -212,17 +223,17 @@ bool require_training_memory(const Job& job, const Network& network, const Train
                              const DeviceChoice& device, const Communicator& comm) {
   const bool on_gpu = device.gpu != nullptr;
   DataSizes sizes = sizes_of(data);
-  const auto need = [&] { return training_memory(job, network, sizes, on_gpu, comm.size()); };
-  if (on_gpu) sizes.streams = must_stream(job, need().device, device.gpu->device->properties());
-  const TrainingMemory memory = need();
-  require_host_memory(network, memory.host, comm);
+  const auto need = [&](int rank) { return training_memory(job, network, sizes, on_gpu, comm.size(), rank); };
+  if (on_gpu) sizes.streams = must_stream(job, need(0).device, device.gpu->device->properties());
+  require_host_memory(
+      network, [&](int rank) { return need(rank).host; }, comm);
   if (!on_gpu) return false;
   require_no_cuts_in_micro_batches(job, network);
   check_device_limits(
       network, at_a_time(job, samples_of_a_rank(job, sizes.train_samples, comm.size())),
       cuts_of(network).empty() ? "bound them by data.micro_batch, lower data.global_batch" : "");
   const DeviceProperties properties = device.gpu->device->properties();
-  require_device_memory(network, memory.device, properties,
+  require_device_memory(network, need(0).device, properties,
                         what_helps(job, network, sizes, comm.size(), properties.free_bytes));
   return sizes.streams;
 }

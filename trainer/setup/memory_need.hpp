@@ -19,8 +19,8 @@ namespace lockstep {
 
 /// Bytes; kTooLarge (common/buffers.hpp) where 64 bits do not hold them.
 struct MemoryNeed {
-  std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, the copy
-                                  ///< that a checkpoint is made of
+  std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, and of
+                                  ///< rank 0 a checkpoint
   std::uint64_t activations = 0;  ///< for all threads, with their gradients and what kernels keep
   std::uint64_t data = 0;         ///< the data set
 
@@ -37,6 +37,9 @@ inline constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64
 
 /// Bytes of a parameter: weights and optimiser state.
 std::uint64_t state_bytes(const Job& job);
+/// Bytes of a parameter for checkpoints, which are rank 0's. One that is written has a copy of the state; of one that is
+/// read there are its file and its numbers.
+std::uint64_t checkpoint_bytes(const Job& job, int rank);
 /// Bytes that the fingerprints of so many steps take of a device, where the job keeps a trail.
 std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t steps);
 
@@ -51,18 +54,28 @@ struct DataSizes {
 
   std::uint64_t samples() const { return checked_sum(train_samples, test_samples, validation_samples); }
   std::uint64_t bytes() const { return checked_product(samples(), sample_bytes); }
+  std::uint64_t host_bytes() const {
+    return on_disk ? checked_sum(checked_product(samples(), sizeof(std::int32_t)), kept_bytes) : bytes();
+  }
 };
 DataSizes sizes_of(const TrainTestData& data);
 
 /// @param on_gpu  or on the emulated one
 /// @param ranks   in the whole job
+/// @param rank    whose; the first takes most, the others are alike
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
-                               int ranks);
+                               int ranks, int rank = 0);
 
 /// A pipeline's, of one rank. The data set on the host is no part of it.
 /// @param gpu  of this rank, whose like all have; null: they compute on CPUs
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
                                const StagePlan& plan, const Gpu* gpu, int rank);
+
+/// With the job's strategy, of the rank that takes most, before there are any.
+/// @param ranks  in the whole job; 0: not known, and a pipeline has one for each of its stages
+/// @throws OptionError  the strategy cannot cut the network so, or into a part for each rank
+TrainingMemory foreseen_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks);
 
 /// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
 std::string to_string(const MemoryNeed& need);

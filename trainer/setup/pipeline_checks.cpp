@@ -83,8 +83,9 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   const std::uint64_t gradients =
       results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
-  if (rank == 0)  // the whole state, and the checkpoint that is being written of it
-    add(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  if (rank == 0)  // the whole state, too
+    add(memory.host.parameters,
+        checked_product(network.parameters().size, state_bytes(job) + checkpoint_bytes(job, rank)));
   if (!on_gpu) return memory;
   add(memory.host.parameters, checked_product(held, state_bytes(job)));
   add(memory.device.parameters, trail_bytes(job, network, 1));
@@ -97,6 +98,37 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   memory.device.data = checked_sum(checked_product(data.samples(), sizeof(std::int32_t)), ring);
   memory.host.data = ring;
   return memory;
+}
+
+namespace {
+
+/// Ranks of one pipeline, as its keys say. With auto for all of them, one rank has all layers.
+int ranks_asked(const PipelineOptions& options) {
+  const auto& [stages, placement, order] = options;
+  const std::int64_t count = stages.layers.empty() ? stages.count : std::ssize(stages.layers);
+  if (count == 0) return static_cast<int>(std::max<std::size_t>(1, placement.size()));
+  if (placement.empty()) return static_cast<int>(count);
+  return static_cast<int>(*std::ranges::max_element(placement)) + 1;
+}
+
+}  // namespace
+
+TrainingMemory foreseen_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks) {
+  const std::string& strategy = job.parallel.strategy;
+  if (strategy != "data") require_no_cuts(network, strategy);
+  if (strategy != "pipeline") return training_memory(job, network, data, on_gpu, std::max(1, ranks));
+  const StagePlan plan = plan_stages(job.parallel, network, ranks > 0 ? ranks : ranks_asked(job.parallel));
+  const Gpu gpu;
+  const auto smaller = [](const MemoryNeed& a, const MemoryNeed& b) { return a.total() < b.total(); };
+  TrainingMemory largest;
+  for (int rank = 0; rank < plan.width; ++rank) {
+    const TrainingMemory memory = pipeline_memory(job, network, data, plan, on_gpu ? &gpu : nullptr, rank);
+    largest.host = std::max(largest.host, memory.host, smaller);
+    largest.device = std::max(largest.device, memory.device, smaller);
+  }
+  largest.host.data = checked_sum(largest.host.data, data.host_bytes());
+  return largest;
 }
 
 namespace {

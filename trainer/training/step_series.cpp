@@ -3,6 +3,7 @@
 /// Series are as long as requests to stop may wait.
 #include "trainer/training/step_series.hpp"
 
+#include "common/error.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -75,12 +76,12 @@ std::string largest_weight(const ParameterLayout& layout, std::span<const float>
 std::string describe_failure(const StepFailure& failure, std::int64_t samples, std::int64_t step,
                              const ParameterLayout& layout, std::span<const float> weights) {
   const char* help = step == 1
-                         ? "look at data.mean and data.std (larger inputs need a larger std) and at "
-                           "train.initial_weights"
-                         : "lower train.optimizer.lr, raise data.std if inputs are large, or use a smaller "
-                           "data.global_batch";
+                         ? "look at {mean} and {deviation} (larger inputs need a larger std) and at "
+                           "{initial_weights}"
+                         : "lower {learning_rate}, raise {deviation} if inputs are large, or use a smaller "
+                           "{global_batch}";
   return fmt::format("step {}: {}; {}. Try this: {}. This step changed nothing", step,
-                     what_is_wrong(failure, samples, layout), largest_weight(layout, weights), help);
+                     what_is_wrong(failure, samples, layout), largest_weight(layout, weights), advice(help));
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
 #include "trainer/training/options.hpp"
 
 #include <cstdint>
@@ -24,6 +25,12 @@ inline LossRule evaluation_rule(LossKind kind, const Dataset& data, const HostLo
 
 /// @throws OptionError  samples have several labels, and the loss is of one
 void check_loss_of_labels(LossKind loss, const Dataset& data);
+
+/// Version of the sums of steps with this loss (kernels/sum_cuts.hpp).
+inline int arithmetic_version(const LossOptions& loss, int classes) {
+  const bool pair = classes == 2 && loss.loss == LossKind::kCrossEntropy && loss.label_smoothing > 0;
+  return pair ? kSmoothedPairArithmetic : kArithmeticVersion;
+}
 
 class TrainingLoss {
  public:

@@ -196,9 +196,10 @@ TEST(FileRecordTest, ASizeTellsWhatIsCutOff) {
 
 TEST(FileRecordTest, DamagedBytesAreFoundInTheirBlock) {
   const std::vector<float> numbers(16385, 1);  // 65,540 bytes: a block, and four bytes of another
-  auto bytes = write_safetensors(tensors_of({{"a", {16385}}}, numbers, ""));
+  const std::vector<TensorView> tensors = tensors_of({{"a", {16385}}}, numbers, "");
+  auto bytes = write_safetensors(tensors);
   const std::size_t head = bytes.size() - 65540;
-  FileRecord record = record_of("m", bytes);
+  FileRecord record = record_of("m", safetensors_head(tensors), tensors);
   const auto found = [&] {
     std::string text;
     for (const Damage& damage : check_against(record, bytes, "p")) text += to_string(damage) + "\n";

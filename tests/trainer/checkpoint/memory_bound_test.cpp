@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Hostile files of 1 MiB, each built to cost as much memory as such a file can. The readers stay under 64
-/// MiB.
+/// Memory of readers and of a save. Hostile files of 1 MiB are built to cost as much as such a file can: the readers stay
+/// under 64 MiB.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
@@ -115,6 +116,36 @@ TEST(MemoryBoundTest, ManifestReaderStaysUnder64MiB) {
       "{\"a\":" + std::string(kInputBytes / 2 - 400, '[') + std::string(kInputBytes / 2 - 400, ']')};
   for (const std::string& text : hostile)
     EXPECT_LT(peak_of_manifest(text), kLimitBytes) << text.substr(0, 80);
+}
+
+constexpr std::size_t kTensorBytes = std::size_t{4} << 20;
+
+/// A tensor and its momentum.
+CheckpointState large_state() {
+  constexpr std::size_t kNumbers = kTensorBytes / sizeof(float);
+  CheckpointState state;
+  state.facts.parameters = {{"fc.weight", {kNumbers}}};
+  state.facts.gradient_units = {{0}, 0};
+  state.weights.assign(kNumbers, 0.5F);
+  state.optimizer = {{"momentum", std::vector<float>(kNumbers, 0.25F)}};
+  return state;
+}
+
+TEST(MemoryBoundTest, ASaveCopiesNoTensor) {
+  const testing::TemporaryDirectory run;
+  const CheckpointState state = large_state();
+  EXPECT_LT(peak_of([&] { save_checkpoint(Env::posix(), run.path(), state); }), kTensorBytes / 4);
+}
+
+/// The next one is made before anybody asks how this save went.
+TEST(MemoryBoundTest, ASnapshotGoesOnceItIsWritten) {
+  const testing::TemporaryDirectory run;
+  AsyncCheckpointer saver(Env::posix(), run.path(), {});
+  const std::size_t before = live_bytes;
+  saver.save(large_state());
+  while (!saver.finished_within(std::chrono::seconds(1))) continue;
+  EXPECT_LT(live_bytes.load(), before + kTensorBytes / 4);
+  saver.finish();
 }
 
 }  // namespace

@@ -199,6 +199,15 @@ TEST_F(CommandsTest, ValidateNotesFilesThatAreNotHere) {
   expect_says(lockstep(validate + " train.seed=8 run.resume=" + run_dir()), 2, {"train.seed (was 7, now 8)"});
 }
 
+TEST_F(CommandsTest, ValidateRefusesStagesAsTrainingDoes) {
+  const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("stages");
+  for (const char* keys : {" parallel.strategy=pipeline parallel.stages=300",
+                           " parallel.strategy=pipeline 'parallel.stages=[[conv1, relu1]]'",
+                           " parallel.strategy=hogwild parallel.determinism=off model=resnet8"})
+    for (const char* command : {"validate ", "train "})
+      expect_says(lockstep(command + job + keys), 2, {"override 'parallel.s"});
+}
+
 /// Found valid, and refused before anything is allocated or written: no machine has 70 TiB.
 TEST_F(CommandsTest, AModelThatNoMachineHoldsIsRefusedInOneSentence) {
   const std::string model = directory_->path("large.yaml");

@@ -202,12 +202,13 @@ TEST(LibraryInputTest, LossThatGivesNanEndsTheStepOnAllRanks) {
   const auto refused = [](const std::string& what, double loss, float gradient) {
     lockstep::TrainerOptions options = kOptions;
     options.loss = lockstep::own_loss(std::make_shared<Broken>(loss, gradient));
-    expect_error(lockstep::ExitCode::kInternal, {"step 1: " + what, "NaN or infinite"}, [&] {
-      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
-        lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
-        trainer.step();
-      });
-    });
+    expect_error(lockstep::ExitCode::kInternal,
+                 {"step 1: " + what, "NaN or infinite", "and at the initial weights. "}, [&] {
+                   lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+                     lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+                     trainer.step();
+                   });
+                 });
   };
   refused("the gradient of ", 1, NAN);
   refused("the loss of 20 of ", NAN, 1);

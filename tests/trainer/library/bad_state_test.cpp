@@ -97,4 +97,25 @@ TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
       100, options);
 }
 
+TEST(LibraryInputTest, CheckpointsOfOtherNetworksAreRefused) {
+  const lockstep::testing::TemporaryDirectory directory;
+  const auto network_with = [](const std::string& middle) {
+    return lockstep::Network::parse(
+        "layers: [{linear: {name: a, out: 8}}, " + middle + ", {linear: {name: b, out: classes}}]", kShape,
+        kClasses);
+  };
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    const auto data = bytes_set(100);
+    lockstep::Trainer relu(network_with("relu"), data, world, kOptions),
+        again(network_with("relu"), data, world, kOptions), tanh(network_with("tanh"), data, world, kOptions);
+    relu.step();
+    const std::string saved = relu.save(directory.path("run"));
+    again.load(saved);
+    EXPECT_EQ(again.weights_sha256(), relu.weights_sha256());
+    const std::string before = tanh.weights_sha256();
+    expect_error(kUsage, {saved, "is of another network than", "by its yaml"}, [&] { tanh.load(saved); });
+    EXPECT_EQ(tanh.weights_sha256(), before);
+  });
+}
+
 }  // namespace

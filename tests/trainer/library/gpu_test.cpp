@@ -82,6 +82,18 @@ TEST(LibraryGpuTest, GoesOnFromACheckpointOfTheCpuAndTheOtherWayRound) {
   EXPECT_EQ(half("cpu", half("emulated", "", "e").first, "f").second, expected);
 }
 
+/// All ranks pause after each step, too: with series of other lengths they would wait for each other.
+TEST(LibraryGpuTest, ARankMayObserveAlone) {
+  const auto data = bytes_set(90);
+  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(network(), data, world, on(lockstep::gpu(world, "emulated")));
+    std::int64_t seen = 0;
+    if (world.rank() == 1) trainer.observe([&](const lockstep::StepReport&) { ++seen; });
+    for (int epoch = 0; epoch < 4; ++epoch) trainer.epoch();
+    EXPECT_EQ(seen, world.rank() == 1 ? trainer.steps() : 0);
+  });
+}
+
 TEST(LibraryGpuTest, DeviceSaysWhatItIs) {
   lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
     const auto gpu = lockstep::gpu(world, "emulated"), cpu = lockstep::gpu(world, "cpu");

@@ -38,6 +38,20 @@ TEST(LibraryNumbersTest, ReportsCountStepsSamplesAndEpochs) {
   });
 }
 
+TEST(LibraryNumbersTest, AStepHasItsGradientsNormWhetherItIsObservedOrNot) {
+  const auto data = bytes_set(100);
+  std::array<double, 2> norms{};
+  for (const bool observed : {false, true})
+    lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+      lockstep::Trainer trainer(small_net(), data, world, kOptions);
+      if (observed && world.rank() == 1) trainer.observe([](const lockstep::StepReport&) {});
+      const double norm = trainer.step().gradient_norm;
+      if (world.rank() == 0) norms[observed ? 1 : 0] = norm;
+    });
+  EXPECT_GT(norms[0], 0);
+  EXPECT_EQ(norms[0], norms[1]);
+}
+
 TEST(LibraryNumbersTest, NormalisationIsMeasuredWhereItIsNotGiven) {
   const auto of = [](const lockstep::Normalisation& given) {
     const std::vector<std::uint8_t> bytes = {0, 255, 0, 255};

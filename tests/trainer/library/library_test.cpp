@@ -198,13 +198,13 @@ TEST(LibraryTest, TrainingGoesOnFromACheckpointOnOtherRanks) {
 }
 
 /// The manifest of a checkpoint after no step, without white space.
-std::string manifest_of(const lockstep::Dataset& data) {
+std::string manifest_of(const lockstep::Dataset& data, const lockstep::TrainerOptions& options = kOptions) {
   const lockstep::testing::TemporaryDirectory directory;
   std::string text;
   lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
     const auto network =
         lockstep::Network::parse("layers: [{linear: classes}]", data.shape(), data.classes());
-    lockstep::Trainer trainer(network, data, world, kOptions);
+    lockstep::Trainer trainer(network, data, world, options);
     std::ifstream file(trainer.save(directory.path("set")) + "/manifest.json");
     text.assign(std::istreambuf_iterator<char>(file), {});
   });
@@ -221,6 +221,15 @@ TEST(LibraryTest, ACheckpointNamesItsSetAndNormalisationWhereTheSetHasAName) {
   for (const char* part : {R"("set":"synthetic")", R"("mean":"0.25")", R"("std":"0.5")"})
     EXPECT_NE(of_named.find(part), std::string::npos) << part << " in " << of_named;
   EXPECT_EQ(manifest_of(bytes_set(40)).find(R"("set":)"), std::string::npos);
+}
+
+TEST(LibraryTest, ACheckpointNamesTheArithmeticOfItsLoss) {
+  lockstep::TrainerOptions options = kOptions;
+  options.loss = lockstep::cross_entropy(0.1);
+  const auto pair =
+      lockstep::Dataset::from_function(kShape, 2, 40, make_sample, [](auto i) { return i % 2; });
+  EXPECT_NE(manifest_of(pair, options).find(R"("arithmetic":{"version":3)"), std::string::npos);
+  EXPECT_NE(manifest_of(pair).find(R"("arithmetic":{"version":2)"), std::string::npos);
 }
 
 // Sums of buffers of one's own.

@@ -19,13 +19,14 @@ constexpr const char* kJob =
 
 /// At most three steps, in which rank 1 wants to stop.
 /// @param set_weights  of rank 0, from which all start
-StepSeries series_of(const std::string& name, const std::function<void(std::span<float>)>& set_weights) {
-  std::vector<std::string> keys = {"parallel.strategy=" + name};
+StepSeries series_of(const std::string& name, const std::function<void(std::span<float>)>& set_weights,
+                     int ranks = 2, std::vector<std::string> keys = {}) {
+  keys.push_back("parallel.strategy=" + name);
   if (name == "hogwild") keys.emplace_back("parallel.determinism=off");
   const Job job = parse_job(kJob, "test.yaml", keys);
   const DatasetFuture data = load_in_advance(job);
   StepSeries series;
-  run_thread_ranks(2, [&](Communicator& comm) {
+  run_thread_ranks(ranks, [&](Communicator& comm) {
     const StrategyEntry& entry = find_strategy(job);
     const JobSetup setup = set_up(job, comm, data, entry.setup, [](const Dataset& train) {
       return Network::parse("layers:\n  - linear: 4\n  - linear: classes\n", "test.yaml", train.shape,
@@ -68,6 +69,18 @@ TEST(HogwildTest, SamplesWhoseLossIsNotFiniteEndTheSeries) {
   ASSERT_TRUE(series.failure);
   EXPECT_EQ(series.failure->losses, 16);
   EXPECT_EQ(series.failure->terms, 0);
+}
+
+/// The first step makes weights of the first layer too large for the second one.
+TEST(HogwildTest, TheStepThatFailedIsCountedFromThoseBeforeIt) {
+  const auto set_weights = [](std::span<float> weights) {
+    std::ranges::fill(weights, 0.0F);
+    for (std::size_t i = 0; i < 40; ++i) weights[784 * 4 + 4 + i] = i / 4 % 2 == 0 ? 1e30F : -1e30F;
+  };
+  const StepSeries series = series_of("hogwild", set_weights, 1, {"train.optimizer.lr=1000000"});
+  EXPECT_EQ(series.steps, 1);
+  ASSERT_TRUE(series.failure);
+  EXPECT_GT(series.failure->losses, 0);
 }
 
 /// All outputs are 0, and gradients of the first layer beyond the largest float.

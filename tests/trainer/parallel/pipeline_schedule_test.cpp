@@ -1,16 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Schedules of pipelines: complete, in order, without circles; cuts; pipelines of two stages, and what they tell.
+/// Schedules of pipelines: complete, in order, without circles; cuts; waits between stages.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/parallel/stage_links.hpp"
 #include "trainer/parallel/stage_plan.hpp"
-#include "trainer/setup/job_setup.hpp"
-#include "trainer/setup/strategies.hpp"
 
 namespace lockstep {
 namespace {
@@ -49,27 +46,38 @@ TEST(PipelineScheduleTest, StagesWithNothingBehindThemOnlyGoForward) {
   EXPECT_EQ(text_of(schedule.ranks[1]), "F1.0 B1.0 F1.1 B1.1");
 }
 
-/// Each rank takes its passes in order, as soon as what they read is there. @returns how many are never taken
-std::size_t passes_left(const PipelineSchedule& schedule, int stages) {
+struct Followed {
+  std::size_t left = 0;      ///< passes that are never taken
+  double busy = 0, all = 0;  ///< time of passes, and of all ranks until the last one has ended
+};
+
+/// Each rank takes its passes in order, as soon as what they read is there. A backward pass takes twice as long.
+Followed follow(const PipelineSchedule& schedule, int stages) {
   std::vector<std::vector<PipelinePass>> left = schedule.ranks;
-  std::set<std::string> done;
-  const auto is_ready = [&](const PipelinePass& pass) {
-    if (!pass.backward)
-      return pass.stage == 0 || done.contains(text_of({{false, pass.stage - 1, pass.grain}}));
+  std::map<std::string, double> ends{{"input", 0}};
+  const auto read_by = [&](const PipelinePass& pass) -> std::string {
     const bool is_last = pass.stage + 1 == stages;
-    return done.contains(text_of({{!is_last, is_last ? pass.stage : pass.stage + 1, pass.grain}}));
+    if (!pass.backward) return pass.stage == 0 ? "input" : text_of({{false, pass.stage - 1, pass.grain}});
+    return text_of({{!is_last, is_last ? pass.stage : pass.stage + 1, pass.grain}});
   };
+  std::vector<double> free(left.size());
+  Followed followed;
   for (bool moved = true; std::exchange(moved, false);) {
-    for (auto& passes : left) {
-      if (passes.empty() || !is_ready(passes.front())) continue;
-      done.insert(text_of({passes.front()}));
-      passes.erase(passes.begin());
+    for (std::size_t rank = 0; rank < left.size(); ++rank) {
+      if (left[rank].empty()) continue;
+      const PipelinePass pass = left[rank].front();
+      const auto ready = ends.find(read_by(pass));
+      if (ready == ends.end()) continue;
+      const double length = pass.backward ? 2 : 1;
+      free[rank] = ends[text_of({pass})] = std::max(free[rank], ready->second) + length;
+      followed.busy += length;
+      left[rank].erase(left[rank].begin());
       moved = true;
     }
   }
-  std::size_t count = 0;
-  for (const auto& passes : left) count += passes.size();
-  return count;
+  followed.all = static_cast<double>(free.size()) * *std::ranges::max_element(free);
+  for (const auto& passes : left) followed.left += passes.size();
+  return followed;
 }
 
 /// Whatever the placement: every pass once, grains in order, and no rank waits in a circle.
@@ -98,10 +106,30 @@ TEST(PipelineScheduleTest, AnyPlacementIsFollowedToItsEnd) {
         }
         const std::size_t each = trains ? 2 : 1;
         EXPECT_EQ(passes, each * ranks.size() * static_cast<std::size_t>(grains));
-        EXPECT_EQ(passes_left(schedule, static_cast<int>(ranks.size())), 0U);
+        EXPECT_EQ(follow(schedule, static_cast<int>(ranks.size())).left, 0U);
       }
     }
   }
+}
+
+/// As docs/parallel.md has it.
+TEST(PipelineScheduleTest, TheBubbleOfEqualStages) {
+  const auto bubble = [](int p, int v, int m, PipelineOrder order) {
+    std::vector<int> ranks;
+    for (int stage = 0; stage < p * v; ++stage) ranks.push_back(stage % p);
+    const Followed followed = follow(make(ranks, m, order), p * v);
+    return 1 - followed.busy / followed.all;
+  };
+  const auto formula = [](int p, int v, int m) { return (p - 1.0) / (v * m + p - 1); };
+  for (const int p : {1, 2, 3, 4}) {
+    for (const int m : {1, 2, 5, 8}) {
+      EXPECT_NEAR(bubble(p, 1, m, PipelineOrder::k1F1B), formula(p, 1, m), 1e-12) << p << " " << m;
+      EXPECT_NEAR(bubble(p, 1, m, PipelineOrder::kGPipe), formula(p, 1, m), 1e-12) << p << " " << m;
+      EXPECT_NEAR(bubble(p, 2, p * m, PipelineOrder::kGPipe), formula(p, 2, p * m), 1e-12) << p << " " << m;
+    }
+  }
+  EXPECT_NEAR(bubble(2, 2, 8, PipelineOrder::k1F1B), 1.0 / 9, 1e-12);
+  EXPECT_NEAR(formula(2, 2, 8), 1.0 / 17, 1e-12);
 }
 
 TEST(StageBalanceTest, TheLargestStageIsAsSmallAsItCanBe) {
@@ -159,124 +187,6 @@ TEST(StageLinksTest, AWaitInVainNamesBothStagesAndTheRank) {
       said[2], {"stage 0 (flatten1 to fc1), which takes gradients from stage 1 (relu1 to fc3) on rank 3"});
   test::expect_words(
       said[3], {"stage 1 (relu1 to fc3), which takes activations from stage 0 (flatten1 to fc1) on rank 2"});
-}
-
-/// Two ranks have a stage each. As many samples are for validation as for the test.
-void with_pipeline(const std::function<void(ParallelStrategy&, Communicator&)>& check,
-                   const std::vector<std::string>& more = {}, int ranks = 2) {
-  const Job job = parse_job(
-      "model: mlp\n"
-      "data: {set: synthetic, train_samples: 64, validation: 8, test_samples: 8, global_batch: 16}\n"
-      "parallel: {device: cpu, grain: 4, strategy: pipeline}\n",
-      "test.yaml", more);
-  const DatasetFuture data = load_in_advance(job);
-  run_thread_ranks(ranks, [&](Communicator& comm) {
-    const StrategyEntry& entry = find_strategy(job);
-    const JobSetup setup = set_up(job, comm, data, entry.setup);
-    const auto pipeline = entry.make(setup, comm);
-    if (comm.rank() == 0) setup.network.initialise(job.train.seed, pipeline->whole_state().weights);
-    pipeline->distribute();
-    check(*pipeline, comm);
-  });
-}
-
-TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
-  with_pipeline([](const ParallelStrategy& pipeline, Communicator&) {
-    EXPECT_EQ(
-        pipeline.describe().lines,
-        (std::vector<std::string>{"stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 80 % of the work",
-                                  "stage 1 (relu1 to fc3) on rank 1: 34,186 parameters, 20 % of the work"}));
-  });
-  const auto check_two_pipelines = [](const ParallelStrategy& pipeline, Communicator&) {
-    const StrategyDescription description = pipeline.describe();
-    EXPECT_EQ(description.sums, "pipeline of 2 stages on 2 ranks, gpipe, 2 times");
-    EXPECT_TRUE(description.lines[1].starts_with("stage 1 (relu1 to fc3) on ranks 1, 3: "))
-        << description.lines[1];
-    EXPECT_EQ(description.facts, (StrategyFacts{{"stages", "flatten1 to fc1; relu1 to fc3"},
-                                                {"placement", "0, 1"},
-                                                {"pipelines", "2"},
-                                                {"pipeline_schedule", "gpipe"}}));
-  };
-  with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
-}
-
-TEST(PipelineTest, EvaluatesThePartThatIsAskedFor) {
-  with_pipeline([](ParallelStrategy& pipeline, Communicator&) {
-    const Evaluation test = pipeline.evaluate(EvaluatedPart::kTest, never_leave),
-                     validation = pipeline.evaluate(EvaluatedPart::kValidation, never_leave);
-    EXPECT_EQ(validation.samples, test.samples);
-    EXPECT_NE(validation.loss, test.loss) << "they are other samples";
-  });
-}
-
-/// Two ranks ask before every 16 of the 50 micro-batches.
-TEST(PipelineTest, AnEvaluationEndsOnAllRanksWhereOneLeavesIt) {
-  const auto leave_on_rank_1 = [](ParallelStrategy& pipeline, Communicator& comm) {
-    int asked = 0;
-    const Evaluation whole = pipeline.evaluate(EvaluatedPart::kTest, [&] { return ++asked < 0; });
-    EXPECT_EQ(asked, 4);
-    EXPECT_EQ(whole.samples, 200);
-    EXPECT_FALSE(whole.interrupted);
-    const Evaluation left =
-        pipeline.evaluate(EvaluatedPart::kTest, [&] { return ++asked == 7 && comm.rank() == 1; });
-    EXPECT_EQ(asked, 7);
-    EXPECT_EQ(left.samples, 2 * 16 * 4);
-    EXPECT_TRUE(left.interrupted);
-  };
-  with_pipeline(leave_on_rank_1, {"data.test_samples=200"});
-}
-
-/// Four micro-batches pass 256 numbers of 16 columns of four bytes, and as many gradients come back.
-TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
-  const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
-    EXPECT_TRUE(pipeline.summary().lines.empty()) << "no step was taken";
-    pipeline.run({}, 1, false);
-    const StrategySummary summary = pipeline.summary();
-    EXPECT_EQ(summary.lines.size(), comm.rank() == 0 ? 3U : 0U);
-    if (summary.lines.empty()) return;
-    std::map<std::string, double> numbers(summary.numbers.begin(), summary.numbers.end());
-    EXPECT_EQ(numbers["bytes_sent"], 2 * 4 * 256 * 16 * 4);
-    EXPECT_EQ(numbers["micro_batches"], 4);
-    EXPECT_EQ(numbers["stage_0_in_flight"], 2);
-    EXPECT_EQ(numbers["stage_1_in_flight"], 1);
-    EXPECT_EQ(summary.lines[0],
-              fmt::format("pipeline: bubble {:.1f} % of the ranks' time in steps; 128 KiB of activations and "
-                          "gradients sent",
-                          100 * numbers["bubble"]));
-    EXPECT_EQ(
-        summary.lines[1],
-        fmt::format("stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 2 micro-batches in flight, "
-                    "forward {:.2f} ms, backward {:.2f} ms",
-                    1000 * numbers["stage_0_forward_seconds"], 1000 * numbers["stage_0_backward_seconds"]));
-  };
-  with_pipeline(take_a_step, {"parallel.determinism=off"});
-}
-
-TEST(PipelineTest, WhatARankHasNotCannotBeShown) {
-  const auto refusal = [](ParallelStrategy& pipeline, Sight part) {
-    return test::error_of<ConfigError>([&] { pipeline.require_sight(part); });
-  };
-  const std::string sends_none =
-      "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data";
-  with_pipeline([&](ParallelStrategy& pipeline, Communicator&) {
-    for (const Sight part : {Sight::kSamples, Sight::kState, Sight::kMessages, Sight::kOutputs})
-      EXPECT_EQ(refusal(pipeline, part), "");
-    EXPECT_EQ(refusal(pipeline, Sight::kSumsOnTheirWay), sends_none);
-    test::expect_words(refusal(pipeline, Sight::kSums),
-                       {"this parallel.strategy cannot reach what it trains"});
-  });
-  const auto check_two_pipelines = [&](ParallelStrategy& pipeline, Communicator& comm) {
-    const bool has_none = comm.rank() % 2 == 0;
-    EXPECT_EQ(refusal(pipeline, Sight::kSumsOnTheirWay), has_none ? sends_none : "");
-    EXPECT_EQ(refusal(pipeline, Sight::kState),
-              has_none ? "inject.rank: the stages of this rank have no weights" : "");
-  };
-  with_pipeline(check_two_pipelines, {"parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]"}, 4);
-  const auto check_one_rank = [&](ParallelStrategy& pipeline, Communicator&) {
-    EXPECT_EQ(refusal(pipeline, Sight::kMessages),
-              "inject.what: this rank takes no messages of other stages in host memory");
-  };
-  with_pipeline(check_one_rank, {"parallel.stages=2"}, 1);
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ TEST(MemoryNeedTest, IsWhatTrainingOnACpuTakes) {
     strategy->run({}, 2, false);
     const std::uint64_t taken = bytes_from_malloc() - before;
     if (before == 0) GTEST_SKIP() << "sanitizers have a malloc of their own, which does not count";
-    const std::uint64_t copy_for_checkpoint = 2 * sizeof(float) * setup.network.parameters().size;
-    const std::uint64_t said = need.host.parameters - copy_for_checkpoint + need.host.activations;
+    const std::uint64_t for_checkpoints = checkpoint_bytes(job, 0) * setup.network.parameters().size;
+    const std::uint64_t said = need.host.parameters - for_checkpoints + need.host.activations;
     EXPECT_LE(taken, said + (1 << 20));
     EXPECT_GE(taken, said / 10 * 8);
     EXPECT_EQ(need.host.data, (128 + 64) * (784U + 4));
@@ -127,7 +127,8 @@ TEST(MemoryNeedTest, OtherRanksTakeTheirSums) {
   EXPECT_EQ(more_by_a_rank(false), std::pair(2 * sums, std::uint64_t{0}));
 }
 
-/// Weights and momentum are there twice. Each of two threads has a gradient, and there is the sum of these.
+/// Weights and momentum are there three times where a checkpoint is read. Each of two threads has a gradient, and there
+/// is the sum of these.
 TEST(MemoryNeedTest, ACpuTakesItsBytesForEachParameter) {
   const Network network = small_network();
   const auto bytes_each = [&](int ranks, Determinism determinism, std::int64_t replay) {
@@ -138,15 +139,28 @@ TEST(MemoryNeedTest, ACpuTakesItsBytesForEachParameter) {
     EXPECT_EQ(need.host.parameters % network.parameters().size, 0U);
     return need.host.parameters / network.parameters().size;
   };
-  EXPECT_EQ(bytes_each(1, Determinism::kWorld, 100), 16U + 12 + 8);
-  EXPECT_EQ(bytes_each(1, Determinism::kOff, 0), 16U + 12 + 4);
-  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 0), 16U + 12 + 8 + 16);
-  EXPECT_EQ(bytes_each(2, Determinism::kOff, 0), 16U + 12 + 4 + 4);
-  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 100), 16U + 12 + 8 + 16 + 8);
+  EXPECT_EQ(bytes_each(1, Determinism::kWorld, 100), 24U + 12 + 8);
+  EXPECT_EQ(bytes_each(1, Determinism::kOff, 0), 24U + 12 + 4);
+  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 0), 24U + 12 + 8 + 16);
+  EXPECT_EQ(bytes_each(2, Determinism::kOff, 0), 24U + 12 + 4 + 4);
+  EXPECT_EQ(bytes_each(2, Determinism::kWorld, 100), 24U + 12 + 8 + 16 + 8);
   Job job;
   EXPECT_EQ(state_bytes(job), 8U);
   job.train.optimizer.kind = "adam";
   EXPECT_EQ(state_bytes(job), 12U);
+}
+
+/// It alone reads and writes them.
+TEST(MemoryNeedTest, TheFirstRankHasTheCheckpoints) {
+  const Job job = small_job("cpu");
+  const Network network = small_network();
+  for (const bool on_gpu : {false, true}) {
+    const auto bytes = [&](int rank) {
+      return training_memory(job, network, {128, 64, 0}, on_gpu, 3, rank).host.parameters;
+    };
+    EXPECT_EQ(bytes(0) - bytes(1), 16 * network.parameters().size);
+    EXPECT_EQ(bytes(1), bytes(2));
+  }
 }
 
 TEST(MemoryNeedTest, ACpuHasAGrainForEachThreadOrWithCutsAllOfItsGrains) {
@@ -214,7 +228,7 @@ TEST(MemoryNeedTest, ADeviceTakesItsBytesForEachParameterAndATrail) {
     return training_memory(job, network, {.train_samples = 128}, true, ranks);
   };
   Job job = small_job("emulated");
-  EXPECT_EQ(need(job, 1).host.parameters, 16 * parameters);
+  EXPECT_EQ(need(job, 1).host.parameters, 24 * parameters);
   EXPECT_EQ(need(job, 1).device.parameters,
             16 * parameters + device_fingerprint_bytes(network.parameters(), 1, 64));
   job.run.trail = false;

@@ -3,6 +3,7 @@
 /// Setup of a pipeline: what is refused, the memory of its ranks, its buckets.
 #include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/trainer/training/setup_fixture.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/setup/memory_need.hpp"
@@ -109,7 +110,7 @@ TEST_F(PipelineMemoryTest, OneForwardOneBackwardKeepsFewerMicroBatchesInLaterSta
   for (int rank = 0; rank < 3; ++rank) {
     const MemoryNeed host = need(3, rank).host;
     EXPECT_EQ(host.activations, static_cast<std::uint64_t>(3 - rank) * on_cpu(rank)) << rank;
-    EXPECT_EQ(host.parameters, (8 + 24) * held(rank) + (rank == 0 ? 16 * all_ : 0)) << rank;
+    EXPECT_EQ(host.parameters, (8 + 24) * held(rank) + (rank == 0 ? 24 * all_ : 0)) << rank;
     EXPECT_EQ(host.data, 0U);
   }
 }
@@ -141,7 +142,7 @@ TEST_F(PipelineMemoryTest, AStageThatIsNotTrainedKeepsNothing) {
   const MemoryNeed host = pipeline_memory(job_, network, sizes_, plan, nullptr, 0).host;
   EXPECT_EQ(host.activations,
             execution_bytes(network, ThreadContext::columns_for(16), plan.stages.front().part));
-  EXPECT_EQ(host.parameters, 16 * network.parameters().size);
+  EXPECT_EQ(host.parameters, 24 * network.parameters().size);
 }
 
 TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
@@ -151,7 +152,7 @@ TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
   EXPECT_EQ(first.device.activations, 3 * on_gpu(0));
   EXPECT_EQ(first.device.parameters, 16 * held(0) + trail);
   EXPECT_EQ(first.device.data, 198U * 788);
-  EXPECT_EQ(first.host.parameters, 16 * all_ + 8 * held(0));
+  EXPECT_EQ(first.host.parameters, 24 * all_ + 8 * held(0));
   EXPECT_EQ(first.host.activations, 0U);
   EXPECT_EQ(first.host.data, 0U);
   EXPECT_EQ(second.device.activations, 2 * on_gpu(1));
@@ -175,6 +176,50 @@ TEST_F(PipelineMemoryTest, MessagesFromDeviceToDeviceHaveCopiesThere) {
   EXPECT_EQ(need(3, 0, &gpu).device.activations, 3 * on_gpu(0) + 3 * after_conv1);
   EXPECT_EQ(need(3, 1, &gpu).device.activations, 2 * on_gpu(1) + 2 * after_fc1 + 3 * after_conv1);
   EXPECT_EQ(need(3, 2, &gpu).device.activations, on_gpu(2) + 2 * after_fc1);
+}
+
+TEST_F(PipelineMemoryTest, ThatOfTheLargestRankIsForeseen) {
+  sizes_.on_disk = true;
+  sizes_.kept_bytes = 1000;
+  const auto foreseen = [&](int ranks, bool on_gpu = false) {
+    return foreseen_memory(job_, network_, sizes_, on_gpu, ranks);
+  };
+  EXPECT_EQ(foreseen(0).host.parameters, need(3, 0).host.parameters) << "a rank for each stage";
+  EXPECT_EQ(foreseen(6).host.parameters, need(6, 0).host.parameters);
+  EXPECT_EQ(foreseen(0).host.data, 198 * 4 + 1000U);
+  const Gpu gpu;
+  EXPECT_EQ(foreseen(0, true).device.total(),
+            std::max(need(3, 0, &gpu).device.total(), need(3, 1, &gpu).device.total()));
+  job_.parallel.stages = {};
+  job_.parallel.placement = {0, 1, 0, 1};
+  EXPECT_EQ(foreseen(0).host.parameters, need(4, 0).host.parameters) << "a stage for each rank";
+  job_.parallel.strategy = "data";
+  const auto parameters = [&](int ranks) {
+    return training_memory(job_, network_, sizes_, false, ranks).host.parameters;
+  };
+  EXPECT_EQ(foreseen(0).host.parameters, parameters(1));
+  EXPECT_EQ(foreseen(2).host.parameters, parameters(2));
+}
+
+TEST_F(PipelineMemoryTest, WhatCannotBeCutIsForeseen) {
+  const auto refused = [&](const Network& network, int ranks) {
+    return message_of<OptionError>([&] { foreseen_memory(job_, network, sizes_, false, ranks); });
+  };
+  EXPECT_EQ(refused(network_, 4),
+            "parallel.stages: 3 stages do not come out on 4 ranks; start 1, 3, 6 (a multiple of 3, or a "
+            "divisor), or "
+            "ask for another number of stages");
+  job_.parallel.stages = {.count = 300};
+  EXPECT_EQ(refused(network_, 0),
+            "parallel.stages: 300 stages, but cut has only 6 layers; ask for 6 or fewer");
+  job_.parallel.stages = {.count = 3};
+  job_.parallel.placement = {0, 1};
+  EXPECT_EQ(refused(network_, 0), "parallel.placement: 2 ranks for 3 stages; give one for each");
+  const Network cut = network_of("  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n");
+  for (const char* strategy : {"pipeline", "hogwild"}) {
+    job_.parallel.strategy = strategy;
+    EXPECT_TRUE(contains(refused(cut, 0), {strategy, "looks at the whole global batch"}));
+  }
 }
 
 TEST(PipelineBucketsTest, EachStageWithParametersHasOneTheLastFirst) {

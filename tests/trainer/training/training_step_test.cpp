@@ -8,6 +8,7 @@
 #include "models/network.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/training/evaluator.hpp"
 #include "trainer/training/step_observer.hpp"
@@ -222,6 +223,7 @@ TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
   layout.size = 3;
   const std::vector<float> weights = {1, -2.5e20F, 3};
   const std::string largest = "NaN or infinite; the largest weight before it is 2.5e+20, in conv1.weight. ";
+  spell_advice_as(kJobSpelling);
   EXPECT_EQ(describe_failure({.losses = 3, .terms = 7, .tensor = 1}, 128, 12, layout, weights),
             "step 12: the loss of 3 of 128 samples and the gradient of conv1.bias are " + largest +
                 "Try this: lower train.optimizer.lr, raise data.std if inputs are large, or use a smaller "
@@ -230,6 +232,9 @@ TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
             "step 1: the loss of 1 of 128 samples is " + largest +
                 "Try this: look at data.mean and data.std (larger inputs need a larger std) and at "
                 "train.initial_weights. This step changed nothing");
+  spell_advice_as({});
+  test::expect_words(describe_failure({.losses = 1}, 128, 1, layout, weights),
+                     {"look at the samples' mean and std (larger", "at the initial weights. This"});
   const auto begin_of = [&](const std::vector<float>& numbers) {
     const std::string text = describe_failure({.terms = 7, .tensor = 0}, 128, 2, layout, numbers);
     return text.substr(0, text.find(". Try"));

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pipelines of two stages: what they tell of themselves, evaluate and show.
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/setup/job_setup.hpp"
+#include "trainer/setup/strategies.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Two ranks have a stage each. As many samples are for validation as for the test.
+void with_pipeline(const std::function<void(ParallelStrategy&, Communicator&)>& check,
+                   const std::vector<std::string>& more = {}, int ranks = 2) {
+  const Job job = parse_job(
+      "model: mlp\n"
+      "data: {set: synthetic, train_samples: 64, validation: 8, test_samples: 8, global_batch: 16}\n"
+      "parallel: {device: cpu, grain: 4, strategy: pipeline}\n",
+      "test.yaml", more);
+  const DatasetFuture data = load_in_advance(job);
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    const StrategyEntry& entry = find_strategy(job);
+    const JobSetup setup = set_up(job, comm, data, entry.setup);
+    const auto pipeline = entry.make(setup, comm);
+    if (job.parallel.replay_every_steps > 0) check_ranks(*pipeline, setup, comm);
+    if (comm.rank() == 0) setup.network.initialise(job.train.seed, pipeline->whole_state().weights);
+    pipeline->distribute();
+    check(*pipeline, comm);
+  });
+}
+
+TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
+  with_pipeline([](const ParallelStrategy& pipeline, Communicator&) {
+    EXPECT_EQ(
+        pipeline.describe().lines,
+        (std::vector<std::string>{"stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 80 % of the work",
+                                  "stage 1 (relu1 to fc3) on rank 1: 34,186 parameters, 20 % of the work"}));
+  });
+  const auto check_two_pipelines = [](const ParallelStrategy& pipeline, Communicator&) {
+    const StrategyDescription description = pipeline.describe();
+    EXPECT_EQ(description.sums, "pipeline of 2 stages on 2 ranks, gpipe, 2 times");
+    EXPECT_TRUE(description.lines[1].starts_with("stage 1 (relu1 to fc3) on ranks 1, 3: "))
+        << description.lines[1];
+    EXPECT_EQ(description.facts, (StrategyFacts{{"stages", "flatten1 to fc1; relu1 to fc3"},
+                                                {"placement", "0, 1"},
+                                                {"pipelines", "2"},
+                                                {"pipeline_schedule", "gpipe"}}));
+  };
+  with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
+}
+
+TEST(PipelineTest, EvaluatesThePartThatIsAskedFor) {
+  with_pipeline([](ParallelStrategy& pipeline, Communicator&) {
+    const Evaluation test = pipeline.evaluate(EvaluatedPart::kTest, never_leave),
+                     validation = pipeline.evaluate(EvaluatedPart::kValidation, never_leave);
+    EXPECT_EQ(validation.samples, test.samples);
+    EXPECT_NE(validation.loss, test.loss) << "they are other samples";
+  });
+}
+
+/// Two ranks ask before every 16 of the 50 micro-batches.
+TEST(PipelineTest, AnEvaluationEndsOnAllRanksWhereOneLeavesIt) {
+  const auto leave_on_rank_1 = [](ParallelStrategy& pipeline, Communicator& comm) {
+    int asked = 0;
+    const Evaluation whole = pipeline.evaluate(EvaluatedPart::kTest, [&] { return ++asked < 0; });
+    EXPECT_EQ(asked, 4);
+    EXPECT_EQ(whole.samples, 200);
+    EXPECT_FALSE(whole.interrupted);
+    const Evaluation left =
+        pipeline.evaluate(EvaluatedPart::kTest, [&] { return ++asked == 7 && comm.rank() == 1; });
+    EXPECT_EQ(asked, 7);
+    EXPECT_EQ(left.samples, 2 * 16 * 4);
+    EXPECT_TRUE(left.interrupted);
+  };
+  with_pipeline(leave_on_rank_1, {"data.test_samples=200"});
+}
+
+/// Four micro-batches pass 256 numbers of 16 columns of four bytes, and as many gradients come back.
+TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
+  const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
+    EXPECT_TRUE(pipeline.summary().lines.empty()) << "no step was taken";
+    pipeline.run({}, 1, false);
+    const StrategySummary summary = pipeline.summary();
+    EXPECT_EQ(summary.lines.size(), comm.rank() == 0 ? 3U : 0U);
+    if (summary.lines.empty()) return;
+    std::map<std::string, double> numbers(summary.numbers.begin(), summary.numbers.end());
+    EXPECT_EQ(numbers["bytes_sent"], 2 * 4 * 256 * 16 * 4);
+    EXPECT_EQ(numbers["micro_batches"], 4);
+    EXPECT_EQ(numbers["stage_0_in_flight"], 2);
+    EXPECT_EQ(numbers["stage_1_in_flight"], 1);
+    EXPECT_EQ(summary.lines[0],
+              fmt::format("pipeline: bubble {:.1f} % of the ranks' time in steps; 128 KiB of activations and "
+                          "gradients sent",
+                          100 * numbers["bubble"]));
+    EXPECT_EQ(
+        summary.lines[1],
+        fmt::format("stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 2 micro-batches in flight, "
+                    "forward {:.2f} ms, backward {:.2f} ms",
+                    1000 * numbers["stage_0_forward_seconds"], 1000 * numbers["stage_0_backward_seconds"]));
+  };
+  with_pipeline(take_a_step, {"parallel.determinism=off"});
+}
+
+/// Passes of a replay are work of the step that is replayed.
+TEST(PipelineTest, NoRankIsBusierThanItsTime) {
+  const auto take_steps = [](ParallelStrategy& pipeline, Communicator& comm) {
+    pipeline.run({}, 4, false);
+    const StrategySummary summary = pipeline.summary();
+    if (comm.rank() == 0) EXPECT_GE(summary.numbers.front().second, 0) << summary.numbers.front().first;
+  };
+  with_pipeline(take_steps, {"parallel.stages=2", "parallel.replay_every_steps=1"}, 4);
+}
+
+TEST(PipelineTest, WhatARankHasNotCannotBeShown) {
+  const auto refusal = [](ParallelStrategy& pipeline, Sight part) {
+    return test::error_of<ConfigError>([&] { pipeline.require_sight(part); });
+  };
+  const std::string sends_none =
+      "inject.what: this rank sends no sums; use more replicas of a pipeline, or the strategy data";
+  with_pipeline([&](ParallelStrategy& pipeline, Communicator&) {
+    for (const Sight part : {Sight::kSamples, Sight::kState, Sight::kMessages, Sight::kOutputs})
+      EXPECT_EQ(refusal(pipeline, part), "");
+    EXPECT_EQ(refusal(pipeline, Sight::kSumsOnTheirWay), sends_none);
+    test::expect_words(refusal(pipeline, Sight::kSums),
+                       {"this parallel.strategy cannot reach what it trains"});
+  });
+  const auto check_two_pipelines = [&](ParallelStrategy& pipeline, Communicator& comm) {
+    const bool has_none = comm.rank() % 2 == 0;
+    EXPECT_EQ(refusal(pipeline, Sight::kSumsOnTheirWay), has_none ? sends_none : "");
+    EXPECT_EQ(refusal(pipeline, Sight::kState),
+              has_none ? "inject.rank: the stages of this rank have no weights" : "");
+  };
+  with_pipeline(check_two_pipelines, {"parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]"}, 4);
+  const auto check_one_rank = [&](ParallelStrategy& pipeline, Communicator&) {
+    EXPECT_EQ(refusal(pipeline, Sight::kMessages),
+              "inject.what: this rank takes no messages of other stages in host memory");
+  };
+  with_pipeline(check_one_rank, {"parallel.stages=2"}, 1);
+}
+
+}  // namespace
+}  // namespace lockstep
