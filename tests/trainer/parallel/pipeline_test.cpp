@@ -109,7 +109,9 @@ TEST(PipelineTest, NoRankIsBusierThanItsTime) {
   const auto take_steps = [](ParallelStrategy& pipeline, Communicator& comm) {
     pipeline.run({}, 4, false);
     const StrategySummary summary = pipeline.summary();
-    if (comm.rank() == 0) EXPECT_GE(summary.numbers.front().second, 0) << summary.numbers.front().first;
+    if (comm.rank() == 0) {
+      EXPECT_GE(summary.numbers.front().second, 0) << summary.numbers.front().first;
+    }
   };
   with_pipeline(take_steps, {"parallel.stages=2", "parallel.replay_every_steps=1"}, 4);
 }

@@ -209,10 +209,10 @@ TEST_F(PipelineMemoryTest, WhatCannotBeCutIsForeseen) {
             "parallel.stages: 3 stages do not come out on 4 ranks; start 1, 3, 6 (a multiple of 3, or a "
             "divisor), or "
             "ask for another number of stages");
-  job_.parallel.stages = {.count = 300};
+  job_.parallel.stages = {.count = 300, .layers = {}};
   EXPECT_EQ(refused(network_, 0),
             "parallel.stages: 300 stages, but cut has only 6 layers; ask for 6 or fewer");
-  job_.parallel.stages = {.count = 3};
+  job_.parallel.stages = {.count = 3, .layers = {}};
   job_.parallel.placement = {0, 1};
   EXPECT_EQ(refused(network_, 0), "parallel.placement: 2 ranks for 3 stages; give one for each");
   const Network cut = network_of("  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n");
