@@ -20,7 +20,7 @@ def _(folder):
 @case("halves", "the same picture in both")
 def _(folder):
     halves = {half: samples_of(fill(f"{folder}/photos/{half}", count=2)) for half in ("train", "test")}
-    return sorted_folder(halves=halves, said="training half", with_job=False)
+    return sorted_folder(halves=halves, said="in another half, too", with_job=False)
 
 
 @case("folders", "one picture under two labels")
