@@ -120,8 +120,9 @@ class AsyncCheckpointer {
  public:
   /// @param before_each  runs on the background thread before each save: what must be on disk before the
   /// checkpoint is
+  /// @param after_each  runs there after each save, once the checkpoint is on disk
   AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep,
-                    std::function<void()> before_each = {});
+                    std::function<void()> before_each = {}, std::function<void()> after_each = {});
   /// Waits for the save in flight. Its error, if any, is lost: call finish() before.
   ~AsyncCheckpointer();
 
@@ -139,7 +140,7 @@ class AsyncCheckpointer {
   Env& env_;
   std::string run_dir_;
   KeepPolicy keep_;
-  std::function<void()> before_each_;
+  std::function<void()> before_each_, after_each_;
   KnownCheckpoints known_;  ///< used by the save in flight only
   std::future<void> in_flight_;
 };

@@ -17,8 +17,12 @@ namespace lockstep {
 // One future is all there is to it: it holds the thread, and its error.
 
 AsyncCheckpointer::AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep,
-                                     std::function<void()> before_each)
-    : env_(env), run_dir_(std::move(run_dir)), keep_(keep), before_each_(std::move(before_each)) {}
+                                     std::function<void()> before_each, std::function<void()> after_each)
+    : env_(env),
+      run_dir_(std::move(run_dir)),
+      keep_(keep),
+      before_each_(std::move(before_each)),
+      after_each_(std::move(after_each)) {}
 
 AsyncCheckpointer::~AsyncCheckpointer() {
   if (in_flight_.valid()) in_flight_.wait();
@@ -50,6 +54,7 @@ bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
 void AsyncCheckpointer::write(const CheckpointState& state) {
   if (before_each_) before_each_();
   known_.good = save_checkpoint(env_, run_dir_, state);
+  if (after_each_) after_each_();
   known_.accuracy[known_.good] = judged_accuracy(state.facts);
   known_.replayed = state.facts.replayed;
   prune_checkpoints(env_, run_dir_, keep_, known_);

@@ -312,9 +312,12 @@ Job load_job(const std::string& name, const std::vector<std::string>& overrides)
   const Job file = reader.job();
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();
-  const std::string run = reader.overrides("run.dir") ? "" : run_of_job(path, yaml);
+  const std::string run = run_of_job(path, yaml);
   std::error_code ignored;
-  if (!run.empty() && !std::filesystem::equivalent(run, job.run.dir, ignored)) job.run.dir = run;
+  if (!run.empty() && !reader.overrides("run.dir") && !std::filesystem::equivalent(run, job.run.dir, ignored))
+    job.run.dir = run;
+  // Begun anew by a version that wrote it so: the file is of the run as it is now.
+  if (!run.empty() && !reader.overrides("run.resume") && job.run.starts_anew()) job.run.resume = "auto";
   if (job.model == file.model && is_model_path(job.model)) job.model = file_beside(path, job.model);
   if (job.data.root == file.data.root) job.data.root = data_beside(path, job.data.root);
   if (job.data.leave_out_file.empty()) return job;

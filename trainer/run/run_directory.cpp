@@ -153,6 +153,16 @@ void clear_for_a_new_run(Env& env, const Job& job) {
   }
 }
 
+/// Writes job.yaml.
+/// @param resume  its run.resume
+void write_job(Env& env, const Job& job, const std::string& resume) {
+  const std::string begun_as = first_line_of_job(env, job.run.dir);
+  Job kept = job;
+  kept.run.resume = resume;
+  const std::string yaml = (begun_as.empty() ? first_line_of_job(job) : begun_as) + "\n" + to_yaml(kept);
+  replace_file(env, job.run.dir + "/job.yaml", std::as_bytes(std::span(yaml)));
+}
+
 }  // namespace
 
 FoundCheckpoint named_resume_point(Env& env, const Job& job) {
@@ -195,6 +205,7 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   CheckpointFacts& facts = found->state.facts;
   require_same_job(facts.job, job_, found->path);
   if (job_.run.takes_newest() || is_checkpoint_of(path_, facts.step, found->path)) return found;
+  is_from_another_ = true;
   // Its run has these files, and where none is here none was lost.
   if (!is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
   if (!is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
@@ -218,13 +229,16 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
   const auto lost = noted ? lost_metrics(env_, metrics, step, *noted) : std::nullopt;
   truncate_metrics(env_, metrics, step, evaluated);
   remove_doubt(env_, path_);
-  const std::string begun_as = first_line_of_job(env_, path_);
-  Job kept = job_;
-  kept.run.resume = RunSection().resume;  // the job's is for one start: this file goes on with the run
-  const std::string yaml = (begun_as.empty() ? first_line_of_job(job_) : begun_as) + "\n" + to_yaml(kept);
-  replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
+  // This file goes on with the run: from its newest checkpoint, or from that of another until it has one of its own.
+  const auto goes_on = [&env = env_, &job = job_] { write_job(env, job, RunSection().resume); };
+  if (is_from_another_) {
+    write_job(env_, job_, job_.run.resume);
+  } else {
+    goes_on();
+  }
   make_log(path_);
-  auto files = std::make_unique<RunWriter>(env_, job_, std::move(lock_), step);
+  auto files = std::make_unique<RunWriter>(env_, job_, std::move(lock_), step,
+                                           is_from_another_ ? goes_on : std::function<void()>());
   if (!lost) return files;
   print_error(*lost);
   files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});

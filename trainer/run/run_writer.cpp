@@ -36,7 +36,8 @@ KeepPolicy keep_policy(const Job& job) {
   return {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best};
 }
 
-RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step)
+RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step,
+                     std::function<void()> after_first_save)
     : env_(env),
       job_(job),
       path_(job.run.dir),
@@ -44,7 +45,12 @@ RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, st
       metrics_(env, path_ + "/metrics.jsonl"),
       log_(path_ + "/log/rank-0.log"),
       best_(best_accuracy(env, path_)),
-      checkpointer_(env, path_, keep_policy(job), [this] { sync_before_save(); }) {
+      after_first_save_(std::move(after_first_save)),
+      checkpointer_(
+          env, path_, keep_policy(job), [this] { sync_before_save(); },
+          [this] {
+            if (const auto then = std::exchange(after_first_save_, {})) then();
+          }) {
   if (job.run.tensorboard) board_.emplace(env, path_, step);
   note({.state = "running", .step = step});
 }

@@ -57,7 +57,9 @@ KeepPolicy keep_policy(const Job& job);
 class RunWriter final : public RunListener {
  public:
   /// For a run that is at `step`. Borrows env and job. @throws IoError
-  RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step);
+  /// @param after_first_save  runs when the run's first checkpoint is on disk
+  RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step,
+            std::function<void()> after_first_save = {});
 
   /// Goes on with the run's trail, or begins it, and with ranks.jsonl beside it. If the job keeps none, cuts off what an
   /// earlier start left of later steps.
@@ -121,7 +123,8 @@ class RunWriter final : public RunListener {
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
   std::unique_ptr<RankFile> ranks_;   ///< null: none is kept
   bool log_failed_ = false;
-  JudgedAccuracy best_;  ///< highest of the checkpoints there are
+  JudgedAccuracy best_;                     ///< highest of the checkpoints there are
+  std::function<void()> after_first_save_;  ///< empty once it has run
   AsyncCheckpointer checkpointer_;
 };
 

@@ -168,6 +168,10 @@ WeightsFile read_weights_file(const std::string& given) {
   const std::string path = named_checkpoint(env, given);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
+  const std::string model = path + "/" + kModelFile;  // in a folder that is no checkpoint of ours
+  if (env.exists(model) && !env.exists(path + "/" + kManifestFile) &&
+      !env.exists(path + "/" + kOptimizerFile))
+    return file_at(model);
   return file_at(open_checkpoint(env, path, print_error).path + "/" + kModelFile);
 }
 

@@ -3,6 +3,7 @@
 /// Directory of a run whose job names none: the newest unfinished equal one, or a new one. The first line
 /// says so.
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <regex>
@@ -131,6 +132,12 @@ TEST_F(RunDirectoryTest, WhatWasBegunAnewGoesOnByTheJobOfItsRun) {
   const Outcome further = run_shell("cd " + folder_.path() +
                                     " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.max_seconds=0");
   expect_says(further, 0, {"going on from step 1 in runs/digits\n"});
+  const std::string job = folder_.path("runs/digits/job.yaml");  // as an earlier version wrote it
+  write_text(job, std::regex_replace(read_text(job), std::regex("resume: auto"), "resume: never"));
+  ASSERT_NE(read_text(job).find("resume: never"), std::string::npos);
+  expect_says(
+      run_shell("cd " + folder_.path() + " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml train.epochs=2"),
+      0, {"going on from step 12 in runs/digits\n"});
 }
 
 TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
@@ -220,6 +227,19 @@ TEST_F(FinishedRunTest, TheJobOfACopyTrainsTheCopy) {
   fs::copy(run(), copy, fs::copy_options::recursive);
   expect_says(lockstep("train " + copy + "/job.yaml train.epochs=3"), 0, {"run directory " + copy + "\n"});
   EXPECT_TRUE(look_at(run()) == before) << "something was written";
+}
+
+/// Killed before it has a checkpoint of its own, it goes on from that of the other run; then from its own.
+TEST_F(FinishedRunTest, TheJobOfARunThatWentOnFromAnotherGoesOnFromThere) {
+  const std::string further = directory_.path("further"), job = further + "/job.yaml inject.step=1000 ";
+  const test::SetVariable allowed("LOCKSTEP_ALLOW_INJECT", "1");
+  train("train.epochs=4 run.resume=" + run() + " run.dir=" + further +
+        " run.checkpoint_every_steps=0 inject.rank=0 inject.what=die inject.step=8");
+  ASSERT_EQ(lockstep("hash " + further).exit_code, 66) << "it has saved";
+  const Outcome again = lockstep("train " + job);
+  expect_says(again, 0, {"going on from step 6"});
+  EXPECT_EQ(again.last_line(), train("train.epochs=4 run.dir=" + directory_.path("at-once")).last_line());
+  expect_says(lockstep("train " + job + "train.epochs=5"), 0, {"going on from step 12 in " + further});
 }
 
 TEST_F(FinishedRunTest, MoreEpochsGoOnAsIfTheyHadBeenAskedForAtOnce) {

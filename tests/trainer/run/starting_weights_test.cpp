@@ -173,6 +173,22 @@ TEST_F(StartingWeightsTest, ACheckpointIsVerifiedUnderEachOfItsNames) {
   }
 }
 
+/// As others publish weights.
+TEST_F(StartingWeightsTest, AFolderWithoutAManifestIsItsFile) {
+  std::filesystem::create_directory(directory_.path("published"));
+  const std::vector<float> weights{1, 2, 3, 4, 5, 6};
+  const auto bytes = std::as_bytes(std::span(weights));
+  const std::vector<TensorView> tensors{{"fc1.weight", "F32", {2, 2}, bytes.first(16)},
+                                        {"fc1.bias", "F32", {2}, bytes.last(8)}};
+  put("published/model.safetensors", write_safetensors(tensors));
+  job_.train.initial_weights = directory_.path("published");
+  begin(one_);
+  EXPECT_EQ(weights_, weights);
+  put("published/optimizer.safetensors", write_safetensors({}));
+  job_.train.initial_weights = directory_.path("published");
+  EXPECT_THROW(begin(one_), DataError) << "what is left of a checkpoint";
+}
+
 TEST_F(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
   put("weights.pt", std::as_bytes(std::span("PK\x03\x04 and more")));
   test::expect_words(refusal(one_), {"save_file(torch.load("});
