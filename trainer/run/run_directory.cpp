@@ -229,7 +229,7 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
   const auto lost = noted ? lost_metrics(env_, metrics, step, *noted) : std::nullopt;
   truncate_metrics(env_, metrics, step, evaluated);
   remove_doubt(env_, path_);
-  // This file goes on with the run: from its newest checkpoint, or from that of another until it has one of its own.
+  // job.yaml goes on with the run: from its newest checkpoint. It has none yet if that of another was named.
   const auto goes_on = [&env = env_, &job = job_] { write_job(env, job, RunSection().resume); };
   if (is_from_another_) {
     write_job(env_, job_, job_.run.resume);

@@ -212,8 +212,7 @@ std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunS
   return window;
 }
 
-/// The run may have been tested on another number of samples when this was written: on one that the accuracy is a share
-/// of.
+/// The run may have been tested on another number of samples when this was written. The accuracy is a share of it.
 bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples,
                                         std::optional<double> accuracy) {
   const std::int64_t here = run_.setup.data->test.size();
