@@ -229,7 +229,7 @@ TEST_F(FinishedRunTest, TheJobOfACopyTrainsTheCopy) {
   EXPECT_TRUE(look_at(run()) == before) << "something was written";
 }
 
-/// Killed before it has a checkpoint of its own, it goes on from that of the other run; then from its own.
+/// Killed before it has saved, it goes on from the checkpoint of the other run.
 TEST_F(FinishedRunTest, TheJobOfARunThatWentOnFromAnotherGoesOnFromThere) {
   const std::string further = directory_.path("further"), job = further + "/job.yaml inject.step=1000 ";
   const test::SetVariable allowed("LOCKSTEP_ALLOW_INJECT", "1");
