@@ -7,8 +7,8 @@
 #include "models/device/device_execution.hpp"
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
-#include "models/network.hpp"
 #include "models/memory_plan.hpp"
+#include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 #include "tests/support/prelude.hpp"
 
