@@ -307,9 +307,9 @@ class GraphWriter {
     if (op.whole_layer) return layer_norm(op, x);
     const std::int64_t groups = op.shape.groups, pixels = layer_->input().height;
     const std::string split = add_step("Reshape", "split", {image(x), integers("groups", {0, groups, -1})});
-    const std::string normal = layer_->name() + ".normalised", ones = filled("ones", {groups}, 1),
-                      zeros = filled("zeros", {groups}, 0);
-    set_number(add_node("InstanceNormalization", normal, {split, ones, zeros}, normal), "epsilon",
+    const std::string name = layer_->name() + ".normalised", normal = name + ".output";
+    const std::string ones = filled("ones", {groups}, 1), zeros = filled("zeros", {groups}, 0);
+    set_number(add_node("InstanceNormalization", name, {split, ones, zeros}, normal), "epsilon",
                static_cast<float>(op.eps));
     const std::vector<std::string> whole{
         normal, integers("channels", {0, op.shape.channels, pixels, layer_->input().width})};

@@ -174,6 +174,16 @@ TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
             "Flatten logits: conv1.output -> logits");
 }
 
+/// "image" is also the first word of what becomes of the input.
+TEST(OnnxTest, EveryValueIsWrittenByOneNode) {
+  const onnx::ModelProto model = parsed(file_of(
+      network_of("layers:\n  - conv2d: {out: 2, kernel: 3}\n  - group_norm: {name: image, groups: 2}\n"
+                 "  - linear: classes\n")));
+  std::set<std::string> values;
+  for (const onnx::NodeProto& node : model.graph().node())
+    for (const std::string& value : node.output()) EXPECT_TRUE(values.insert(value).second) << value;
+}
+
 TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {
   const Network network = network_of("layers:\n  - linear: 1000000\n  - linear: 520\n  - linear: classes\n");
   const float first = 0;
