@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/saboteur.hpp"
 
 namespace lockstep::testing {
 namespace {
@@ -16,24 +17,8 @@ constexpr std::size_t kParameters = 3000;
 const std::vector<std::size_t> kSizes = {1000, 7, 1993};
 constexpr int kRanks = 5;
 
-using See = std::function<void(const ShownSums&)>;
-
-/// Changes sums as these two do.
-class Saboteur final : public SumObserver {
- public:
-  explicit Saboteur(See leaving, See arrived = {})
-      : leaving_(std::move(leaving)), arrived_(std::move(arrived)) {}
-  bool sees_sums() const override { return true; }
-  void sums_leave(const ShownSums& sums) override {
-    if (leaving_) leaving_(sums);
-  }
-  void sums_arrived(const ShownSums& sums) override {
-    if (arrived_) arrived_(sums);
-  }
-
- private:
-  See leaving_, arrived_;
-};
+using test::See;
+using Saboteur = test::Saboteur<SumObserver>;
 
 using Where = SumFault::Where;
 using Fault = std::tuple<Where, std::vector<int>, std::size_t>;

@@ -3,6 +3,7 @@
 /// Ranks whose sums, labels or weights are wrong are named, where sums travel on streams too.
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/saboteur.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
 
 namespace lockstep {
@@ -11,24 +12,8 @@ namespace {
 
 using namespace data_parallel_test;
 
-using See = std::function<void(const ShownSums&)>;
-
-/// Changes sums as these two do, from when it is added.
-class Saboteur final : public StepObserver {
- public:
-  explicit Saboteur(See leaving, See arrived = {})
-      : leaving_(std::move(leaving)), arrived_(std::move(arrived)) {}
-  bool sees_sums() const override { return true; }
-  void sums_leave(const ShownSums& sums) override {
-    if (leaving_) leaving_(sums);
-  }
-  void sums_arrived(const ShownSums& sums) override {
-    if (arrived_) arrived_(sums);
-  }
-
- private:
-  See leaving_, arrived_;
-};
+using test::See;
+using Saboteur = test::Saboteur<StepObserver>;
 
 /// Verdict of the ranks on the one that is wrong.
 WrongNumbers found_in(const auto& steps) {
