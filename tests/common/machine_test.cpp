@@ -3,6 +3,8 @@
 /// Memory, limits and facts of a machine, as the system and files in its form tell them.
 #include "common/machine.hpp"
 
+#include "common/buffers.hpp"
+#include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"

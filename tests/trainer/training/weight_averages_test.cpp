@@ -8,6 +8,7 @@
 #include "tests/support/golden.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/training/weight_update.hpp"
 
 namespace lockstep::weight_averages_test {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Ranks whose sums, labels or weights are wrong are named, where sums travel on streams too.
 #include "common/error.hpp"
+#include "kernels/device_buffer.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/saboteur.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
