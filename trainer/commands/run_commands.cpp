@@ -113,7 +113,7 @@ bool is_on_gpu(const Job& job) {
   return device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
 }
 
-/// 0: whoever starts them says how many.
+/// Ranks of the job, as far as they are known before it starts; 0: not known.
 int ranks_known(const ParallelSection& parallel) {
   const Launch launch = this_launch();
   return launch.is_alone() ? parallel.ranks : launch.world_size;

@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -50,7 +49,10 @@ void take_away(LossWindow& from, const LossWindow& part) {
 void ClaimCheck::read() {
   for (const ClaimedLine& line : run_.metrics.lines()) {
     const bool in_interval = interval_.steps().contains(line.step);
-    if ((line.event == "loss" || line.event == "step") && in_interval) {
+    if (line.event == "start") {
+      if (const auto samples = whole_number(run_.metrics.event(line), "test_samples"))
+        test_sizes_.insert(*samples);
+    } else if ((line.event == "loss" || line.event == "step") && in_interval) {
       const char* key = line.event == "loss" ? "steps" : "accuracy_steps";
       if (const auto steps = whole_number(run_.metrics.event(line), key); steps && *steps > 0)
         windows_.insert(line.step - std::min(*steps, line.step));
@@ -62,6 +64,7 @@ void ClaimCheck::read() {
   end_is_validated_ = there.validation_accuracy.has_value();
   if (there.unprinted) windows_.insert(interval_.last - std::min(there.unprinted->steps, interval_.last));
   windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
+  if (const auto samples = evaluated_test_samples(there); samples >= 0) test_sizes_.insert(samples);
 }
 
 std::string ClaimCheck::initial_weights() const {
@@ -170,9 +173,7 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (line.event == "evaluation" && state.step_in_epoch == strategy_.sampler().steps_per_epoch())
     return {"an epoch ends with this step"};
   std::set<std::string> leave_out = kTimes;
-  const auto accuracy = said.value("test_accuracy", nlohmann::json());
-  if (is_of_another_test_set(state.step, whole_number(said, "test_samples").value_or(-1),
-                             accuracy.is_number() ? std::optional(accuracy.get<double>()) : std::nullopt))
+  if (is_of_another_test_set(state.step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
   const Evaluations& evaluations = numbers.evaluations;
   if (line.event == "evaluation")
@@ -212,12 +213,10 @@ std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunS
   return window;
 }
 
-/// The run may have been tested on another number of samples when this was written. The accuracy is a share of it.
-bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples,
-                                        std::optional<double> accuracy) {
+/// The run may have been tested on another number of samples when the line was written.
+bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples) {
   const std::int64_t here = run_.setup.data->test.size();
-  const double correct = accuracy.value_or(0) * static_cast<double>(samples);
-  const bool other = samples > 0 && samples != here && std::abs(correct - std::round(correct)) < 1e-6;
+  const bool other = samples != here && test_sizes_.contains(samples);
   if (other && !std::exchange(test_size_was_told_, true))
     verdict_.not_proved.push_back(
         {{step, step},
@@ -237,8 +236,7 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   if (there.unprinted) facts.unprinted = window(sums_at_, state, there.unprinted->steps).value_or(unknown);
   if (there.unlogged != LossWindow())
     facts.unlogged = window(answers_at_, state, there.unlogged.steps).value_or(unknown);
-  const bool of_another_set =
-      is_of_another_test_set(there.step, evaluated_test_samples(there), there.test_accuracy);
+  const bool of_another_set = is_of_another_test_set(there.step, evaluated_test_samples(there));
   if (evaluations.test && !of_another_set) facts.test_accuracy = evaluations.test->accuracy();
   if (evaluations.validation) facts.validation_accuracy = evaluations.validation->accuracy();
   const bool is_counted_here = !of_another_set || judging_part(run_.job) != EvaluatedPart::kTest;

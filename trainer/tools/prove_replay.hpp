@@ -191,7 +191,7 @@ class ClaimCheck {
   std::optional<CheckpointPatience> patience_here(const CheckpointFacts& there) const;
   using SumsAtSteps = std::map<std::int64_t, LossWindow>;
   static std::optional<LossWindow> window(const SumsAtSteps& sums, const RunState& state, std::int64_t steps);
-  bool is_of_another_test_set(std::int64_t step, std::int64_t samples, std::optional<double> accuracy);
+  bool is_of_another_test_set(std::int64_t step, std::int64_t samples);
 
   const ReplayedRun& run_;
   const Interval& interval_;
@@ -201,8 +201,9 @@ class ClaimCheck {
   bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
   CheckpointPatience start_patience_;
   std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
-  std::set<std::int64_t> windows_;    ///< steps after which a claimed loss or accuracy begins
-  SumsAtSteps sums_at_, answers_at_;  ///< the epoch's sums there: losses; answers
+  std::set<std::int64_t> windows_;     ///< steps after which a claimed loss or accuracy begins
+  SumsAtSteps sums_at_, answers_at_;   ///< the epoch's sums there: losses; answers
+  std::set<std::int64_t> test_sizes_;  ///< that the run's files speak of
   bool test_size_was_told_ = false;
 };
 
