@@ -20,7 +20,7 @@ struct RepeatedLayers {
 /// @param begins  begins of all segments but the first one; of segment_begins()
 RepeatedLayers repeat_segments(const TensorUses& uses, const std::vector<std::size_t>& begins);
 
-/// Makes each output of a norm or a route again right before backward first reads it, by one pass over kept tensors.
+/// Makes each output of a norm or a route again right before backward first reads it: one pass.
 RepeatedLayers repeat_quick_layers(const TensorUses& uses);
 
 /// Begins of at most so many segments, without the first one. Forward makes about equally much in each. A

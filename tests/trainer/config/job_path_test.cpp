@@ -151,7 +151,7 @@ TEST_F(JobPathTest, TheJobOfARunIsThatOfItsFolder) {
   fs::current_path(root_ / "jobs");
   EXPECT_EQ(load_job("job.yaml", {}).run.dir, ".");
   write("jobs/job.yaml", "model: net\nrun: {dir: runs/digits}\n");
-  EXPECT_EQ(directory(), "runs/digits") << "the folder holds no run";
+  EXPECT_EQ(directory(), "runs/digits") << "without the first line it is a job of a user";
 }
 
 TEST(OptionTest, IsToldAsKeyAndValue) {
