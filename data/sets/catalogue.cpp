@@ -109,8 +109,8 @@ bool read_property(const std::string& kind, Line& line, SetEntry& entry) {
     read_classes(line.rest(), entry);
   } else if (kind == "names") {
     entry.names_file = line.word("the file");
-  } else if (kind == "pickled") {
-    entry.pickled_names = line.word("the file");
+  } else if (kind == "pickles") {
+    entry.pickles = line.word("the file");
   } else if (kind == "folder" || kind == "place") {
     entry.folders.push_back(line.word("the folder"));
   } else if (kind == "file") {

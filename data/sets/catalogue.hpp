@@ -33,7 +33,7 @@ struct SetEntry {
   bool is_fp32 = false;                              ///< features rather than pixels
   std::vector<std::string> class_names;              ///< in label order; empty: only its files know
   std::string names_file;                            ///< beside its files, a class name a line; may be empty
-  std::string pickled_names;                         ///< beside its files for Python; may be empty
+  std::string pickles;                               ///< a file of its version for Python, which is not read
   std::vector<std::string> folders;  ///< that hold its files below a place: its archive's, torchvision's
   std::vector<std::string> files;    ///< as published; empty: those of its format
 

@@ -9,8 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -35,10 +33,5 @@ struct CifarLayout {
 /// @throws DataError  naming offset and cause: no records, a part of one, a label that there is no class for,
 /// more than an IDX file could hold, gzip damage
 CifarRecords parse_cifar(ByteSource& file, const CifarLayout& layout);
-
-/// Parses a file of the version for Python (data/sets/pickle.hpp): the same records.
-/// @throws DataError  as Pickle; an array or labels of another kind, size or range
-CifarRecords parse_pickled_cifar(std::span<const std::uint8_t> file, const std::string& name,
-                                 const CifarLayout& layout);
 
 }  // namespace lockstep

@@ -145,8 +145,7 @@ TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const Dat
 
 // CIFAR-10 and sets like it (data/sets/cifar_set.hpp).
 
-/// The files that the set's entry names, or those of the version for Python, which are called so without ".bin". Those
-/// that begin with "test" hold the test images.
+/// The files that the set's entry names. Those that begin with "test" hold the test images.
 std::vector<FileNames> cifar_set_files(const SetEntry& set);
 
 /// One label byte a record; in "cifar-fine" two, coarse and fine, as CIFAR-100 has them: the fine one is taken. Reads
