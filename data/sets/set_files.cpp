@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "common/printable.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/set_loading.hpp"
 
@@ -49,7 +50,8 @@ constexpr const char* kNoDirectory = "no such directory";
 
 /// The reason why a directory is unusable, for a message. Empty if it holds all files, which are then in `files`.
 /// @throws IoError  it may hold them
-std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
+std::string look_into(const SetEntry& set, const fs::path& directory, const std::vector<FileNames>& wanted,
+                      SetFiles& files) {
   std::error_code error;
   const fs::file_status status = fs::status(directory, error);
   if (status.type() == fs::file_type::not_found) return kNoDirectory;
@@ -62,8 +64,10 @@ std::string look_into(const fs::path& directory, const std::vector<FileNames>& w
     if (files.files.back().empty()) lacks.push_back(names.front());
   }
   if (lacks.empty()) return "";
-  if (lacks.size() == wanted.size()) return "none of its files";
-  return fmt::format("lacks {}", fmt::join(lacks, " and "));
+  if (lacks.size() < wanted.size()) return fmt::format("lacks {}", fmt::join(lacks, " and "));
+  if (set.pickles.empty() || !is_file(directory / set.pickles)) return "none of its files";
+  return "holds the version for Python: pickles, which are not read; docs/data.md has lines that convert "
+         "them";
 }
 
 std::vector<fs::path> places_by_name(const std::string& set, const std::string& root) {
@@ -84,11 +88,15 @@ bool is_folder_of(const SetEntry& set, const fs::path& place) {
       set.folders, [&](const std::string& folder) { return place.native().ends_with("/" + folder); });
 }
 
-std::string what_to_do(const SetEntry& set) {
+std::string what_to_do(const SetEntry& set, const std::vector<fs::path>& places) {
   if (!set.is_known_by_name())
     return "name the directory that holds its files, or make a set for data.set=shards: lockstep convert "
            "PICTURES DIR";
-  return fmt::format("fetch it with: {} {}", script_command("get-data"), set.name);
+  const std::string fetch = fmt::format("fetch it with: {} {}", script_command("get-data"), set.name);
+  const auto own = std::ranges::find(places, fs::path(set.name), &fs::path::filename);
+  const bool has_cache = std::ranges::find(places, fs::path(user_cache()) / set.name) != places.end();
+  if (has_cache || own == places.end()) return fetch;  // it goes to the cache unless told otherwise
+  return fmt::format("{} --root {}", fetch, shell_word(own->parent_path().string()));
 }
 
 }  // namespace
@@ -130,7 +138,7 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
     SetFiles files;
     std::string trouble;
     try {
-      trouble = look_into(place, wanted, files);
+      trouble = look_into(set, place, wanted, files);
     } catch (const IoError& error) {
       is_all_known = false;
       trouble = error.what();
@@ -149,7 +157,7 @@ SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wante
                     "the disk, and this user's permissions",
                     set.name, fmt::join(looked, ", ")));
   throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
-                                     fmt::join(looked, ", "), what_to_do(set)));
+                                     fmt::join(looked, ", "), what_to_do(set, places)));
 }
 
 // Folders of people's own.

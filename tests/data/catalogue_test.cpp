@@ -57,7 +57,8 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   const auto sets = parse_catalogue(
       "# comment\n"
       "set a idx 3x20x10 50 5\nmean a 0.5 0.25 1\nstd a 0.2\npictures a photo\n"
-      "classes a big cat, dog\nclasses a eel,fox\nnames a n.txt\nfolder a here\nplace a there\nmirror a "
+      "classes a big cat, dog\nclasses a eel,fox\nnames a n.txt\npickles a p\nfolder a here\nplace a "
+      "there\nmirror a "
       "x://y\nfile a f 12 "
       "md5:0\n"
       "\nset b idx");
@@ -69,6 +70,7 @@ TEST(CatalogueTest, AnEntryIsReadWhole) {
   EXPECT_EQ(sets[0].mean, (std::vector<double>{0.5, 0.25, 1}));
   EXPECT_EQ(sets[0].class_names, (std::vector<std::string>{"big cat", "dog", "eel", "fox"}));
   EXPECT_EQ(sets[0].names_file, "n.txt");
+  EXPECT_EQ(sets[0].pickles, "p");
   EXPECT_EQ(sets[0].folders, (std::vector<std::string>{"here", "there"}));
   EXPECT_EQ(sets[0].files, std::vector<std::string>{"f"});
   EXPECT_TRUE(sets[0].frame.is_photo);
@@ -247,6 +249,30 @@ TEST_F(SetFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
       {(path("half").string() + " (lacks train-labels-idx1-ubyte)").c_str(),
        (path("empty").string() + " (none of its files)").c_str(), "/not/here (no such directory)",
        (a_file.string() + " (not a directory)").c_str(), "launch/get-data kmnist"});
+}
+
+TEST_F(SetFilesTest, TorchvisionsFoldersAreFoundBelowItsRoot) {
+  write_image_set(path("torch/FashionMNIST/raw"));
+  const auto root = [&](const char* set) { return resolve_data_root(set, path("torch").string()); };
+  EXPECT_EQ(root("fashion-mnist"), path("torch/FashionMNIST/raw").string());
+  const auto message = message_of<MissingDataError>([&] { root("mnist"); });
+  EXPECT_TRUE(contains(message, {"looked in", "/mnist (no such directory)"}));
+  EXPECT_EQ(message.find("MNIST/raw"), message.npos) << "a folder of its place goes unnamed";
+}
+
+TEST_F(SetFilesTest, PicklesAreToldWithWaysToTheBinaryFiles) {
+  write_text("my data/cifar-10-batches-py/batches.meta", "");
+  write_text("data/cifar100/cifar-100-python/meta", "");
+  const std::string pickles =
+      " (holds the version for Python: pickles, which are not read; docs/data.md has lines that convert "
+      "them)";
+  expect_error<MissingDataError>([&] { resolve_data_root("cifar10", path("my data").string()); },
+                                 {path("my data").string() + " (none of its files)",
+                                  path("my data/cifar-10-batches-py").string() + pickles,
+                                  "launch/get-data cifar10 --root '" + path("my data").string() + "'"});
+  const auto message = message_of<MissingDataError>([&] { resolve_data_root("cifar100", "auto"); });
+  EXPECT_TRUE(contains(message, {path("data/cifar100/cifar-100-python").string() + pickles}));
+  EXPECT_TRUE(message.ends_with("launch/get-data cifar100")) << "that goes to the cache, where auto looks";
 }
 
 TEST_F(SetFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
