@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""IDX files as torchvision lays them, and CIFAR's binary records and pickles."""
+"""IDX files as torchvision lays them, CIFAR's binary records, and its pickles as docs/data.md converts them."""
 import gzip
 import os
 import pickle
+import re
 import struct
+import subprocess
+import sys
 
 import numpy
 
@@ -123,43 +126,33 @@ for place in ("data", "data/cifar10", "data/cifar-10-batches-bin"):
         return cifar10(f"{folder}/data", halves=halves)
 
 
-def write_pickles(folder, dumps):
+def convert_pickles(folder, pickles):
+    """Writes them as in the version for Python, and runs the lines of docs/data.md there."""
+    for name, value in pickles.items():
+        write(f"{folder}/{name}", pickle.dumps(value, 2))
+    with open(f"{os.path.dirname(__file__)}/../../../docs/data.md", encoding="utf-8") as page:
+        lines = re.search(r"```python\n([^`]*pickle\.load[^`]*)```", page.read()).group(1)
+    subprocess.run([sys.executable, "-c", lines], cwd=folder, check=True)
+
+
+@case("cifar", "pickles, converted")
+def _(folder):
     files, y, halves = cifar_halves()
-    for name, x in files.items():
-        write(f"{folder}/{name}", dumps({"batch_label": name, "labels": [int(label) for label in y],
-                                         "data": x.reshape(10, -1), "filenames": [f"{i}.png" for i in range(10)]}))
-    write(f"{folder}/batches.meta", dumps({"num_cases_per_batch": 10, "label_names": CIFAR10, "num_vis": 3072}))
-    return halves
+    convert_pickles(f"{folder}/data/cifar-10-batches-py", {
+        "batches.meta": {"label_names": CIFAR10},
+        **{name: {"labels": [int(label) for label in y], "data": x.reshape(10, -1)} for name, x in files.items()}})
+    return cifar10(f"{folder}/data", halves=halves)
 
 
-def with_bytes_keys(dumps):
-    return lambda value: dumps({key.encode(): item for key, item in value.items()})
-
-
-PICKLES = {
-    "protocol 4": (lambda value: pickle.dumps(value, 4), "data_batch"),
-    "protocol 2 of Python 3": (lambda value: pickle.dumps(value, 2), "data_batch"),
-    "protocol 0": (lambda value: pickle.dumps(value, 0), "data_batch"),
-    "keys of bytes": (with_bytes_keys(lambda value: pickle.dumps(value, 4)), "data_batch"),
-}
-for name, (dumps, word) in PICKLES.items():
-    @case("cifar", f"pickles, {name}")
-    def _(folder, dumps=dumps, word=word):
-        halves = write_pickles(f"{folder}/data/cifar-10-batches-py", dumps)
-        return cifar10(f"{folder}/data", halves=halves, word=word)
-
-
-@case("cifar", "CIFAR-100's pickles")
+@case("cifar", "CIFAR-100's pickles, converted")
 def _(folder):
     names = [f"kind {i:02}" for i in range(100)]
-    halves = {}
+    halves, pickles = {}, {}
     for half, count in (("train", 200), ("test", 100)):
         x, y = images(half, count, 3, 32, 32), [i % 100 for i in range(count)]
-        write(f"{folder}/data/cifar-100-python/{half}", pickle.dumps(
-            {"filenames": ["a.png"] * count, "fine_labels": y, "coarse_labels": [i // 5 for i in y],
-             "data": x.reshape(count, -1)}, 2))
+        pickles[half] = {"fine_labels": y, "coarse_labels": [i // 5 for i in y], "data": x.reshape(count, -1)}
         halves[half] = named(x, y, names)
-    meta = {"fine_label_names": names, "coarse_label_names": ["c"] * 20}
-    write(f"{folder}/data/cifar-100-python/meta", pickle.dumps(meta, 2))
     root = f"{folder}/data"
+    convert_pickles(f"{root}/cifar-100-python", pickles)
+    write(f"{root}/cifar-100-python/fine_label_names.txt", "\n".join(names).encode())
     return Want(convert=["cifar100"], job={"set": "cifar100", "root": root}, data=root, halves=halves, classes=names)
