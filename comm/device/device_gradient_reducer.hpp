@@ -33,7 +33,7 @@ class DeviceGradientReducer {
   /// @param compares  exact sums on streams, too, which takes memory for the result
   DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce, const BucketPlan& plan,
                         const GradientUnits& units, Determinism determinism, std::int64_t* sums,
-                        bool compares = false);
+                        bool compares);
   ~DeviceGradientReducer();
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.

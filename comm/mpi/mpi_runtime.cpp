@@ -23,7 +23,6 @@ std::atomic<pid_t> starting = 0;
 
 /// Until MPI has started no error handler is heard: a library that cannot start calls exit() or _exit().
 [[noreturn]] void tell_failed_start() {
-  starting = 0;
   const Launch launch = this_launch();
   print_error(
       fmt::format("rank {} of {} on {}: MPI did not start; its message is above. Start the job "

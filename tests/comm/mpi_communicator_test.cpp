@@ -12,15 +12,24 @@
 
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sched.h>
 
 namespace {
 
 /// Communicators of MPI that this process has made and not freed, by way of MPI's profiling interface.
 int open_communicators = 0;
+/// From now on MPI says that it was built without threads.
+bool is_without_threads = false;
 
 }  // namespace
 
 extern "C" {
+
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  if (!is_without_threads) return PMPI_Init_thread(argc, argv, required, provided);
+  *provided = MPI_THREAD_SINGLE;
+  return MPI_SUCCESS;
+}
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
   ++open_communicators;
@@ -75,6 +84,15 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->backend(), "mpi");
   EXPECT_EQ(comm->library(), mpi_library());
   EXPECT_FALSE(mpi_library().empty());
+  cpu_set_t cores;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(cores), &cores), 0);
+  EXPECT_EQ(comm->oversubscribed(), size > CPU_COUNT(&cores)) << "ranks are bound to none of them";
+}
+
+TEST(MpiRuntimeTest, AnMpiWithoutThreadsIsRefused) {
+  is_without_threads = true;
+  expect_error<DeviceError>([] { const MpiRuntime another(nullptr, nullptr); }, {"MPI_THREAD_SERIALIZED"});
+  is_without_threads = false;
 }
 
 TEST(MpiCommunicatorTest, CommunicatorsOfMpiAreFreed) {

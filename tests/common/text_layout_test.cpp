@@ -115,6 +115,7 @@ TEST(TextLayoutTest, ALongPathGetsALineOfItsOwnAndBreaksBehindASlash) {
             "run directory\n  /scratch/users/me/\n  runs/mnist");
   EXPECT_EQ(fold("/abcdefghij", 8), "/abcde\n  fghij") << "not behind its first character";
   EXPECT_EQ(fold("abcdefghi", 8), "abcde\n  fghi") << "in pieces of one length";
+  EXPECT_EQ(fold("abcdefghijklmnopqrstuvwxy", 10), "abcdefghi\n  jklmnopq\n  rstuvwxy");
   EXPECT_EQ(fold("    abcdefg hijkl", 14), "    abcdefg\n      hijkl");
 }
 

@@ -10,6 +10,8 @@
 
 #include <sys/stat.h>
 
+#include <future>
+
 namespace lockstep::shards_test {
 namespace {
 
@@ -135,6 +137,19 @@ TEST_F(ShardsTest, AFileThatIsCutWhileItIsReadIsNamed) {
   expect_error<DataError>(
       [&] { test::image_of(train, 50); },
       {"train-00002.shard: ends at byte 1535 or before, and was longer when it was opened"});
+}
+
+/// A place that no file has fails as a disk does: it is tried again, for half a second.
+TEST_F(ShardsTest, AReadThatTakesItsTimeIsKnownMeanwhile) {
+  const StoredFile index(file("shards.index"));
+  std::uint8_t byte = 0;
+  auto reading = std::async(std::launch::async, [&] { index.read(std::uint64_t{1} << 63, {&byte, 1}); });
+  std::optional<ReadUnderWay> read;
+  while (!read && reading.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout)
+    read = longest_read();
+  EXPECT_THROW(reading.get(), IoError);
+  EXPECT_EQ(read.value_or(ReadUnderWay{}).file, index.name());
+  EXPECT_FALSE(longest_read());
 }
 
 TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {

@@ -104,6 +104,9 @@ TEST_F(SharedSetTest, APartOfASetIsNone) {
     const std::vector<std::span<const std::byte>> part = {memory->bytes().first(bytes)};
     EXPECT_THROW(set_in(MemoryFile::of_parts(part)), InternalError) << bytes;
   }
+  const std::uint64_t size = sizeof(size);
+  const std::vector<std::span<const std::byte>> size_alone = {std::as_bytes(std::span(&size, 1))};
+  EXPECT_THROW(set_in(MemoryFile::of_parts(size_alone)), InternalError) << "a head of its size alone";
 }
 
 }  // namespace

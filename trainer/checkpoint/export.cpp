@@ -18,8 +18,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kNpyAlignment = 64;
-constexpr std::uint64_t kMaxZipBytes = 0xFFFFFFFFU;
 constexpr std::size_t kMaxZipEntries = 0xFFFF;
+constexpr std::size_t kLocalHeadBytes = 30, kCentralHeadBytes = 46, kEndBytes = 22;
 constexpr std::size_t kDosDate1980 = 0x21;  // no time in it, so that the same tensors give the same bytes
 
 using Bytes = std::vector<std::byte>;
@@ -84,10 +84,14 @@ void put_end(Bytes* out, std::size_t entries, std::size_t directory_offset) {
   put_16(out, {/*comment*/ 0});
 }
 
+std::string file_name_of(const TensorView& tensor) {
+  return tensor.name + ".npy";
+}
+
 ZipEntry put_tensor(Bytes* out, const TensorView& tensor) {
   Bytes npy = npy_header(tensor);
   npy.insert(npy.end(), tensor.bytes.begin(), tensor.bytes.end());
-  ZipEntry entry{tensor.name + ".npy", ::crc32_z(0, reinterpret_cast<const Bytef*>(npy.data()), npy.size()),
+  ZipEntry entry{file_name_of(tensor), ::crc32_z(0, reinterpret_cast<const Bytef*>(npy.data()), npy.size()),
                  npy.size(), out->size()};
   put(out, "PK\x03\x04");
   put_common_fields(out, entry);
@@ -96,21 +100,22 @@ ZipEntry put_tensor(Bytes* out, const TensorView& tensor) {
   return entry;
 }
 
-void check_limits(std::span<const TensorView> tensors) {
-  std::uint64_t bytes = 0;
+void check_limits(std::span<const TensorView> tensors, std::uint64_t most_bytes) {
+  std::uint64_t bytes = kEndBytes;
   for (const TensorView& tensor : tensors) {
-    bytes += tensor.bytes.size() + 2 * tensor.name.size() + 1024;
+    bytes += kLocalHeadBytes + kCentralHeadBytes + 2 * file_name_of(tensor).size();
+    bytes += npy_header(tensor).size() + tensor.bytes.size();
     if (tensor.name.size() > 0xFF00) throw UsageError("a tensor's name is too long for an .npz file");
   }
-  if (bytes > kMaxZipBytes || tensors.size() > kMaxZipEntries)
+  if (bytes > most_bytes || tensors.size() > kMaxZipEntries)
     throw UsageError("too large for an .npz file (4 GiB, 65535 tensors); read the safetensors file instead");
 }
 
 }  // namespace
 
-std::vector<std::byte> export_npz(const CheckpointState& state) {
+std::vector<std::byte> export_npz(const CheckpointState& state, std::uint64_t most_bytes) {
   const std::vector<TensorView> tensors = state.tensors();
-  check_limits(tensors);
+  check_limits(tensors, most_bytes);
   Bytes out;
   std::vector<ZipEntry> entries;
   for (const TensorView& tensor : tensors) entries.push_back(put_tensor(&out, tensor));

@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,8 @@ nlohmann::ordered_json to_json(const CheckpointDifference& difference);
 
 /// A zip archive, stored without compression, of one .npy file (version 1.0, C order) a tensor. Weights have their names,
 /// and what the optimiser remembers "momentum.NAME" and the like.
-/// @throws UsageError if it would not fit into a zip archive (4 GiB, 65,535 tensors)
-std::vector<std::byte> export_npz(const CheckpointState& state);
+/// @param most_bytes  that a zip archive has: its numbers have 32 bits
+/// @throws UsageError if it would not fit into that, or has more than 65,535 tensors
+std::vector<std::byte> export_npz(const CheckpointState& state, std::uint64_t most_bytes = 0xFFFFFFFFU);
 
 }  // namespace lockstep

@@ -12,9 +12,14 @@
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/support/test_settings.hpp"
 #include "trainer/ranks/checks.hpp"
 #include "trainer/run/stop_signal.hpp"
+
+#include <pty.h>
+#include <sched.h>
+#include <unistd.h>
 
 namespace lockstep::burn {
 namespace {
@@ -92,6 +97,9 @@ TEST(BurnFaults, AreFoundOnTheirRankWithTheirKind) {
       EXPECT_EQ(grade_of(result) == Grade::kWrong, result.rank == rank && fault.grade == Grade::kWrong);
     }
     EXPECT_EQ(exit_code_of(report), fault.grade == Grade::kWrong ? 1 : kSlowExitCode);
+    if (fault.checks.front() == "jobs" && fault.grade == Grade::kWrong)
+      test::expect_words(at(report.ranks, rank).findings.at(0).what,
+                         {"ended in other weights; the first: linear on 1,000 digits: "});
   }
 }
 
@@ -200,7 +208,69 @@ TEST(BurnChecks, FewRanksLeaveOutWhatTakesMore) {
 
 TEST(BurnChecks, RanksOfOneHostShareItsCores) {
   const int cores = static_cast<int>(look_around(Surroundings::real()).cores.size());
-  EXPECT_EQ(burn_on(2, "cpu", {}, {"links"}, 0).ranks[1].threads, std::max(1, cores / 2));
+  EXPECT_EQ(burn_on(2, "cpu", {}, {"links"}, BurnOptions().threads).ranks[1].threads, std::max(1, cores / 2));
+}
+
+TEST(BurnChecks, TimeThatARankWaitsForItsCoreIsCounted) {
+  double computed = 0, waited = 0;
+  std::ifstream("/proc/thread-self/schedstat") >> computed >> waited;
+  if (waited == 0) GTEST_SKIP() << "this kernel counts none";
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ::sched_setaffinity(0, sizeof(one), &one);  // new threads inherit it
+  const BurnReport report = burn_on(3, "cpu", {}, {"jobs"});
+  ::sched_setaffinity(0, sizeof(before), &before);
+  for (const RankResult& result : report.ranks) EXPECT_LT(result.measures.at("share of core"), 1);
+}
+
+/// A rank's end of a group that counts the threads of this process at each broadcast.
+class ThreadCounting final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  void broadcast(std::span<std::byte> data, int root) override {
+    const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+    most = std::max<std::int64_t>(most, threads);
+    comm_.broadcast(data, root);
+  }
+  std::int64_t most = 0;
+};
+
+TEST(BurnChecks, JobsTrainOnAsManyThreadsAsARankHas) {
+  run_thread_ranks(2, [](Communicator& ranks) {
+    ThreadCounting comm(ranks);
+    run_burn(comm, options_for("cpu", {}, {"jobs"}, 30));
+    EXPECT_GT(comm.most, 30);
+  });
+}
+
+/// Text that an action writes to standard output, a terminal meanwhile.
+std::string drawn_by(const std::function<void()>& action) {
+  const test::SetVariable term("TERM", "xterm"), alone("OMPI_COMM_WORLD_RANK", nullptr);
+  const winsize window{24, 100, 0, 0};
+  int screen = -1, terminal = -1;
+  if (::openpty(&screen, &terminal, nullptr, nullptr, &window) != 0) return "there is no terminal to be had";
+  std::fflush(stdout);
+  const int before = ::dup(STDOUT_FILENO);
+  ::dup2(terminal, STDOUT_FILENO);
+  action();
+  std::fputs("\n", stdout);
+  std::fflush(stdout);
+  ::dup2(before, STDOUT_FILENO);
+  std::string text;
+  for (char byte = 0; byte != '\n' && ::read(screen, &byte, 1) == 1;) text += byte;
+  for (const int descriptor : {before, screen, terminal}) ::close(descriptor);
+  return text;
+}
+
+TEST(BurnChecks, ATerminalShowsTheCheckThatIsUnderWay) {
+  BurnOptions options = options_for("cpu", {}, {"links"});
+  options.seconds = 0.01;
+  options.shows_progress = true;
+  const std::string drawn =
+      drawn_by([&] { run_thread_ranks(2, [&](Communicator& comm) { run_burn(comm, options); }); });
+  test::expect_words(drawn, {"level 3  round 1  links  "});
 }
 
 /// In a process of its own, which was told to stop before it began.

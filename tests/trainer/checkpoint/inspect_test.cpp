@@ -285,5 +285,16 @@ TEST(NpzTest, CheckpointBecomesOneArrayATensor) {
   EXPECT_TRUE(files.contains("momentum.fc.bias.npy"));
 }
 
+TEST(NpzTest, WhatDoesNotFitIntoAZipArchiveIsRefused) {
+  CheckpointState state = make_state(100);
+  const std::size_t size = export_npz(state).size();
+  EXPECT_EQ(export_npz(state, size).size(), size);
+  test::expect_error<UsageError>([&] { export_npz(state, size - 1); }, {"too large for an .npz file"});
+  state.optimizer.clear();
+  state.facts.parameters.resize(65'536, {.name = "one", .shape = {1}});
+  state.weights.resize(arena_size(state.facts.parameters));
+  test::expect_error<UsageError>([&] { export_npz(state); }, {"too large for an .npz file"});
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/commands/answers.hpp"
+#include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 
 #include <CLI/CLI.hpp>
@@ -105,6 +106,39 @@ TEST(RunsCommandTest, AnEmptyListSaysWhy) {
   std::ofstream(directory.path("a/metrics.jsonl")) << "";
   EXPECT_EQ(answer_to({"runs", directory.path(), "--where", "state=finished"}),
             directory.path() + ": none of its runs is as --where asks\n");
+}
+
+/// Its newest checkpoint is damaged, which is said where it is read.
+TEST(ReportCommandTest, FollowingARunReadsNoCheckpoint) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run(
+      "a", {testing::start_line(), testing::epoch_line(1, 2, 1.5, 0.5), testing::end_line(2, 1.5, 0.5)});
+  folders.write("a/checkpoints/step-00000002/manifest.json", "{");
+  test::expect_words(said_to({"report", run, "--format", "json"}).err, {"step-00000002/manifest.json"});
+  const Printed followed = said_to({"report", run, "--follow"});
+  EXPECT_TRUE(followed.out.starts_with("a: finished, step 2, accuracy 50.00")) << followed.out;
+  EXPECT_EQ(followed.err, "");
+}
+
+TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFor) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5)}),
+                    boards = folders.path("boards");
+  std::vector<std::string> report = {"report", run, "--format", "tensorboard", "-o", boards};
+  EXPECT_EQ(answer_to(report), fmt::format("{0}/a: 1 logged step for 'tensorboard --logdir {0}'\n", boards));
+  test::expect_words(said_to(report, 2).err, {boards + "/a/events.out.tfevents.", "--force"});
+  report.emplace_back("--force");
+  answer_to(report);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(boards + "/a"), {}), 1);
+}
+
+TEST(ValidateCommandTest, NotesOnTheJobAreInItsJson) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path("job.yaml"))
+      << "model: linear\ndata: {set: synthetic, train_samples: 100, test_samples: 10, global_batch: 200}\n";
+  EXPECT_EQ(parse_json(answer_to({"validate", directory.path("job.yaml"), "--json"}))["notes"],
+            nlohmann::json::array({"data.global_batch 200 is more than the 100 training samples: every step "
+                                   "takes all of them"}));
 }
 
 TEST(OptionFactsTest, OptionsOfEachRankAreLeftOut) {

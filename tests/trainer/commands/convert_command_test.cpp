@@ -73,6 +73,15 @@ TEST(ConvertCommandTest, ATablesSetIsDescribed) {
   EXPECT_EQ(report["directory"], set);
 }
 
+TEST(ConvertCommandTest, AFirstRowOfNumbersHasNamesWhereThatIsSaid) {
+  const testing::TemporaryDirectory directory;
+  const std::string table = directory.path("t.csv");
+  std::ofstream(table) << "1,2,kind\n3,4,x\n5,6,x\n7,8,y\n9,10,y\n";
+  test::expect_words(
+      answer_to({"convert", table, directory.path("set"), "--label", "3", "--test", "1", "--header", "yes"}),
+      {"labels: column 3 (kind)\n", ": 2 classes (x, y), 2 samples to train on, 2 to test with"});
+}
+
 TEST(ConvertCommandTest, RowsThatAreLeftOutAreCounted) {
   const testing::TemporaryDirectory directory;
   const std::string table = directory.path("t.csv");
