@@ -14,6 +14,7 @@ namespace {
 struct DestroyCaptured {
   void operator()(cudaGraph_t graph) const noexcept { LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(graph)); }
 };
+using CapturedGraph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCaptured>;
 
 /// A captured series of operations in the form that the CUDA runtime launches.
 class GpuGraph final : public Graph {
@@ -21,7 +22,7 @@ class GpuGraph final : public Graph {
   /// Takes ownership of what was captured, and queues the graph's transfer to the device. So its first launch
   /// costs no more than the others.
   GpuGraph(cudaGraph_t captured, cudaStream_t stream) {
-    const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCaptured> owner(captured);
+    const CapturedGraph owner(captured);
     LOCKSTEP_CUDA(cudaGraphGetNodes(captured, nullptr, &nodes_));
     // Else all nodes would run at the launching stream's priority, not at those of the streams they came from.
     LOCKSTEP_CUDA(cudaGraphInstantiate(&handle_, captured, cudaGraphInstantiateFlagUseNodePriority));
@@ -97,7 +98,7 @@ class GpuStream final : public Stream {
       cudaGraph_t captured = nullptr;
       static_cast<void>(cudaStreamEndCapture(handle_, &captured));
       static_cast<void>(cudaGetLastError());
-      if (captured != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphDestroy(captured));
+      const CapturedGraph owner(captured);
     }
     LOCKSTEP_CUDA_NOEXCEPT(cudaStreamDestroy(handle_));
   }
@@ -142,7 +143,6 @@ class GpuStream final : public Stream {
   }
   std::unique_ptr<Graph> end_capture() override {
     LOCKSTEP_CHECK(capturing_);
-    use_device();
     capturing_ = false;
     cudaGraph_t captured = nullptr;
     LOCKSTEP_CUDA(cudaStreamEndCapture(handle_, &captured));

@@ -38,7 +38,6 @@ void Order::refresh() {
 std::vector<std::uint32_t> Order::permutation(std::size_t size) {
   std::vector<std::uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0U);
-  if (natural_) return order;
   for (std::size_t i = 0; i + 1 < size; ++i) std::swap(order[i], order[i + draw(size - i)]);
   return order;
 }

@@ -79,9 +79,10 @@ cudaError_t cudaDeviceCanAccessPeer(int* access, int device, int /*peer*/) {
   return check(device);
 }
 
-cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr /*attribute*/, int from, int to) {
-  *value = 0;
-  return finish(from == to ? cudaErrorInvalidDevice : check(to));
+/// One device is no pair.
+cudaError_t cudaDeviceGetP2PAttribute(int* /*value*/, cudaDeviceP2PAttr /*attribute*/, int /*from*/,
+                                      int /*to*/) {
+  return finish(cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

@@ -33,8 +33,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*
   return cudaSuccess;
 }
 
+/// CUDA does not say what becomes of a capture whose stream goes.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (stream->point.active() && stream->point.capture->origin == stream) stream->point.capture->ended = true;
+  if (stream->point.active() && stream->point.capture->origin == stream)
+    return refuse(*stream->point.capture, cudaErrorStreamCaptureUnsupported);
   delete stream;
   return cudaSuccess;
 }

@@ -84,7 +84,7 @@ Conv2dAlgorithm<Api> choose_algorithm(cudnnHandle_t handle, VendorAlgorithms alg
   ranking.resize(static_cast<std::size_t>(count));
   std::stable_partition(ranking.begin(), ranking.end(),
                         [](const auto& one) { return one.mathType == CUDNN_FMA_MATH; });
-  Conv2dAlgorithm<Api> chosen{Api::kPlain[0]};
+  Conv2dAlgorithm<Api> chosen{};
   for (const auto& ranked : ranking) {
     if (!is_wanted<Api>(ranked, algorithms)) continue;
     chosen.algorithm = ranked.algo;

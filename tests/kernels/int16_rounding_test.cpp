@@ -32,6 +32,16 @@ TEST(Int16RoundingTest, TotalsThatNoDoubleHoldsAreRoundedOnce) {
   }
 }
 
+/// The power of two of which the largest is at most 32639; of zeros the least that there is.
+TEST(Int16RoundingTest, AUnitHoldsTheLargestNumber) {
+  for (const auto& [largest, unit] : {std::pair{0.0F, 0x1p-149},
+                                      {0x1p-149F, 0x1p-149},
+                                      {1.0F, 0x1p-14},
+                                      {0x1.fdfcp0F, 0x1p-14},
+                                      {0x1.fdfep0F, 0x1p-13}})
+    EXPECT_EQ(int16::Unit::of(std::bit_cast<std::uint32_t>(largest)).value, unit) << largest;
+}
+
 /// [batch] of [features, batch].
 std::vector<std::uint32_t> maxima_of(const Numbers& numbers, std::size_t batch) {
   std::vector<std::uint32_t> bits(batch);

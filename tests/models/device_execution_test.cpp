@@ -299,6 +299,23 @@ TEST(DeviceExecutionTest, TheLastLayerAndItsLossAreOneLaunch) {
   EXPECT_EQ(launches_saved(kNetworks[3]), 0U);
 }
 
+/// The last stage here is a dropout alone, which has no loss in its kernel.
+TEST(DeviceExecutionTest, EveryPassEndsWithItsLoss) {
+  DeviceRig rig;
+  const Problem problem("  - linear: classes\n  - add: fc1\n  - dropout: 0.3\n", {2, 9, 11}, 5);
+  const auto weights = rig.upload(problem.weights.span());
+  const auto counters = rig.zeroed<std::int64_t>(kCounterSlots);
+  const auto state = rig.upload(std::vector<StepState>(1));
+  DeviceExecution execution(problem.network, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);
+  const std::vector<float> x(problem.x.begin(), problem.x.end());
+  rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
+  rig.stream().copy_to_device(execution.labels(), problem.labels.data(), problem.labels.size() * 4);
+  DevicePass pass{5, kSeed, kFirstSample, state.data()};
+  pass.loss = DeviceLoss{{5, 5, kClasses}, {execution.labels(), counters.data(), 1e6, state.data()}};
+  for (int i = 0; i < 2; ++i) execution.forward_training(rig.stream(), weights.data(), pass);
+  EXPECT_EQ(rig.download(counters)[kSamples], 10);
+}
+
 TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
   DeviceRig rig;
   const Problem problem("  - linear: classes\n", {2, 9, 11}, 5);

@@ -207,6 +207,7 @@ TEST(ForeignWeightsTest, ALayerIsReadWhole) {
   RenamedFile file(network, after("module."));
   const std::vector<float> two{1, 2};
   file.add("module.more.weight", {2}, two);
+  file.add("module.b", {2}, two);  // belongs to no layer
   file.expect_right(network, "module.");
   file.add("module.a.scale", {2}, two);
   file.expect_refused(network, "f: it has 'module.a.scale', but the model's a has none");

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 #include "models/layer_options.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -161,6 +162,21 @@ layers: [conv2d: {out: 4, kernel: 3, bias: false}, batch_norm, linear: {out: 5, 
   EXPECT_EQ(network.parameters().size, 4U * 9 + 4 + 4 + 5 * 4 * 26 * 26 + 5 + 10 * 5);
   EXPECT_EQ(network.layers().front()->describe(), "conv2d 4@3x3, no bias");
   EXPECT_EQ(network.layers().back()->describe(), "linear 5 -> 10, no bias");
+}
+
+/// A program that computes them by other means sets its own.
+TEST(NetworkTest, OpsAreOfOneSample) {
+  const Network network = parse(R"(
+layers: [conv2d: {name: a, out: 2, kernel: 3}, conv_transpose2d: {out: 2, kernel: 1}, max_pool: 1, group_norm: 2,
+         multiply: a, adaptive_avg_pool: 3, linear: classes]
+)");
+  const auto batch_of = []([[maybe_unused]] const auto& op) {
+    if constexpr (requires { op.batch; }) return op.batch;
+    if constexpr (requires { op.shape; }) return op.shape.batch;
+    if constexpr (requires { op.convolution; }) return op.convolution.batch;
+    return 0;
+  };
+  for (const auto& layer : network.layers()) EXPECT_EQ(std::visit(batch_of, layer->op()), 1) << layer->name();
 }
 
 TEST(NetworkTest, CheckpointWithLayersThatNothingReadsIsStillRead) {

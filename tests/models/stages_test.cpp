@@ -9,6 +9,7 @@
 #include "models/layer_ops.hpp"
 #include "models/memory_plan.hpp"
 #include "models/network.hpp"
+#include "models/repeated_layers.hpp"
 #include "models/tensor_plan.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -267,6 +268,13 @@ TEST(TensorPlanTest, ReluAndDropoutWorkInPlace) {
   }
 }
 
+/// A dropout ends the second one.
+TEST(TensorPlanTest, AConvolutionRunsWithThePoolAndTheReluAfterIt) {
+  const TensorPlan plan = plan_tensors(Network::load("net", {1, 28, 28}, 10), 64);
+  ASSERT_EQ(plan.runs.size(), 1U);
+  EXPECT_EQ(std::pair(plan.runs[0].first, plan.runs[0].last), std::pair(std::size_t{0}, std::size_t{2}));
+}
+
 /// Each layer but those of the last segment at most once more, and the last one never.
 TEST(TensorPlanTest, RecomputingTakesLittleMoreThanHalfOfTheMemory) {
   const Network network = Network::load("resnet18", {3, 64, 64}, 1000);
@@ -288,6 +296,14 @@ TEST(TensorPlanTest, RecomputingCutsSixteenSegments) {
   const Network network = Network::parse("layers: [" + layers + "]", "t.yaml", {1, 4, 4}, 16);
   const TensorPlan plan = plan_tensors(network, 16, {.recomputes = true});
   EXPECT_EQ(std::ranges::count_if(plan.again, [](const auto& again) { return !again.empty(); }), 15);
+}
+
+/// At the layer after the branch, and behind the sum: between them two tensors go on.
+TEST(TensorPlanTest, SegmentsBeginWhereOneTensorAloneGoesOn) {
+  const Network network = Network::parse(
+      "layers: [linear: {name: a, out: 160}, linear: 160, linear: 160, linear: 160, add: a, linear: classes]",
+      "t.yaml", {1, 4, 4}, 16);
+  EXPECT_EQ(segment_begins(TensorUses(network, 16, {}), 16), (std::vector<std::size_t>{1, 5}));
 }
 
 /// Only norms and their steps run once more, each before the first layer whose backward reads it.

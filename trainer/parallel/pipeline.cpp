@@ -16,8 +16,6 @@
 namespace lockstep {
 namespace {
 
-/// Tag for the weights on their way to their ranks and back; above those of links.
-constexpr int kStateTag = 32000;
 /// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
 constexpr int kGrainsBetweenQuestions = 8;
 
@@ -303,8 +301,9 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   for (const std::span<float> values : is_holder ? held : whole) {
     const auto pending =
         is_holder == outward
-            ? comm_.point_to_point().start_receive(std::as_writable_bytes(values), peer, kStateTag)
-            : comm_.point_to_point().start_send(std::as_bytes(values), peer, kStateTag);
+            ? comm_.point_to_point().start_receive(std::as_writable_bytes(values), peer,
+                                                   StageLinks::kStateTag)
+            : comm_.point_to_point().start_send(std::as_bytes(values), peer, StageLinks::kStateTag);
     comm_.wait(*pending, what);
   }
 }

@@ -100,7 +100,6 @@ StrategySummary Pipeline::summary() {
 
 namespace {
 
-constexpr int kTag = 32001;
 constexpr std::chrono::milliseconds kPause{5};
 
 /// This rank's words and those that it hears, its own too; messages under way use it until the process ends.
@@ -108,9 +107,9 @@ struct Roll {
   explicit Roll(Communicator& comm) : heard(static_cast<std::size_t>(comm.size())) {
     PointToPoint& messages = comm.point_to_point();
     for (int rank = 0; rank < comm.size(); ++rank) {
-      sending.push_back(messages.start_send(life, rank, kTag));
-      receiving.push_back(
-          messages.start_receive(std::span(heard).subspan(static_cast<std::size_t>(rank), 1), rank, kTag));
+      sending.push_back(messages.start_send(life, rank, StageLinks::kLifeTag));
+      receiving.push_back(messages.start_receive(std::span(heard).subspan(static_cast<std::size_t>(rank), 1),
+                                                 rank, StageLinks::kLifeTag));
     }
   }
 

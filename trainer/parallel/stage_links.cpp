@@ -34,7 +34,7 @@ class HostStageLinks final : public StageLinks {
 
   std::string name() const override { return of_gpus_ ? "through pinned host memory" : ""; }
 
-  void send(int from, int to, std::span<const float> values) override {
+  void copy_and_send(int from, int to, std::span<const float> values) override {
     look_after();
     std::vector<float> copy;
     if (!free_.empty()) {
@@ -46,7 +46,6 @@ class HostStageLinks final : public StageLinks {
       own_[tag_of(from, to)].push_back(std::move(copy));
       return;
     }
-    count_sent(values);
     auto pending =
         comm_.point_to_point().start_send(std::as_bytes(std::span(copy)), world_rank(to), tag_of(from, to));
     under_way_.push_back({std::move(copy), std::move(pending)});
@@ -121,7 +120,7 @@ class DeviceStageLinks final : public StageLinks {
     return fmt::format("{}, from GPU to GPU", links_.begin()->second.device->name());
   }
 
-  void send(int from, int to, std::span<const float> values) override {
+  void copy_and_send(int from, int to, std::span<const float> values) override {
     look_after();
     const int tag = tag_of(from, to);
     PendingSend message{
@@ -130,7 +129,6 @@ class DeviceStageLinks final : public StageLinks {
       own_[tag].push_back(std::move(message));
       return;
     }
-    count_sent(values);
     message.end = end_with(world_rank(to), tag);
     pending_sends_.push_back(std::move(message));
     look_after();

@@ -24,12 +24,17 @@ class StageLinks {
 
   /// Between two neighbours there is one link in each direction: of activations, and of gradients.
   static int tag_of(int from, int to) { return 2 * (from < to ? from : to) + (from < to ? 0 : 1); }
+  /// Above those of links: of the weights on their way to their ranks and back, and of signs of life.
+  static constexpr int kStateTag = 32000, kLifeTag = kStateTag + 1;
 
   /// "NCCL 2.28.9, from GPU to GPU", "through pinned host memory"; for people. Empty: nothing is worth a word.
   virtual std::string name() const = 0;
 
   /// To a neighbour of a stage of this rank. The next one takes its output, the one before the gradient of its input.
-  virtual void send(int from, int to, std::span<const float> values) = 0;
+  void send(int from, int to, std::span<const float> values) {
+    if (!on_one_rank(from, to)) bytes_sent_ += static_cast<std::int64_t>(values.size_bytes());
+    copy_and_send(from, to, values);
+  }
   /// Waits until it is there. @throws PeerLostError  names the stage and the rank that did not send it
   virtual void receive(int from, int to, std::span<float> values) = 0;
   /// Lets messages progress, without blocking: for a rank that waits for something else.
@@ -48,9 +53,7 @@ class StageLinks {
   int world_rank(int stage) const { return first_rank_ + plan_.rank_of(stage); }
   /// "stage 1 (conv2 to relu2), which takes activations from stage 0 (conv1) on rank 0"
   std::string describe_receive(int from, int to) const;
-  void count_sent(std::span<const float> values) {
-    bytes_sent_ += static_cast<std::int64_t>(values.size_bytes());
-  }
+  virtual void copy_and_send(int from, int to, std::span<const float> values) = 0;
 
   const StagePlan& plan_;
   Communicator& comm_;

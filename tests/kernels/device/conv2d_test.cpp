@@ -132,10 +132,13 @@ TEST_F(Conv2dTest, WeightGradientsHaveTheBitsOfTheCpuInEveryOrderOfThreads) {
   }
 }
 
-/// Grains of more groups of 32 samples than there are units, and rows that no unit shares evenly.
-TEST_F(Conv2dTest, WeightGradientsOfLargeGrainsHaveTheBitsOfTheCpu) {
-  for (const Conv2dShape& shape :
-       {Conv2dShape{4200, 1, 2, 3, 1, 2, 2, 1, 0}, {300, 2, 9, 5, 3, 3, 3, 1, 1}}) {
+/// Grains of more groups of 32 samples than there are units, and rows that no unit shares evenly. And padding, where a
+/// kernel that has none would fit.
+TEST_F(Conv2dTest, WeightGradientsOfWholeBatchesHaveTheBitsOfTheCpu) {
+  for (const Conv2dShape& shape : {Conv2dShape{4200, 1, 2, 3, 1, 2, 2, 1, 0},
+                                   {300, 2, 9, 5, 3, 3, 3, 1, 1},
+                                   {8, 3, 4, 4, 9, 5, 5, 1, 1},
+                                   {8, 3, 3, 4, 9, 5, 5, 1, 3}}) {
     SCOPED_TRACE(describe(shape));
     const Problem p(shape);
     EXPECT_EQ(backward_weights(Layer(rig_, p), shape.batch), LayerOfCpu(p).backward_weights(shape.batch));

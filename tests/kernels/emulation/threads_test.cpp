@@ -57,6 +57,16 @@ TEST_F(ThreadsTest, SeedsGiveOrdersOfTheirOwnWhichTheyRepeat) {
   EXPECT_EQ(order_of_threads(), second);
 }
 
+TEST_F(ThreadsTest, BlocksHaveOrdersToo) {
+  const auto order_of_blocks = [] {
+    const DeviceArray<unsigned> next(1, 0);
+    const DeviceArray<int> log(32, -1);
+    launch(nullptr, {32, 1}, log_kernel, next.data(), log.data());
+    return log.values();
+  };
+  EXPECT_EQ(results_of_ten_orders(order_of_blocks).size(), 10U);
+}
+
 TEST(ThreadsDeathTest, EnvironmentVariableIsTheFirstSeed) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process
   setenv("LOCKSTEP_THREAD_ORDER", "7", 1);

@@ -68,6 +68,20 @@ TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {
     });
 }
 
+TEST(LibraryInputTest, ANumberOfAFunctionThatIsNoneIsNamed) {
+  const auto with_nan = [](std::int64_t index, std::span<float> sample) {
+    make_sample(index, sample);
+    if (index == 7) sample[3] = NAN;
+  };
+  const auto data = lockstep::Dataset::from_function(
+      kShape, kClasses, 40, with_nan, [](std::int64_t i) { return static_cast<int>(i % kClasses); });
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), data, world, kOptions);
+    expect_error(lockstep::ExitCode::kDataDamaged, {"a data set: value 3 of sample 7 is nan"},
+                 [&] { trainer.evaluate(data); });
+  });
+}
+
 TEST(LibraryInputTest, RanksWithOtherDataOrNetworksAreRefused) {
   const auto ours = bytes_set(100);
   const auto black = lockstep::Dataset::from_bytes(kShape, kClasses, std::vector<std::uint8_t>(1600),
