@@ -159,7 +159,14 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
 
 // WebDataset's archives.
 
-PictureHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
+/// The first entry of an archive, for messages.
+std::string first_entry_of(const fs::path& path) {
+  const StoredFile archive(path);
+  const auto entry = TarReader(archive).next();
+  return entry ? "the first entry is " + entry->name : "it has no entries";
+}
+
+PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
   PictureHalf found;
   PictureList& pictures = found.pictures;
   pictures.in_archives = true;
@@ -179,19 +186,7 @@ PictureHalf read_archives(const std::vector<fs::path>& archives, const std::stri
       found.words.push_back(std::move(word));
     }
   }
-  return found;
-}
-
-/// The first entry of an archive, for messages.
-std::string first_entry_of(const fs::path& path) {
-  const StoredFile archive(path);
-  const auto entry = TarReader(archive).next();
-  return entry ? "the first entry is " + entry->name : "it has no entries";
-}
-
-PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
-  PictureHalf half = read_archives(archives, label);
-  if (half.pictures.size() > 0) return half;
+  if (pictures.size() > 0) return found;
   throw DataError(fmt::format("{}{}: no samples, pictures with a {}, and {}", archives.front().string(),
                               archives.size() > 1 ? " and those after it" : "",
                               label == kLabelInCls ? ".cls each" : ".json each",

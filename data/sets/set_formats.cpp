@@ -5,8 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "data/sets/made_sets.hpp"
-#include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
 #include "data/sets/shards.hpp"
 
