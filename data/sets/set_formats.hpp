@@ -77,7 +77,7 @@ struct SetFormat {
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
   TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
-  /// Reads the files' headers, for sets of which nothing else is known; null: there are none in this format, or `load`
+  /// Reads the files' headers, for sets of which nothing else is known. Null: there are none in this format, or `load`
   /// reads no more.
   SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// Without files.
