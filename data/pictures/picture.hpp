@@ -28,7 +28,7 @@ struct Picture {
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
   bool had_16_bits = false;            ///< a channel, of which the lower 8 are lost
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
-  std::string original{};  ///< for a sample of a set: the picture it was made of; empty: not known
+  std::string original{};            ///< for a sample of a set: the picture it was made of; empty: not known
   std::vector<std::string> notes{};  ///< notes on reading it, in words: "transparent: laid on white"
 
   ImageShape shape() const { return {channels, height, width}; }

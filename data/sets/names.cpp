@@ -166,8 +166,8 @@ SampleNames read_sample_names(const TrainTestData& data, SetHalf half) {
   const std::int64_t samples = half == SetHalf::kTrain  ? data.train_in_file()
                                : half == SetHalf::kTest ? data.test_in_file()
                                                         : data.validation.size();
-  return read_sample_names(
-      Env::posix(), std::filesystem::path(data.directory) / sample_names_file(name_of(half)), samples);
+  return read_sample_names(Env::posix(),
+                           std::filesystem::path(data.directory) / sample_names_file(name_of(half)), samples);
 }
 
 bool is_ending_of_picture(std::string_view ending) {
