@@ -1,57 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reading files with plain read(2), and memory.
+/// Reading files, and memory.
 #include "data/byte_source.hpp"
 
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "data/sample_store.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
-#include <system_error>
 
 namespace lockstep {
-
-namespace {
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
-
-}  // namespace
-
-Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
-                        std::uint64_t& size) {
-  Descriptor descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
-    throw MissingDataError(fmt::format("{}: no such file; {}", name, if_missing));
-  struct stat status {};
-  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
-    throw IoError(fmt::format("{}: cannot be opened: {}; {}", name, reason(errno), if_refused));
-  if (!S_ISREG(status.st_mode))
-    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name));
-  size = static_cast<std::uint64_t>(status.st_size);
-  return descriptor;
-}
-
-std::size_t read_some(int descriptor, const std::string& name, std::uint64_t offset,
-                      std::span<std::uint8_t> to) {
-  for (;;) {
-    const ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
-    if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno != EINTR)
-      throw IoError(
-          fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
-                      offset, reason(errno)));
-  }
-}
 
 std::size_t MemorySource::read(std::span<std::uint8_t> out) {
   const std::size_t count = std::min(out.size(), bytes_.size() - offset_);
@@ -64,31 +26,28 @@ bool MemorySource::is_gzip() const {
   return as_text(bytes_.subspan(offset_)).starts_with(as_text(kGzipMagic));
 }
 
-FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset)
-    : name_(path.string()),
-      descriptor_(open_regular(name_, "check the path", "check its permissions", size_)),
-      offset_(offset) {}
+FileSource::FileSource(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t most)
+    : file_(std::make_unique<const StoredFile>(path, "check the path", "check its permissions")),
+      offset_(offset),
+      left_(std::min(most, file_->size() - std::min(offset, file_->size()))) {}
+
+FileSource::~FileSource() = default;
+
+const std::string& FileSource::name() const {
+  return file_->name();
+}
 
 std::size_t FileSource::read(std::span<std::uint8_t> out) {
-  const std::size_t count = read_at(offset_, out);
+  const std::size_t count = file_->read(offset_, out.first(std::min<std::uint64_t>(out.size(), left_)));
   offset_ += count;
+  left_ -= count;
   return count;
 }
 
 bool FileSource::is_gzip() const {
   std::array<std::uint8_t, kGzipMagic.size()> begin{};
-  read_at(offset_, begin);
+  file_->read(offset_, begin);
   return begin == kGzipMagic;
-}
-
-std::size_t FileSource::read_at(std::uint64_t offset, std::span<std::uint8_t> out) const {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const std::size_t count = read_some(descriptor_, name_, offset + done, out.subspan(done));
-    if (count == 0) break;
-    done += count;
-  }
-  return done;
 }
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint64_t most,
@@ -120,12 +79,11 @@ constexpr std::size_t kInputBytes = std::size_t{256} << 10;
 constexpr std::size_t kLargestPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t kUsualExpansion = 8;
 constexpr std::uint64_t kHeldByZlib = 64;  // more than it keeps in its bit buffer
-constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header
 
 }  // namespace
 
-GzipSource::GzipSource(ByteSource& compressed) : compressed_(compressed) {
-  if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
+GzipSource::GzipSource(ByteSource& compressed, int form) : compressed_(compressed) {
+  if (inflateInit2(&stream_, form) != Z_OK) throw std::bad_alloc();
 }
 
 GzipSource::~GzipSource() {

@@ -3,8 +3,6 @@
 /// Bytes in order, from a file or from memory, so that one parser serves both.
 #pragma once
 
-#include "common/descriptor.hpp"
-
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,12 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+class StoredFile;  // data/sample_store.hpp
 
 /// Bytes of a file as text. Borrowed.
 inline std::string_view as_text(std::span<const std::uint8_t> bytes) {
@@ -79,39 +80,28 @@ class MemorySource final : public ByteSource {
   std::string name_;
 };
 
-/// Owns an open regular file and reads it without a buffer: ask for large pieces.
+/// A regular file, or a part of it, without a buffer: ask for large pieces.
 class FileSource final : public ByteSource {
  public:
   /// @param offset  byte at which reading begins; of messages, too
+  /// @param most    bytes to read; of a shorter file as many as it had when it was opened
   /// @throws MissingDataError  there is no such file
   /// @throws DataError         it is not a regular file
-  /// @throws IoError           it cannot be opened; read() too, if the device fails
-  explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0);
+  /// @throws IoError           it cannot be opened; read() too, as StoredFile's
+  explicit FileSource(const std::filesystem::path& path, std::uint64_t offset = 0,
+                      std::uint64_t most = UINT64_MAX);
+  ~FileSource() override;
 
   std::size_t read(std::span<std::uint8_t> out) override;
   bool is_gzip() const override;
-  std::uint64_t remaining_at_most() const override { return size_ > offset_ ? size_ - offset_ : 0; }
+  std::uint64_t remaining_at_most() const override { return left_; }
   std::uint64_t offset() const override { return offset_; }
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override;
 
  private:
-  std::size_t read_at(std::uint64_t offset, std::span<std::uint8_t> out) const;
-
-  std::string name_;
-  std::uint64_t size_ = 0;
-  Descriptor descriptor_;
-  std::uint64_t offset_ = 0;
+  std::unique_ptr<const StoredFile> file_;
+  std::uint64_t offset_, left_;
 };
-
-/// Opens a regular file. Does not wait for the writer of a FIFO of that name. @param size  becomes the file's
-/// @param if_missing, if_refused  advice
-/// @throws MissingDataError  there is no such file; DataError  it is not a regular file; IoError  it cannot be opened
-Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
-                        std::uint64_t& size);
-
-/// Reads once. @returns bytes read, 0 at the end  @throws IoError
-std::size_t read_some(int descriptor, const std::string& name, std::uint64_t offset,
-                      std::span<std::uint8_t> to);
 
 /// All of a file. @param complaint  after "FILE: 12 bytes" where it has more than `most`, which goes into its {}
 /// @throws DataError  it has; as FileSource
@@ -123,6 +113,9 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::uint
 
 // The inflated bytes of a gzip file, as a stream that never holds more than one buffer of input.
 
+/// The largest window of zlib's, without a header, and with that of a gzip file.
+inline constexpr int kRawDeflate = -15, kGzip = 15 + 16;
+
 /// Inflates one gzip member straight into the caller's memory. Its CRC and length are checked when its end is
 /// reached, and nothing may follow it: a file of several members is refused by name, since no data set is
 /// published as one.
@@ -131,7 +124,8 @@ class GzipSource final : public ByteSource {
   static constexpr std::uint64_t kLargestExpansion = 1032;  ///< zlib's technical notes: 258 bytes from 2 bits
 
   /// @param compressed  borrowed; everything from its present position on
-  explicit GzipSource(ByteSource& compressed);
+  /// @param form        kRawDeflate: as in archives that have checksums of their own
+  explicit GzipSource(ByteSource& compressed, int form = kGzip);
   ~GzipSource() override;
 
   /// @throws DataError naming the offset in the compressed file: damaged, truncated, or followed by something

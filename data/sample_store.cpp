@@ -7,15 +7,18 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "data/byte_source.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -52,10 +55,37 @@ class Reading {
   decltype(ReadsUnderWay::list)::iterator place_;
 };
 
-Descriptor open_stored(const std::string& path, std::uint64_t& size) {
-  const Reading reading(path);
-  return open_regular(path, kFixForStore, "check its permissions, and the limit of open files (ulimit -n)",
-                      size);
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+/// Does not wait for the writer of a FIFO of that name. @param size  becomes the file's
+Descriptor open_regular(const std::string& name, const char* if_missing, const char* if_refused,
+                        std::uint64_t& size) {
+  const Reading reading(name);
+  Descriptor descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR))
+    throw MissingDataError(fmt::format("{}: no such file; {}", name, if_missing));
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0)
+    throw IoError(fmt::format("{}: cannot be opened: {}; {}", name, reason(errno), if_refused));
+  if (!S_ISREG(status.st_mode))
+    throw DataError(fmt::format("{}: not a regular file; put the file itself there", name));
+  size = static_cast<std::uint64_t>(status.st_size);
+  return descriptor;
+}
+
+/// Reads once. @returns bytes read, 0 at the end  @throws IoError
+std::size_t read_some(int descriptor, const std::string& name, std::uint64_t offset,
+                      std::span<std::uint8_t> to) {
+  for (;;) {
+    const ssize_t count = ::pread(descriptor, to.data(), to.size(), static_cast<off_t>(offset));
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR)
+      throw IoError(
+          fmt::format("{}: offset {}: reading failed: {}; check the disk, or the network that it is on", name,
+                      offset, reason(errno)));
+  }
 }
 
 }  // namespace
@@ -68,8 +98,8 @@ std::optional<ReadUnderWay> longest_read() {
   return ReadUnderWay{*file, seconds_since(since)};
 }
 
-StoredFile::StoredFile(const std::filesystem::path& path)
-    : name_(path.string()), descriptor_(open_stored(name_, size_)) {}
+StoredFile::StoredFile(const std::filesystem::path& path, const char* if_missing, const char* if_refused)
+    : name_(path.string()), descriptor_(open_regular(name_, if_missing, if_refused, size_)) {}
 
 std::size_t StoredFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
   const Reading reading(name_);

@@ -30,8 +30,11 @@ inline constexpr const char* kFixForStore = "copy the set again, or make it agai
 /// of a SIGBUS. Safe to call from several threads at once.
 class StoredFile {
  public:
+  /// @param if_missing, if_refused  advice
   /// @throws MissingDataError  there is no such file; DataError  it is not a regular file, and is not waited for; IoError
-  explicit StoredFile(const std::filesystem::path& path);
+  explicit StoredFile(
+      const std::filesystem::path& path, const char* if_missing = kFixForStore,
+      const char* if_refused = "check its permissions, and the limit of open files (ulimit -n)");
 
   const std::string& name() const { return name_; }
   /// The size when it was opened.

@@ -10,12 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <future>
-#include <mutex>
-#include <thread>
+#include <optional>
+#include <span>
 #include <utility>
 
 namespace lockstep {
@@ -75,63 +74,42 @@ MadeImage try_to_make_image(const fs::path& path, const ConversionOptions& optio
   }
 }
 
-/// Reads ahead of the image that is wanted, two for each thread.
+/// Reads ahead of the image that is wanted.
 class ImageQueue {
  public:
   /// Pictures and options must outlive it.
-  ImageQueue(const std::vector<const LabelledPicture*>& pictures, const ConversionOptions& options)
-      : pictures_(pictures), options_(options) {}
-  ~ImageQueue() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    wanted_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ImageQueue(std::span<const LabelledPicture* const> pictures, const ConversionOptions& options)
+      : left_(pictures), options_(options) {}
 
   /// The images in their order, one at each call; as many as there are pictures.
   /// @throws DeviceError  the system gives no more threads
   MadeImage next() {
-    const auto threads = static_cast<std::size_t>(options_.threads);
-    while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
-    {
-      const std::lock_guard lock(mutex_);
-      for (; begun_ < pictures_.size() && images_.size() < 2 * threads; ++begun_) {
-        const fs::path& path = pictures_[begun_]->path;
-        tasks_.emplace_back([this, &path] { return try_to_make_image(path, options_); });
-        images_.push_back(tasks_.back().get_future());
-      }
+    while (!left_.empty() && std::ssize(ahead_) < options_.threads) {
+      const auto some = left_.first(std::min(kAtOnce, left_.size()));
+      left_ = left_.subspan(some.size());
+      ahead_.push_back(start_async([this, some] {
+        std::deque<MadeImage> images;
+        for (const LabelledPicture* picture : some)
+          images.push_back(try_to_make_image(picture->path, options_));
+        return images;
+      }));
     }
-    wanted_.notify_all();
-    auto image = std::move(images_.front());
-    images_.pop_front();
-    return image.get();
+    if (made_.empty()) {
+      made_ = ahead_.front().get();
+      ahead_.pop_front();
+    }
+    MadeImage image = std::move(made_.front());
+    made_.pop_front();
+    return image;
   }
 
  private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wanted_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
-      if (ends_) return;
-      auto make = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      make();
-      lock.lock();
-    }
-  }
+  static constexpr std::size_t kAtOnce = 4;  // worth a thread
 
-  const std::vector<const LabelledPicture*>& pictures_;
+  std::span<const LabelledPicture* const> left_;  ///< not begun
   const ConversionOptions& options_;
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::deque<std::packaged_task<MadeImage()>> tasks_;  ///< not begun
-  std::deque<std::future<MadeImage>> images_;          ///< not handed over
-  std::size_t begun_ = 0;
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
+  std::deque<MadeImage> made_;                            ///< not handed over
+  std::deque<std::future<std::deque<MadeImage>>> ahead_;  ///< the last member: its threads use the others
 };
 
 // All pictures, one after the other.
@@ -146,18 +124,27 @@ class ConversionPass {
 
   /// @returns pictures that cannot be read; if there are any, nothing is published
   std::vector<DamagedPicture> run(Env& env) {
-    if (!choose_shape()) return std::move(damaged_);
-    ShardWriter output(env, options_.to, result_.shape, result_.pictures.class_names,
-                       {.replace = options_.replace, .fit = options_.fit});
+    std::optional<ShardWriter> output;
     ImageQueue images(pictures_, options_);
     for (std::size_t i = 0; i < pictures_.size(); ++i) {
       const MadeImage image = images.next();
-      if (look_at(image, pictures_[i]->path) && damaged_.empty())
-        output.add(half_of(i), image.pixels, pictures_[i]->label,
-                   pictures_[i]->path.lexically_relative(options_.from));
+      const fs::path& path = pictures_[i]->path;
+      if (!image.damage.empty()) {
+        damaged_.push_back({path, image.damage});
+      } else {
+        if (!output) {
+          first_ = path;
+          result_.shape = image.shape;
+          output.emplace(env, options_.to, image.shape, result_.pictures.class_names,
+                         ShardWriter::Options{.replace = options_.replace, .fit = options_.fit});
+        }
+        look_at(image, path);
+        if (damaged_.empty())
+          output->add(half_of(i), image.pixels, pictures_[i]->label, path.lexically_relative(options_.from));
+      }
       if (options_.on_progress) options_.on_progress(i + 1, pictures_.size());
     }
-    if (damaged_.empty()) output.publish();
+    if (damaged_.empty()) output->publish();
     std::ranges::sort(damaged_, {}, &DamagedPicture::path);
     return std::move(damaged_);
   }
@@ -168,31 +155,8 @@ class ConversionPass {
     return picture < train ? SetHalf::kTrain : picture < train + test ? SetHalf::kTest : SetHalf::kValidation;
   }
 
-  /// The shape asked for, or that of the first picture that can be read; false: there is none.
-  bool choose_shape() {
-    if (options_.size) {
-      result_.shape = {channels_of(options_.colour), options_.size->height, options_.size->width};
-      return true;
-    }
-    for (const LabelledPicture* picture : pictures_) {
-      const MadeImage image = try_to_make_image(picture->path, options_);
-      first_ = picture->path;
-      result_.shape = image.shape;
-      if (image.damage.empty()) {
-        damaged_.clear();  // run() meets them again
-        return true;
-      }
-      damaged_.push_back({picture->path, image.damage});
-    }
-    return false;
-  }
-
-  /// True if it can be in the set.
-  bool look_at(const MadeImage& image, const fs::path& path) {
-    if (!image.damage.empty()) {
-      damaged_.push_back({path, image.damage});
-      return false;
-    }
+  /// Counts what was done to it.
+  void look_at(const MadeImage& image, const fs::path& path) {
     if (image.shape != result_.shape)
       throw DataError(
           fmt::format("{}: {} x {} pixels, but {} has {} x {}; say --size WIDTHxHEIGHT to scale all to "
@@ -202,13 +166,12 @@ class ConversionPass {
     result_.reshaped += image.reshaped ? 1 : 0;
     result_.made_grey += image.made_grey ? 1 : 0;
     result_.had_16_bits += image.had_16_bits ? 1 : 0;
-    return true;
   }
 
   const ConversionOptions& options_;
   Conversion& result_;
   std::vector<const LabelledPicture*> pictures_;
-  fs::path first_;
+  fs::path first_;  ///< that can be read: all others have its shape
   std::vector<DamagedPicture> damaged_;
 };
 

@@ -9,7 +9,6 @@
 #include "data/pictures/conversion.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
-#include "data/sets/shards.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// JPEG by libjpeg-turbo. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
-/// over.
+/// JPEG by libjpeg-turbo, which configuring looks for: other libraries give other pixels. Its errors leave by longjmp,
+/// so nothing with a destructor lives in a frame that is jumped over.
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/pictures/picture.hpp"
@@ -22,15 +22,10 @@
 // after jpeglib.h
 #include <jerror.h>
 
-#if !defined(LIBJPEG_TURBO_VERSION_NUMBER) || LIBJPEG_TURBO_VERSION_NUMBER < 2001000
-#error "JPEGs are decoded by libjpeg-turbo 2.1 or newer: other libraries give other pixels"
-#endif
-
 namespace lockstep {
 namespace {
 
 constexpr unsigned kExifMarker = JPEG_APP0 + 1, kMaxMarkerBytes = 65533;
-constexpr int kMaxScans = 200;  // a progressive file of a few hundred bytes could ask for thousands of passes
 /// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. A file that
 /// claims more is cut short, or wants us to ask for memory.
 constexpr std::int64_t kMaxPixelsPerByte = 1024;
@@ -72,11 +67,16 @@ void note_warning(j_common_ptr jpeg, int level) {
   jpeg->err->format_message(jpeg, decoder_of(jpeg).message);
 }
 
+/// For what libjpeg does not mind.
+[[noreturn]] void refuse(Decoder& decoder, const char* why) {
+  std::snprintf(decoder.message, JMSG_LENGTH_MAX, "%s", why);
+  std::longjmp(decoder.failed, 1);  // NOLINT(cert-err52-cpp)
+}
+
+/// A progressive file of a few hundred bytes could ask for thousands of passes.
 void limit_scans(j_common_ptr jpeg) {
-  auto* decompress = reinterpret_cast<j_decompress_ptr>(jpeg);
-  if (decompress->input_scan_number <= kMaxScans) return;
-  std::snprintf(decoder_of(jpeg).message, JMSG_LENGTH_MAX, "more than %d scans", kMaxScans);
-  std::longjmp(decoder_of(jpeg).failed, 1);  // NOLINT(cert-err52-cpp)
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number > 200)
+    refuse(decoder_of(jpeg), "more than 200 scans");
 }
 
 Decoder::Decoder() {
@@ -85,12 +85,6 @@ Decoder::Decoder() {
   errors.emit_message = note_warning;
   errors.output_message = [](j_common_ptr) {};
   progress.progress_monitor = limit_scans;
-}
-
-/// For what libjpeg does not mind.
-[[noreturn]] void refuse(Decoder& decoder, const char* why) {
-  std::snprintf(decoder.message, JMSG_LENGTH_MAX, "%s", why);
-  std::longjmp(decoder.failed, 1);  // NOLINT(cert-err52-cpp)
 }
 
 /// Reads the header; false if libjpeg gave up.

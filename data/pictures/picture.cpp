@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
-#include "data/sets/names.hpp"
 
 #include <fmt/format.h>
 
@@ -120,15 +119,7 @@ Picture Pictures::operator[](std::size_t index) const {
   const auto* begin = images_.bytes.data() + (first_ + index) * size;
   picture.pixels.assign(begin, begin + size);
   separate_channels(std::span(picture.pixels), picture.plane_size(), picture.channels);
-  if (!originals_.empty()) picture.original = originals_[first_ + index];
   return picture;
-}
-
-std::string Pictures::look_up_originals() {
-  if (single_) return "";
-  SampleNames found = read_sample_names(Env::posix(), sample_names_beside(name_), images_.dims[0]);
-  originals_ = std::move(found.names);
-  return found.warning;
 }
 
 Pictures read_pictures(const std::string& path, PictureColour colour) {

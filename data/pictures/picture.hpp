@@ -28,7 +28,7 @@ struct Picture {
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
   bool had_16_bits = false;            ///< a channel, of which the lower 8 are lost
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
-  std::string original{};  ///< for an IDX file's image: the picture it was made of; empty: not known
+  std::string original{};            ///< for a sample of a set: the picture it was made of; empty: not known
   std::vector<std::string> notes{};  ///< notes on reading it, in words: "transparent: laid on white"
 
   ImageShape shape() const { return {channels, height, width}; }
@@ -52,16 +52,12 @@ class Pictures {
 
   std::size_t size() const { return count_; }
   Picture operator[](std::size_t index) const;
-  /// Looks for the list beside an IDX file of what its images were made of (data/sets/names.hpp). Messages
-  /// name these from then on. @returns what is wrong with the list; empty: nothing, or there is none
-  std::string look_up_originals();
 
  private:
   std::optional<Picture> single_;
   IdxArray images_;
   std::string name_;
   std::size_t first_ = 0, count_ = 1;
-  std::vector<std::string> originals_;  ///< for the whole file, or empty
 };
 
 /// Reads a file by its contents, not its name: the formats below. An IDX file of images gives all of them, or only the

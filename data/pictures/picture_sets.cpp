@@ -93,7 +93,7 @@ Dataset open_half(std::string name, PictureHalf half, std::size_t classes, const
 /// Decodes a picture at most. Fingerprints are of names and sizes of the pictures and of their form: none is read.
 /// @param set  names the halves
 TrainTestData open_pictures(const std::string& set, PictureHalves halves, const DatasetOptions& options) {
-  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, 0, options.pictures);
+  const ImageShape shape = PictureStore::shape_of(halves.train.pictures, options.pictures);
   const auto open = [&](SetHalf half, PictureHalf& pictures) {
     return open_half(fmt::format("{} {}", set, name_of(half)), std::move(pictures), halves.class_names.size(),
                      shape, options);
@@ -107,16 +107,6 @@ TrainTestData open_pictures(const std::string& set, PictureHalves halves, const 
   data.remarks = std::move(halves.remarks);
   if (halves.sets) halves.sets->give_to(data);
   return data;
-}
-
-SetOutline outline_of_pictures(const PictureHalves& halves, const PictureForm& form) {
-  return {.shape = PictureStore::shape_of(halves.train.pictures, 0, form),
-          .classes = static_cast<int>(halves.class_names.size()),
-          .train_samples = halves.train.pictures.size(),
-          .test_samples = halves.test.pictures.size(),
-          .validation_samples = halves.validation.pictures.size(),
-          .on_disk = true,
-          .remarks = halves.remarks};
 }
 
 /// Notes its state. The first of the times is what copies keep and anyone may set; a write changes the second one.
@@ -169,7 +159,14 @@ PictureHalves find_in_folders(const fs::path& root, const DatasetOptions& option
 
 // WebDataset's archives.
 
-PictureHalf read_archives(const std::vector<fs::path>& archives, const std::string& label) {
+/// The first entry of an archive, for messages.
+std::string first_entry_of(const fs::path& path) {
+  const StoredFile archive(path);
+  const auto entry = TarReader(archive).next();
+  return entry ? "the first entry is " + entry->name : "it has no entries";
+}
+
+PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
   PictureHalf found;
   PictureList& pictures = found.pictures;
   pictures.in_archives = true;
@@ -189,19 +186,7 @@ PictureHalf read_archives(const std::vector<fs::path>& archives, const std::stri
       found.words.push_back(std::move(word));
     }
   }
-  return found;
-}
-
-/// The first entry of an archive, for messages.
-std::string first_entry_of(const fs::path& path) {
-  const StoredFile archive(path);
-  const auto entry = TarReader(archive).next();
-  return entry ? "the first entry is " + entry->name : "it has no entries";
-}
-
-PictureHalf read_half(const std::vector<fs::path>& archives, const std::string& label) {
-  PictureHalf half = read_archives(archives, label);
-  if (half.pictures.size() > 0) return half;
+  if (pictures.size() > 0) return found;
   throw DataError(fmt::format("{}{}: no samples, pictures with a {}, and {}", archives.front().string(),
                               archives.size() > 1 ? " and those after it" : "",
                               label == kLabelInCls ? ".cls each" : ".json each",
@@ -294,17 +279,8 @@ PictureHalves find_in_archives(const SetFiles& files, const DatasetOptions& opti
 
 }  // namespace
 
-SetOutline outline_of_picture_set(const SetEntry& /*set*/, const SetFiles& files,
-                                  const DatasetOptions& options) {
-  return outline_of_pictures(find_in_folders(files.directory, options), options.pictures);
-}
-
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {
   return open_pictures(set.name, find_in_folders(files.directory, options), options);
-}
-
-SetOutline outline_of_tar_set(const SetEntry& /*set*/, const SetFiles& files, const DatasetOptions& options) {
-  return outline_of_pictures(find_in_archives(files, options), options.pictures);
 }
 
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) {

@@ -175,12 +175,12 @@ std::string PictureList::path_of(std::int64_t sample) const {
                      : (place / name_of(sample)).string();
 }
 
-ImageShape PictureStore::shape_of(const PictureList& pictures, std::int64_t sample, const PictureForm& form) {
+ImageShape PictureStore::shape_of(const PictureList& pictures, const PictureForm& form) {
   if (form.has_size()) return {channels_of(form.colour), form.size.height, form.size.width};
-  const PictureList::Entry& entry = pictures[sample];
-  const std::string path = pictures.path_of(sample);
-  return parse_picture(pictures.in_archives ? read_entry(StoredFile(pictures.places[entry.place]), entry)
-                                            : read_file(path, entry.bytes),
+  const PictureList::Entry& first = pictures[0];
+  const std::string path = pictures.path_of(0);
+  return parse_picture(pictures.in_archives ? read_entry(StoredFile(pictures.places[first.place]), first)
+                                            : read_file(path, first.bytes),
                        path, form.colour)
       .shape();
 }

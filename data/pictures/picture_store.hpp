@@ -122,8 +122,8 @@ class PictureStore final : public SampleStore {
   void prefetch(std::vector<std::int64_t> samples) const override { images_.prefetch(samples); }
   std::string_view name_of(std::int64_t sample) const override { return contents_.pictures.name_of(sample); }
 
-  /// The shape that pictures of this form have: of the size that it says, or of that picture.
-  static ImageShape shape_of(const PictureList& pictures, std::int64_t sample, const PictureForm& form);
+  /// The shape that pictures of this form have: of the size that it says, or of the first of them.
+  static ImageShape shape_of(const PictureList& pictures, const PictureForm& form);
 
  private:
   void make(std::int64_t sample, std::span<std::uint8_t> to) const;

@@ -120,20 +120,6 @@ std::string sample_names_file(std::string_view half) {
   return fmt::format("{}-names.jsonl", half);
 }
 
-std::filesystem::path sample_names_in(const std::filesystem::path& directory, SetHalf half) {
-  std::error_code ignored;
-  const auto found = directory / sample_names_file(name_of(half));
-  const bool is_in_idx_files = half == SetHalf::kTest && !std::filesystem::exists(found, ignored);
-  return is_in_idx_files ? directory / sample_names_file("t10k") : found;
-}
-
-std::filesystem::path sample_names_beside(const std::filesystem::path& images) {
-  const std::string name = images.filename().string();
-  const auto end_of_half = name.find("-images-idx");
-  if (end_of_half == name.npos || end_of_half == 0) return {};
-  return images.parent_path() / sample_names_file(name.substr(0, end_of_half));
-}
-
 std::string sample_name_line(const std::filesystem::path& picture) {
   return json_text_in_ascii(nlohmann::ordered_json(picture.generic_string())) + "\n";
 }
@@ -162,7 +148,7 @@ PictureFit read_fit(Env& env, const std::filesystem::path& directory) {
 }
 
 SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples) {
-  if (list.empty() || !env.exists(list.string())) return {};
+  if (!env.exists(list.string())) return {};
   try {
     const auto bytes = env.read_first(list.string(), kMostBytes + 1);
     if (bytes.size() > kMostBytes) throw DataError(fmt::format("it has more than {} bytes", kMostBytes));
@@ -180,7 +166,8 @@ SampleNames read_sample_names(const TrainTestData& data, SetHalf half) {
   const std::int64_t samples = half == SetHalf::kTrain  ? data.train_in_file()
                                : half == SetHalf::kTest ? data.test_in_file()
                                                         : data.validation.size();
-  return read_sample_names(Env::posix(), sample_names_in(data.directory, half), samples);
+  return read_sample_names(Env::posix(),
+                           std::filesystem::path(data.directory) / sample_names_file(name_of(half)), samples);
 }
 
 bool is_ending_of_picture(std::string_view ending) {

@@ -49,19 +49,12 @@ bool is_ending_of_picture(std::string_view ending);
 // Pictures from which a set's samples were made, and how. That is a list and a note beside its images, which
 // `lockstep convert` writes.
 //
-// Files train-names.jsonl, t10k-names.jsonl (in shards test-names.jsonl) and validation-names.jsonl: a line
-// for each sample, in order. It is the path of the picture within the converted folder, as a JSON string in
-// ASCII. So any name is one line; what is no UTF-8 in it became U+FFFD.
+// Files train-names.jsonl, test-names.jsonl and validation-names.jsonl: a line for each sample, in order. It is the
+// path of the picture within the converted folder, as a JSON string in ASCII. So any name is one line; what is no
+// UTF-8 in it became U+FFFD.
 
-/// @param half  "train", "t10k", "test" or "validation"
+/// @param half  "train", "test" or "validation"
 std::string sample_names_file(std::string_view half);
-
-/// The list of a half, of a set in IDX files or in shards.
-std::filesystem::path sample_names_in(const std::filesystem::path& directory, SetHalf half);
-
-/// The list beside a file of images: DIR/t10k-names.jsonl for DIR/t10k-images-idx3-ubyte.gz. Empty where the file is
-/// not called like that.
-std::filesystem::path sample_names_beside(const std::filesystem::path& images);
 
 /// A line of a list, with its end.
 std::string sample_name_line(const std::filesystem::path& picture);

@@ -29,9 +29,7 @@ constexpr const char* kPartial = ".partial";
 /// Every name that a file of a set in IDX files may have.
 std::vector<std::string> idx_names() {
   const SetEntry& own = own_set();
-  std::vector<std::string> names = {own.names_file, kConversionFile, sample_names_file("train"),
-                                    sample_names_file("t10k"),
-                                    sample_names_file(name_of(SetHalf::kValidation))};
+  std::vector<std::string> names = {own.names_file, kConversionFile};
   auto files = idx_set_files(own);
   for (const FileNames& of_validation : idx_validation_files()) files.push_back(of_validation);
   for (const FileNames& of_file : files)

@@ -5,8 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "data/sets/made_sets.hpp"
-#include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
 #include "data/sets/shards.hpp"
 
@@ -29,16 +27,8 @@ constexpr SetFormat kFormats[] = {
      .load = load_shard_set,
      .outline = outline_of_shard_set,
      .may_stay_on_disk = true},
-    {.name = "pictures",
-     .load = load_picture_set,
-     .outline = outline_of_picture_set,
-     .has_pictures = true,
-     .may_stay_on_disk = true},
-    {.name = "webdataset",
-     .load = load_tar_set,
-     .outline = outline_of_tar_set,
-     .has_pictures = true,
-     .may_stay_on_disk = true},
+    {.name = "pictures", .load = load_picture_set, .has_pictures = true, .may_stay_on_disk = true},
+    {.name = "webdataset", .load = load_tar_set, .has_pictures = true, .may_stay_on_disk = true},
 };
 
 }  // namespace
@@ -62,8 +52,16 @@ SetOutline outline_of(const DatasetOptions& options) {
             .test_samples = entry.test_samples,
             .is_fp32 = entry.is_fp32};
   const SetFormat& format = format_of(entry);
-  const std::string directory = resolve_data_root(options.set, options.root);
-  return format.outline(entry, format.find(entry, {directory}), options);
+  const SetFiles files = format.find(entry, {resolve_data_root(options.set, options.root)});
+  if (!format.has_pictures) return format.outline(entry, files, options);
+  const TrainTestData data = format.load(entry, files, options);  // decodes a picture at most
+  return {.shape = data.train.shape,
+          .classes = data.train.classes,
+          .train_samples = data.train.size(),
+          .test_samples = data.test.size(),
+          .validation_samples = data.validation.size(),
+          .on_disk = true,
+          .remarks = data.remarks};
 }
 
 // Answers that follow from the format of a set.

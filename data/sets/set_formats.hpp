@@ -77,7 +77,8 @@ struct SetFormat {
   /// From files found so: all of train and test, and validation where the options ask for files.
   /// @throws DataError
   TrainTestData (*load)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
-  /// Reads the files' headers, for sets of which nothing else is known; null: there are none in this format.
+  /// Reads the files' headers, for sets of which nothing else is known. Null: there are none in this format, or `load`
+  /// reads no more.
   SetOutline (*outline)(const SetEntry& set, const SetFiles& files, const DatasetOptions& options) = nullptr;
   /// Without files.
   TrainTestData (*make)(const SetEntry& set, const DatasetOptions& options) = nullptr;
@@ -134,13 +135,11 @@ TrainTestData load_shard_set(const SetEntry& set, const SetFiles& files, const D
 // needed (data/pictures/picture_store.hpp).
 
 /// @throws MissingDataError, DataError  as find_sorted_pictures; a picture that is damaged
-SetOutline outline_of_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_picture_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // WebDataset's archives (data/sets/tar_samples.hpp); likewise. Where none is for testing, a fifth of each class is.
 
 /// @throws MissingDataError  as find_tar_files; DataError  as find_tar_samples, or a picture that is damaged
-SetOutline outline_of_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 TrainTestData load_tar_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 // CIFAR-10 and sets like it (data/sets/cifar_set.hpp).

@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <new>
+#include <optional>
 #include <utility>
 
 namespace lockstep {
@@ -27,17 +27,13 @@ class EntrySource final : public ByteSource {
  public:
   EntrySource(const std::filesystem::path& file, std::uint64_t begin, std::string name,
               const NpzArchive::Entry& entry)
-      : packed_(file, begin), name_(std::move(name)), entry_(entry), packed_left_(entry.packed) {
-    constexpr int kRaw = -15;  // the largest window, no header
-    if (is_deflated() && inflateInit2(&stream_, kRaw) != Z_OK) throw std::bad_alloc();
-  }
-  ~EntrySource() override {
-    if (is_deflated()) inflateEnd(&stream_);
+      : packed_(file, begin, entry.packed), name_(std::move(name)), entry_(entry) {
+    if (entry.method == kDeflated) inflated_.emplace(packed_, kRawDeflate);
   }
 
   std::size_t read(std::span<std::uint8_t> out) override {
     out = out.first(std::min<std::uint64_t>(out.size(), entry_.size - offset_));
-    const std::size_t count = is_deflated() ? inflate_into(out) : read_packed(out);
+    const std::size_t count = inflated_ ? inflate_into(out) : packed_.read(out);
     found_crc_ = static_cast<std::uint32_t>(crc32_z(found_crc_, out.data(), count));
     offset_ += count;
     if (count < out.size()) fail("ends too early");
@@ -51,43 +47,24 @@ class EntrySource final : public ByteSource {
   const std::string& name() const override { return name_; }
 
  private:
-  bool is_deflated() const { return entry_.method == kDeflated; }
   [[noreturn]] void fail(const char* cause) const {
     throw DataError(
         fmt::format("{}: damaged at byte {}: {}; save it again, or copy it again", name_, offset_, cause));
   }
-  std::size_t read_packed(std::span<std::uint8_t> out) {
-    const std::size_t count = packed_.read(out.first(std::min<std::uint64_t>(out.size(), packed_left_)));
-    packed_left_ -= count;
-    return count;
-  }
   std::size_t inflate_into(std::span<std::uint8_t> out) {
-    constexpr std::size_t kPiece = std::size_t{64} << 10, kMost = std::size_t{1} << 30;
-    std::size_t done = 0;
-    while (done < out.size()) {
-      if (stream_.avail_in == 0) {
-        input_.resize(kPiece);
-        stream_.avail_in = static_cast<uInt>(read_packed(input_));
-        stream_.next_in = input_.data();
-      }
-      const auto room = static_cast<uInt>(std::min(out.size() - done, kMost));
-      stream_.next_out = out.data() + done;
-      stream_.avail_out = room;
-      const int answer = inflate(&stream_, Z_NO_FLUSH);
-      done += room - stream_.avail_out;
-      if (answer == Z_STREAM_END) break;
-      if (answer != Z_OK) fail("it cannot be inflated");
+    try {
+      return inflated_->read(out);
+    } catch (const DataError&) {
+      fail("it cannot be inflated");
     }
-    return done;
   }
 
   FileSource packed_;
+  std::optional<GzipSource> inflated_;
   std::string name_;
   NpzArchive::Entry entry_;
-  std::uint64_t packed_left_, offset_ = 0;
+  std::uint64_t offset_ = 0;
   std::uint32_t found_crc_ = 0;
-  std::vector<std::uint8_t> input_;
-  z_stream stream_{};
 };
 
 }  // namespace

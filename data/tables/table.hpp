@@ -7,8 +7,6 @@
 #include "data/tables/cells.hpp"
 #include "kernels/shapes.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -22,7 +22,6 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 
 namespace lockstep {
 namespace {

@@ -82,7 +82,7 @@ TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
 TEST_F(ConversionTest, ASetThatIsThereMakesWayIfItMay) {
   const auto names = {"train-images-idx3-ubyte",
                       "classes.txt",
-                      "t10k-names.jsonl",
+                      "test-names.jsonl",
                       "validation-images-idx3-ubyte",
                       "t10k-labels-idx1-ubyte.gz",
                       "validation-names.jsonl",

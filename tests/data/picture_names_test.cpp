@@ -37,23 +37,10 @@ TEST_F(ConversionTest, AnyNameIsOneLine) {
   EXPECT_EQ(std::ranges::count(found.names, kept) + std::ranges::count(others.names, kept), 1);
 }
 
-TEST_F(ConversionTest, ImagesOfASetSayWhatTheyWereMadeOf) {
-  write("set/t10k-images-idx3-ubyte", test::idx_file({3, 4, 3}));
-  write_text("set/t10k-names.jsonl", "\"ants/1.ppm\"\n\"ants/2.ppm\"\n\"bees/3.ppm\"\n");
-  const std::string images = path("set/t10k-images-idx3-ubyte").string();
-  Pictures all = read_pictures(images), one = read_pictures(images + "[2]");
-  EXPECT_EQ(all[0].original, "") << "nothing is looked up unasked";
-  EXPECT_EQ(all.look_up_originals() + one.look_up_originals(), "");
-  EXPECT_EQ(all[0].original, "ants/1.ppm");
-  EXPECT_EQ(one[0].original, "bees/3.ppm");
-  fs::remove(path("set/t10k-names.jsonl"));
-  EXPECT_EQ(read_pictures(images).look_up_originals(), "") << "a set may have no list";
-}
-
 TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   const auto warning_of = [&](const std::string& text) {
-    write_text("t10k-names.jsonl", text);
-    const SampleNames found = read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2);
+    write_text("test-names.jsonl", text);
+    const SampleNames found = read_sample_names(Env::posix(), path("test-names.jsonl"), 2);
     EXPECT_EQ(found.names.empty(), !found.warning.empty());
     return found.warning;
   };
@@ -71,19 +58,9 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   const std::string longest(32'766, 'x');
   EXPECT_EQ(warning_of("\"" + longest + "\"\n\"b\"\n"), "");
   says("\"" + longest + "x\"\n\"b\"\n", "line 1 is not a name");
-  fs::remove(path("t10k-names.jsonl"));
-  fs::create_directory(path("t10k-names.jsonl"));
-  EXPECT_NE(read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2).warning, "");
-}
-
-TEST_F(ConversionTest, ListsOfNamesLieBesideTheImages) {
-  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTrain), path("set/train-names.jsonl"));
-  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTest), path("set/t10k-names.jsonl"));
-  write("set/test-names.jsonl", {1});
-  EXPECT_EQ(sample_names_in(path("set"), SetHalf::kTest), path("set/test-names.jsonl"));
-  EXPECT_EQ(sample_names_beside("set/t10k-images-idx3-ubyte.gz"), "set/t10k-names.jsonl");
-  for (const char* other : {"set/-images-idx3-ubyte", "set/images"})
-    EXPECT_EQ(sample_names_beside(other), "");
+  fs::remove(path("test-names.jsonl"));
+  fs::create_directory(path("test-names.jsonl"));
+  EXPECT_NE(read_sample_names(Env::posix(), path("test-names.jsonl"), 2).warning, "");
 }
 
 TEST_F(ConversionTest, TheFitIsRemembered) {

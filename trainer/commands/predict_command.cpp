@@ -137,9 +137,7 @@ bool predict_sample(const std::string& text, SetSamples& samples, Answerer& answ
 }
 
 int predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
-  Pictures pictures = read_pictures(path, colour);
-  if (const std::string warning = pictures.look_up_originals(); !warning.empty())
-    print_error("warning: " + warning);
+  const Pictures pictures = read_pictures(path, colour);
   answerer.begin(path, pictures.size() == 1);
   for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
   return 0;

@@ -129,9 +129,7 @@ const SetSamples::Half& SetSamples::load(const SampleName& name) {
                     "(data.validation) are in the training half: say train[N]",
                     name.index));
   }
-  if (const std::string& directory = half.data->directory; !directory.empty())
-    half.originals = read_sample_names(Env::posix(), sample_names_in(directory, name.half),
-                                       half.data->half(name.half).size());
+  half.originals = read_sample_names(*half.data, name.half);
   if (!half.originals.warning.empty()) print_error("warning: " + half.originals.warning);
   return loaded_.emplace(key, std::move(half)).first->second;
 }

@@ -184,7 +184,7 @@ TEST(ClassEvaluationTest, MistakesAreNamedByTheirPlaceInTheFile) {
   data.train.places = {1, 4, 5}, data.validation.places = {0, 3}, data.test.places = {0, 2};
   data.files = {.fingerprints = {}, .train = 6, .test = 3};
   folders.write("train-names.jsonl", "\"a\"\n\"b\"\n\"c\"\n\"d\"\n\"e\"\n\"f\"\n");
-  folders.write("t10k-names.jsonl", "\"x\"\n\"y\"\n\"z\"\n");
+  folders.write("test-names.jsonl", "\"x\"\n\"y\"\n\"z\"\n");
   const auto located = [&](const Dataset& part) {
     ClassEvaluation found;
     found.mistakes.resize(1);
