@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Facts of this machine: its clock, its name, and the memory and threads that a process may still
+/// Facts of this machine: its clock, its name, its environment, and the memory and threads that a process may still
 /// use.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -91,13 +92,19 @@ inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Identity of this machine: its name in messages and locks, and the id of its boot.
+// Identity of this machine: its name in messages and locks, its environment, and the id of its boot.
 
 /// Result of gethostname(); "unknown-host" if it is empty.
 inline std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown-host";
   return name.data();
+}
+
+/// A variable of the environment; empty if it is not set. Nothing changes one while there are threads.
+inline std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
 }
 
 /// The kernel's id of this boot, the same in all containers of a machine; empty where there is none.
