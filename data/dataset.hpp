@@ -127,15 +127,9 @@ struct TrainTestData {
 
 /// A wrong member of DatasetOptions (data/sets/set_loading.hpp), named as a job's section names it. what() says
 /// "mean: 2 numbers ...".
-class DatasetOptionError : public ConfigError {
+class DatasetOptionError : public OptionError {
  public:
-  DatasetOptionError(std::string option, const std::string& cause)
-      : ConfigError(option + ": " + cause), option_(std::move(option)), cause_(cause) {}
-  const std::string& option() const noexcept { return option_; }
-  const std::string& cause() const noexcept { return cause_; }
-
- private:
-  std::string option_, cause_;
+  using OptionError::OptionError;
 };
 
 }  // namespace lockstep

@@ -28,9 +28,6 @@ namespace lockstep {
 
 namespace {
 
-/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
-constexpr std::chrono::seconds kLeastForStart{10};
-
 /// Runs `body`; an agreed error ends here with its speaker's line, any other leaves.
 int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) {
   try {
