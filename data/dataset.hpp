@@ -73,6 +73,12 @@ struct Dataset {
   }
 };
 
+/// Bytes of a sample, without its label.
+inline std::size_t row_bytes_of(const Dataset& set) {
+  return static_cast<std::size_t>(set.shape.features()) *
+         (set.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+}
+
 /// The part that a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 

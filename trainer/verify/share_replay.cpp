@@ -72,8 +72,7 @@ ReplayVerdict judge_share(std::span<const ShareResult> results) {
 
 SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
                                         std::int64_t step_in_epoch, int share) {
-  const std::size_t size = static_cast<std::size_t>(data.shape.features()) *
-                           (data.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+  const std::size_t size = row_bytes_of(data);
   SumFingerprints found(2);
   const auto add = [](std::uint64_t& fingerprint, const auto& numbers) {
     for (const std::byte byte : std::as_bytes(numbers))
