@@ -8,11 +8,14 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -112,7 +115,7 @@ inline std::string host_boot_id() {
   return value_after("/proc/sys/kernel/random/boot_id", "");
 }
 
-// Starting threads. All threads of the program start here, so that a refusal of the system is one sentence.
+// Starting and ending threads. All threads of the program start here, so that a refusal of the system is one sentence.
 
 /// "a thread cannot be started: this process has 300 threads, ...": how many it has, which limits hold, what helps.
 std::string explain_missing_thread();
@@ -122,6 +125,10 @@ bool is_missing_thread(const std::system_error& error);
 
 /// @throws DeviceError  with the text of explain_missing_thread()
 std::thread start_thread(std::function<void()> body);
+
+/// Tells threads that wait for `changed` to end, and waits until they have. `ends` is guarded by the mutex.
+void end_threads(std::span<std::thread> threads, std::mutex& mutex, std::condition_variable& changed,
+                 bool& ends);
 
 [[noreturn]] void throw_missing_thread(const std::system_error& error);
 

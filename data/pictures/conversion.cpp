@@ -81,14 +81,7 @@ class ImageQueue {
   /// Pictures and options must outlive it.
   ImageQueue(const std::vector<const LabelledPicture*>& pictures, const ConversionOptions& options)
       : pictures_(pictures), options_(options) {}
-  ~ImageQueue() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    wanted_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~ImageQueue() { end_threads(threads_, mutex_, wanted_, ends_); }
 
   /// The images in their order, one at each call; as many as there are pictures.
   /// @throws DeviceError  the system gives no more threads

@@ -49,12 +49,7 @@ SampleRing::SampleRing(Device& device, const Dataset& data, const RingSizes& siz
 }
 
 SampleRing::~SampleRing() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
+  end_threads(std::span(&thread_, 1), mutex_, changed_, ends_);
 }
 
 StreamedRows SampleRing::rows_by_state(std::int64_t column) const {
