@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Facts of this machine: its clock, its name, its environment, and the memory and threads that a process may still
-/// use.
+/// Facts of this machine: clock, name, environment, and the memory and threads that a process may still use.
 #pragma once
 
 #include <unistd.h>
