@@ -6,6 +6,10 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 
+#include <memory>
+#include <numeric>
+#include <string_view>
+
 namespace lockstep {
 namespace {
 
@@ -32,33 +36,46 @@ class Messages {
   std::vector<std::unique_ptr<PendingCollective>> pending_;
 };
 
+std::size_t sum_of(std::span<const std::size_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
 /// Visits the pieces of a whole, in order of rank, on its root.
-void for_each_piece(Communicator& comm, auto whole, std::span<const std::size_t> bytes, int root,
+void for_each_piece(Communicator& comm, auto whole, std::span<const std::size_t> counts, int root,
                     const auto& visit) {
   if (comm.rank() != root) return;
-  LOCKSTEP_CHECK(std::ssize(bytes) == comm.size() &&
-                 std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) == whole.size());
+  LOCKSTEP_CHECK(std::ssize(counts) == comm.size() && sum_of(counts) == whole.size());
   std::size_t begin = 0;
-  for (int rank = 0; rank < comm.size(); begin += at(bytes, rank++))
-    visit(whole.subspan(begin, at(bytes, rank)), rank);
+  for (int rank = 0; rank < comm.size(); begin += at(counts, rank++))
+    visit(whole.subspan(begin, at(counts, rank)), rank);
 }
 
 }  // namespace
 
-void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
-             std::span<std::byte> mine, int root) {
-  Messages messages(comm);
-  messages.receive(mine, root);
-  for_each_piece(comm, whole, bytes, root, [&](auto piece, int rank) { messages.send(piece, rank); });
-  messages.wait("a scatter");
+void replicate(Communicator& comm, std::span<float> data, int root) {
+  comm.broadcast(std::as_writable_bytes(data), root);
 }
 
-void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<const std::size_t> bytes,
-               std::span<std::byte> whole, int root) {
+std::vector<float> scatter(Communicator& comm, std::span<const float> whole,
+                           std::span<const std::size_t> counts, int root) {
+  std::vector<float> mine(at(counts, comm.rank()));
   Messages messages(comm);
-  messages.send(mine, root);
-  for_each_piece(comm, whole, bytes, root, [&](auto piece, int rank) { messages.receive(piece, rank); });
+  messages.receive(std::as_writable_bytes(std::span(mine)), root);
+  for_each_piece(comm, whole, counts, root,
+                 [&](auto piece, int rank) { messages.send(std::as_bytes(piece), rank); });
+  messages.wait("a scatter");
+  return mine;
+}
+
+std::vector<float> gather_to(Communicator& comm, std::span<const float> mine,
+                             std::span<const std::size_t> counts, int root) {
+  std::vector<float> whole(comm.rank() == root ? sum_of(counts) : 0);
+  Messages messages(comm);
+  messages.send(std::as_bytes(mine), root);
+  for_each_piece(comm, std::span(whole), counts, root,
+                 [&](auto piece, int rank) { messages.receive(std::as_writable_bytes(piece), rank); });
   messages.wait("a gather");
+  return whole;
 }
 
 void parallel_apply(Communicator& comm, const std::function<void()>& body) {

@@ -103,12 +103,7 @@ AppendFile::AppendFile(std::string path, std::optional<std::uint64_t> keep)
 }
 
 AppendFile::~AppendFile() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  writer_.join();
+  end_threads(std::span(&writer_, 1), mutex_, changed_, ends_);
 }
 
 void AppendFile::append(std::span<const std::byte> bytes) {

@@ -4,12 +4,12 @@
 #include "common/installed.hpp"
 
 #include "common/error.hpp"
+#include "common/machine.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <sstream>
 #include <string_view>
@@ -105,10 +105,9 @@ void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
 
 std::string script_command(const std::string& name) {
   const std::string installed = "lockstep-" + name;
-  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): it does not change
   std::error_code unknown;
   if (std::filesystem::exists(program_folder() / installed, unknown)) return installed;
-  std::istringstream folders(path == nullptr ? "" : path);
+  std::istringstream folders(environment_variable("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');)
     if (std::filesystem::exists(std::filesystem::path(folder) / installed, unknown)) return installed;
   return "launch/" + name;

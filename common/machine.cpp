@@ -239,4 +239,15 @@ std::thread start_thread(std::function<void()> body) {
   }
 }
 
+void end_threads(std::span<std::thread> threads, std::mutex& mutex, std::condition_variable& changed,
+                 bool& ends) {
+  {
+    const std::lock_guard lock(mutex);
+    ends = true;
+  }
+  changed.notify_all();
+  for (std::thread& thread : threads)
+    if (thread.joinable()) thread.join();
+}
+
 }  // namespace lockstep

@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Facts of this machine: its clock, its name, and the memory and threads that a process may still
-/// use.
+/// Facts of this machine: clock, name, environment, and the memory and threads that a process may still use.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -91,7 +94,7 @@ inline double now_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Identity of this machine: its name in messages and locks, and the id of its boot.
+// Identity of this machine: its name in messages and locks, its environment, and the id of its boot.
 
 /// Result of gethostname(); "unknown-host" if it is empty.
 inline std::string host_name() {
@@ -100,12 +103,18 @@ inline std::string host_name() {
   return name.data();
 }
 
+/// A variable of the environment; empty if it is not set. Nothing changes one while there are threads.
+inline std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
 /// The kernel's id of this boot, the same in all containers of a machine; empty where there is none.
 inline std::string host_boot_id() {
   return value_after("/proc/sys/kernel/random/boot_id", "");
 }
 
-// Starting threads. All threads of the program start here, so that a refusal of the system is one sentence.
+// Starting and ending threads. All threads of the program start here, so that a refusal of the system is one sentence.
 
 /// "a thread cannot be started: this process has 300 threads, ...": how many it has, which limits hold, what helps.
 std::string explain_missing_thread();
@@ -115,6 +124,10 @@ bool is_missing_thread(const std::system_error& error);
 
 /// @throws DeviceError  with the text of explain_missing_thread()
 std::thread start_thread(std::function<void()> body);
+
+/// Tells threads that wait for `changed` to end, and waits until they have. `ends` is guarded by the mutex.
+void end_threads(std::span<std::thread> threads, std::mutex& mutex, std::condition_variable& changed,
+                 bool& ends);
 
 [[noreturn]] void throw_missing_thread(const std::system_error& error);
 

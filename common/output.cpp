@@ -5,6 +5,7 @@
 
 #include "common/descriptor.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
 
 #include <fcntl.h>
@@ -63,14 +64,9 @@ namespace {
 
 constexpr int kUsualColumns = 80, kFewestColumns = 20;
 
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 /// The standard output that a person sees; -1: there is none.
 Descriptor seen_output() {
-  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr)
+  if (environment_variable("OMPI_COMM_WORLD_RANK").empty())
     return Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
   // Only a device is opened: a FIFO without a reader would have us wait.
   const std::string parents = "/proc/" + std::to_string(getppid()) + "/fd/1";
@@ -87,26 +83,26 @@ std::atomic<int> last_columns{kAnyWidth};
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string value = in_small_letters(std::string(variable(name)));
+    const std::string value = in_small_letters(environment_variable(name));
     if (!value.empty()) return value.find("utf-8") != value.npos || value.find("utf8") != value.npos;
   }
   return false;
 }
 
 int columns_of_environment() {
-  const long columns = std::strtol(std::string(variable("COLUMNS")).c_str(), nullptr, 10);
+  const long columns = std::strtol(environment_variable("COLUMNS").c_str(), nullptr, 10);
   return columns > 0 ? static_cast<int>(std::min(columns, 10000L)) : kUsualColumns;
 }
 
 }  // namespace
 
 OutputTerminal output_terminal() {
-  const std::string_view term = variable("TERM");
+  const std::string term = environment_variable("TERM");
   OutputTerminal output;
   output.is_terminal = is_terminal(seen_output());
   output.redraws = output.is_terminal && !term.empty() && term != "dumb";
   output.unicode = locale_is_utf8() && term != "dumb";
-  output.escapes = output.redraws && output.unicode && variable("NO_COLOR").empty();
+  output.escapes = output.redraws && output.unicode && environment_variable("NO_COLOR").empty();
   return output;
 }
 

@@ -73,6 +73,12 @@ struct Dataset {
   }
 };
 
+/// Bytes of a sample, without its label.
+inline std::size_t row_bytes_of(const Dataset& set) {
+  return static_cast<std::size_t>(set.shape.features()) *
+         (set.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+}
+
 /// The part that a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 
@@ -127,15 +133,9 @@ struct TrainTestData {
 
 /// A wrong member of DatasetOptions (data/sets/set_loading.hpp), named as a job's section names it. what() says
 /// "mean: 2 numbers ...".
-class DatasetOptionError : public ConfigError {
+class DatasetOptionError : public OptionError {
  public:
-  DatasetOptionError(std::string option, const std::string& cause)
-      : ConfigError(option + ": " + cause), option_(std::move(option)), cause_(cause) {}
-  const std::string& option() const noexcept { return option_; }
-  const std::string& cause() const noexcept { return cause_; }
-
- private:
-  std::string option_, cause_;
+  using OptionError::OptionError;
 };
 
 }  // namespace lockstep

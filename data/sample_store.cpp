@@ -127,14 +127,7 @@ void StoredFile::bring_in(std::uint64_t offset, std::uint64_t bytes) const {
 class ShardStore::ReadAhead {
  public:
   explicit ReadAhead(const ShardStore& store) : store_(store) {}
-  ~ReadAhead() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    changed_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
+  ~ReadAhead() { end_threads(std::span(&thread_, 1), mutex_, changed_, ends_); }
 
   void add(std::vector<std::int64_t> samples) {
     {

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/numerics/portable_math.hpp"
@@ -21,7 +22,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -38,8 +38,7 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> model_directories() {
   std::vector<fs::path> directories = shared_directories("models");
-  // The environment is read before any thread could change it.
-  if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0')  // NOLINT
+  if (const std::string given = environment_variable("LOCKSTEP_MODELS"); !given.empty())
     directories.emplace(directories.begin(), given);
   return directories;
 }

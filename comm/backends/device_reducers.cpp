@@ -5,9 +5,8 @@
 
 #include "comm/nccl/nccl.hpp"
 #include "comm/staged/staged.hpp"
-#include "common/error.hpp"
+#include "common/spelling.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace lockstep {
@@ -33,9 +32,7 @@ std::span<const DeviceReducer> device_reducers() {
 }
 
 const DeviceReducer& device_reducer(GradientPath path) {
-  const auto found = std::ranges::find(kReducers, path, &DeviceReducer::path);
-  LOCKSTEP_CHECK(found != kReducers.end());
-  return *found;
+  return entry_of(kReducers, path, &DeviceReducer::path);
 }
 
 }  // namespace lockstep

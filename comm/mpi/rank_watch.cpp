@@ -121,12 +121,7 @@ RankWatch::RankWatch(int ranks) : ranks_(ranks) {
 }
 
 RankWatch::~RankWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  end_threads(std::span(&thread_, 1), mutex_, changed_, ending_);
 }
 
 void RankWatch::expect(const std::string& place, std::chrono::duration<double> limit) {

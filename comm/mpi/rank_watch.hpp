@@ -16,6 +16,9 @@
 
 namespace lockstep {
 
+/// The least for MPI_Init. A machine under load takes seconds to start all ranks, however short other waits are to be.
+inline constexpr std::chrono::seconds kLeastForStart{10};
+
 /// A thread that ends this process with exit code 71 when the ranks do not meet in time. Reasons: a rank that is
 /// stopped, another program in the place of a rank, a host that is gone. First it says which ranks have not
 /// come, as far as the processes of this host tell. One rank a host speaks.

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <sstream>
@@ -158,10 +157,8 @@ std::vector<Interface> usable(std::vector<Interface> all, std::string_view inclu
 }
 
 std::string included_interfaces() {
-  for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the environment does not change
-    if (value != nullptr && *value != '\0') return value;
-  }
+  for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"})
+    if (std::string value = environment_variable(name); !value.empty()) return value;
   return "";
 }
 

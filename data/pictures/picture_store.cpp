@@ -28,12 +28,7 @@ ReadyImages::ReadyImages(std::size_t image_bytes, Make make)
       make_(std::move(make)) {}
 
 ReadyImages::~ReadyImages() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  wanted_changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  end_threads(threads_, mutex_, wanted_changed_, ends_);
 }
 
 void ReadyImages::read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) {

@@ -66,8 +66,7 @@ class DuplicateFinder {
  private:
   void digest(std::uint32_t part) {
     const Dataset& set = *parts_[part];
-    const std::size_t number = set.has_images() ? sizeof(std::uint8_t) : sizeof(float);
-    const std::size_t bytes = checked_product(set.shape.features(), number);
+    const std::size_t bytes = row_bytes_of(set);
     constexpr std::size_t kAtOnce = std::size_t{4} << 20, kMost = 4096;
     std::vector<std::uint8_t> rows;
     for_each_batch(set.size(), std::min(kAtOnce / bytes, kMost), [&](std::span<const std::int32_t> indices) {

@@ -91,9 +91,8 @@ Dataset pick(const Dataset& half, std::vector<std::int32_t> places) {
 void require_memory_for(const PartSizes& parts, const Dataset& train) {
   if (train.stays_on_disk()) return;
   const auto samples = static_cast<std::size_t>(parts.train + parts.validation + parts.test);
-  const std::size_t number = train.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
-  require_memory(checked_product(static_cast<std::size_t>(train.shape.features()), samples, number),
-                 "choosing samples of " + train.name, "use a machine with more memory");
+  require_memory(checked_product(samples, row_bytes_of(train)), "choosing samples of " + train.name,
+                 "use a machine with more memory");
 }
 
 /// A part of what a half has left, or all of it.

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/installed.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/set_loading.hpp"
@@ -13,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -22,12 +22,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// An environment variable, empty if it is not set.
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): see resolve_data_root
-  return value != nullptr ? value : "";
-}
 
 /// A disk that fails, or what this user may not look at, must not pass for a missing file.
 bool is_file(const fs::path& path) {
@@ -73,7 +67,7 @@ std::string look_into(const SetEntry& set, const fs::path& directory, const std:
 std::vector<fs::path> places_by_name(const std::string& set, const std::string& root) {
   if (root != "auto") return {fs::path(root) / set, fs::path(root)};
   std::vector<fs::path> places;
-  if (const std::string data = variable("LOCKSTEP_DATA"); !data.empty()) {
+  if (const std::string data = environment_variable("LOCKSTEP_DATA"); !data.empty()) {
     places.push_back(fs::path(data) / set);
     places.emplace_back(data);
   }
@@ -102,7 +96,7 @@ std::string what_to_do(const SetEntry& set, const std::vector<fs::path>& places)
 }  // namespace
 
 std::string user_cache() {
-  const std::string xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  const std::string xdg = environment_variable("XDG_CACHE_HOME"), home = environment_variable("HOME");
   if (fs::path(xdg).is_absolute()) return xdg + "/lockstep";  // the XDG specification: ignore a relative one
   return home.empty() ? "" : home + "/.cache/lockstep";
 }

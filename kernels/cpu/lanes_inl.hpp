@@ -5,6 +5,7 @@
 /// Compiled once for each instruction set (Highway's foreach_target), so the guard is toggled.
 #include "hwy/highway.h"
 #include "kernels/cpu/multiply_add_inl.hpp"
+#include "kernels/cpu/operands.hpp"
 #include "kernels/cpu/ops.hpp"
 
 #include <cstddef>
@@ -14,18 +15,6 @@
 #undef LOCKSTEP_CPU_LANES_INL_HPP
 #else
 #define LOCKSTEP_CPU_LANES_INL_HPP
-#endif
-
-/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers. And before
-/// one of short rows.
-#ifndef LOCKSTEP_UNROLL
-#ifdef __clang__
-#define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
-#define LOCKSTEP_UNROLL_BY_4 _Pragma("clang loop unroll_count(4)")
-#else
-#define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
-#define LOCKSTEP_UNROLL_BY_4 _Pragma("GCC unroll 4")
-#endif
 #endif
 
 HWY_BEFORE_NAMESPACE();

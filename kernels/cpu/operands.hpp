@@ -15,6 +15,16 @@
 #include <utility>
 #include <vector>
 
+/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers. And before
+/// one of short rows.
+#ifdef __clang__
+#define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
+#define LOCKSTEP_UNROLL_BY_4 _Pragma("clang loop unroll_count(4)")
+#else
+#define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
+#define LOCKSTEP_UNROLL_BY_4 _Pragma("GCC unroll 4")
+#endif
+
 namespace lockstep::cpu {
 
 /// A buffer that grows and is never given back. Kernels keep one for each purpose, as a thread_local.

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd_choice.cpp"
@@ -113,12 +112,6 @@ void choose_simd(std::string_view name) {
     throw DeviceError(fmt::format("{}={}: this processor does not have it, but {}", kSimdVariable, name,
                                   fmt::join(simd_choices(), ", ")));
   hwy::DisableTargets(~chosen->target);
-}
-
-void choose_simd_as_told() {
-  const char* name =
-      std::getenv(kSimdVariable);  // NOLINT(concurrency-mt-unsafe): the environment does not change
-  choose_simd(name == nullptr ? "" : name);
 }
 
 HWY_EXPORT(burn_fma);

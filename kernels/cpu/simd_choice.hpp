@@ -10,7 +10,7 @@
 
 namespace lockstep::cpu {
 
-/// The variable that names it.
+/// The variable that names it for a command.
 inline constexpr const char* kSimdVariable = "LOCKSTEP_SIMD";
 
 /// The instruction set in use: "AVX-512", "AVX2", "SSE4", "NEON" or "portable".
@@ -22,8 +22,6 @@ std::vector<std::string> simd_choices();
 /// From now on kernels use this one. Call before any of them runs, at most once; an empty name changes nothing.
 /// @throws UsageError  there is no such instruction set; DeviceError  this processor does not have it
 void choose_simd(std::string_view name);
-/// The one that $LOCKSTEP_SIMD names.
-void choose_simd_as_told();
 
 /// True if the one in use has an instruction for fused multiply-add. Without, it is computed by several.
 bool simd_fuses();

@@ -128,13 +128,10 @@ TEST(ThreadRanksTest, AnotherCollectiveSaysWhoStartedWhich) {
 
 TEST(ThreadRanksTest, PiecesThatAreNotTheWholeAreABug) {
   run_thread_ranks(1, [](Communicator& comm) {
-    const std::vector<float> whole(3), mine(2);
-    for (const auto& counts : std::vector<std::vector<std::size_t>>{{2}, {3, 0}}) {
-      EXPECT_THROW(scatter(comm, std::span(whole), counts, 0), InternalError);
-      const std::vector<std::size_t> bytes = bytes_of<float>(counts);
-      std::vector<std::byte> into(12);
-      EXPECT_THROW(gather_to(comm, std::as_bytes(std::span(mine)), bytes, into, 0), InternalError);
-    }
+    const std::vector<float> whole(3);
+    for (const auto& counts : std::vector<std::vector<std::size_t>>{{2}, {3, 0}})
+      EXPECT_THROW(scatter(comm, whole, counts, 0), InternalError);
+    EXPECT_THROW(gather_to(comm, whole, std::vector<std::size_t>{3, 0}, 0), InternalError);
   });
 }
 

@@ -3,6 +3,7 @@
 /// Options of `lockstep burn` and the meaning of its verdicts.
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "trainer/burn/burn.hpp"
 
 #include <fmt/format.h>
@@ -10,14 +11,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 namespace lockstep::burn {
 
 BurnFault parse_fault(const std::string& text) {
-  const char* allowed =
-      std::getenv("LOCKSTEP_ALLOW_INJECT");  // NOLINT(concurrency-mt-unsafe): it does not change
-  if (allowed == nullptr || std::string_view(allowed) != "1")
+  if (environment_variable("LOCKSTEP_ALLOW_INJECT") != "1")
     throw UsageError(
         "--inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that "
         "is what you want");

@@ -17,6 +17,8 @@
 
 namespace lockstep {
 
+class Network;
+
 /// The units of the gradients' exact sums (comm/reduce/gradient_units.hpp), which decide the bits of what follows.
 struct CheckpointUnits {
   std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order
@@ -67,6 +69,11 @@ struct CheckpointFacts : RunState {
   }
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
+
+/// The facts of CheckpointFacts::model that a network is built from.
+std::map<std::string, std::string> described(const Network& network);
+/// One number, which is for all channels, or one for each: "0.5", "[0.5, 0.25]".
+std::string described(const std::vector<double>& of_channels);
 
 /// The key of CheckpointFacts::data with the number of test samples that were taken; absent: the whole half.
 inline constexpr const char* kTestSubset = "test_subset";

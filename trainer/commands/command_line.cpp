@@ -7,6 +7,7 @@
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -119,8 +120,8 @@ void add_version_flags(CLI::App& app) {
                                     "With --version: also build, libraries and places, for reports of bugs");
   auto* with_json = app.add_flag("--json", *json, "With --version: all of that as one JSON object");
   auto* version = app.set_version_flag("--version", [verbose, json] {
-    cpu::choose_simd_as_told();
-    cpu::int16::choose_engine_as_told();
+    cpu::choose_simd(environment_variable(cpu::kSimdVariable));
+    cpu::int16::choose_engine(environment_variable(cpu::int16::kEngineVariable));
     if (*json) return version_json();
     return *verbose ? version_report() : version_line();
   });
@@ -173,8 +174,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
 /// @param goes_on_unheard  what it prints is not what it was started for
 int run(const Action& action, bool goes_on_unheard) {
   try {
-    cpu::choose_simd_as_told();
-    cpu::int16::choose_engine_as_told();
+    cpu::choose_simd(environment_variable(cpu::kSimdVariable));
+    cpu::int16::choose_engine(environment_variable(cpu::int16::kEngineVariable));
     const int code = action();
     if (!goes_on_unheard) finish_standard_output();
     return code;

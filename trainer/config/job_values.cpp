@@ -4,7 +4,7 @@
 #include "trainer/config/job_values.hpp"
 
 #include "common/env.hpp"
-#include "common/error.hpp"
+#include "common/spelling.hpp"
 #include "common/yaml.hpp"
 
 #include <fmt/format.h>
@@ -160,9 +160,7 @@ const std::vector<StrategyKind>& strategy_kinds() {
 }
 
 const StrategyKind& find_strategy_kind(std::string_view name) {
-  const auto found = std::ranges::find(strategy_kinds(), name, &StrategyKind::name);
-  LOCKSTEP_CHECK(found != strategy_kinds().end());
-  return *found;
+  return entry_of(strategy_kinds(), name, &StrategyKind::name);
 }
 
 }  // namespace lockstep

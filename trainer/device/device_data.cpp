@@ -35,11 +35,6 @@ std::int64_t training_ring_steps(std::uint64_t step_bytes) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(fit), 2, kMostRingSteps);
 }
 
-std::size_t row_bytes_of(const Dataset& data) {
-  return static_cast<std::size_t>(data.shape.features()) *
-         (data.has_images() ? sizeof(std::uint8_t) : sizeof(float));
-}
-
 SampleRing::SampleRing(Device& device, const Dataset& data, const RingSizes& sizes, RowsOf rows_of)
     : data_(data),
       sizes_(sizes),
@@ -54,12 +49,7 @@ SampleRing::SampleRing(Device& device, const Dataset& data, const RingSizes& siz
 }
 
 SampleRing::~SampleRing() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
+  end_threads(std::span(&thread_, 1), mutex_, changed_, ends_);
 }
 
 StreamedRows SampleRing::rows_by_state(std::int64_t column) const {
@@ -237,18 +227,16 @@ void DeviceData::copy_samples(Stream& stream, const Dataset& data) {
     return stream.copy_to_device(rows_.data(), samples, rows_.bytes());
   }
   constexpr std::size_t kPartBytes = std::size_t{64} << 20;
-  const std::size_t row_bytes = row_bytes_of(data), all = data.labels.size(),
-                    at_once = std::max<std::size_t>(1, kPartBytes / row_bytes);
-  std::vector<std::int32_t> indices;
+  const std::size_t row_bytes = row_bytes_of(data);
   std::vector<std::uint8_t> part;
-  for (std::size_t first = 0; first < all; first += indices.size()) {
-    indices.resize(std::min(at_once, all - first));
-    std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(first));
+  std::uint8_t* to = rows_.data();
+  for_each_batch(data.size(), kPartBytes / row_bytes, [&](const std::vector<std::int32_t>& indices) {
     part.resize(indices.size() * row_bytes);
     read_samples(data, indices, part);
-    stream.copy_to_device(rows_.data() + first * row_bytes, part.data(), part.size());
+    stream.copy_to_device(to, part.data(), part.size());
     stream.synchronize();
-  }
+    to += part.size();
+  });
 }
 
 void DeviceData::normalise(Stream& stream, const ChannelScales& scales) {

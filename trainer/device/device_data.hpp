@@ -48,8 +48,6 @@ struct RingSizes {
 std::int64_t training_ring_steps(std::uint64_t step_bytes);
 /// Batches of an evaluation: two that are computed, and two that come.
 inline constexpr std::int64_t kEvaluationRingSteps = 4;
-/// Bytes of a sample, without its label.
-std::size_t row_bytes_of(const Dataset& data);
 
 class SampleRing {
  public:

@@ -9,7 +9,6 @@
 #include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <lockstep/checkpoint.hpp>
 
 #include <algorithm>
@@ -18,26 +17,12 @@
 namespace lockstep::v0 {
 namespace {
 
-std::string as_yaml(const std::vector<double>& numbers) {
-  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
-                             : fmt::format("[{}]", fmt::join(numbers, ", "));
-}
-
-std::map<std::string, std::string> describe_network(const lockstep::Network& network) {
-  const ImageShape& input = network.input_shape();
-  return {{"yaml", network.yaml()},
-          {"channels", std::to_string(input.channels)},
-          {"height", std::to_string(input.height)},
-          {"width", std::to_string(input.width)},
-          {"classes", std::to_string(network.classes())}};
-}
-
 std::map<std::string, std::string> describe_model(const TrainingSetup& setup, const Dataset::Inside& train) {
-  auto model = describe_network(setup.network);
+  auto model = described(setup.network);
   if (train.name.empty()) return model;
   model["set"] = train.name;
-  model["mean"] = as_yaml(train.normalisation.mean);
-  model["std"] = as_yaml(train.normalisation.std);
+  model["mean"] = described(train.normalisation.mean);
+  model["std"] = described(train.normalisation.std);
   return model;
 }
 
@@ -54,7 +39,7 @@ void require_same_network(const CheckpointFacts& facts, const lockstep::Network&
     throw ConfigError(fmt::format(
         "{}: was trained in 16-bit integers, and a Trainer computes in fp32; go on with lockstep train",
         checkpoint));
-  for (const auto& [key, value] : describe_network(network)) {
+  for (const auto& [key, value] : described(network)) {
     const auto found = facts.model.find(key);
     if (found != facts.model.end() && found->second != value)
       throw ConfigError(

@@ -34,14 +34,14 @@ void check_sizes(const ImageShape& shape, int classes, std::int64_t samples) {
     throw ShapeError(fmt::format("a data set: {} samples; expected 1 to {}", samples, kMostSamples));
 }
 
-void check_numbers(const ImageShape& shape, std::size_t numbers, std::size_t samples) {
-  const auto each = static_cast<std::size_t>(shape.features());
-  if (numbers == each * samples) return;
-  throw ShapeError(fmt::format("a data set: {} numbers for {} of {}; expected {}", numbers,
-                               counted(samples, "label"), channels_rows_columns(shape), each * samples));
-}
-
-lockstep::Dataset make_set(const ImageShape& shape, int classes, std::span<const std::int32_t> labels) {
+/// @param numbers  those of all samples
+lockstep::Dataset make_set(const ImageShape& shape, int classes, std::span<const std::int32_t> labels,
+                           std::size_t numbers) {
+  check_sizes(shape, classes, std::ssize(labels));
+  const std::size_t expected = static_cast<std::size_t>(shape.features()) * labels.size();
+  if (numbers != expected)
+    throw ShapeError(fmt::format("a data set: {} numbers for {} of {}; expected {}", numbers,
+                                 counted(labels.size(), "label"), channels_rows_columns(shape), expected));
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (labels[i] < 0 || labels[i] >= classes)
       throw DataError(
@@ -145,9 +145,7 @@ const Normalisation& Dataset::normalisation() const {
 
 Dataset Dataset::from_bytes(const ImageShape& shape, int classes, std::span<const std::uint8_t> samples,
                             std::span<const std::int32_t> labels, const Normalisation& by) {
-  check_sizes(shape, classes, std::ssize(labels));
-  check_numbers(shape, samples.size(), labels.size());
-  lockstep::Dataset set = make_set(shape, classes, labels);
+  lockstep::Dataset set = make_set(shape, classes, labels, samples.size());
   set.images = AlignedBuffer<std::uint8_t>(samples.size());
   std::ranges::copy(samples, set.images.data());
   const Normalisation used = normalisation_of(set, by);
@@ -157,9 +155,7 @@ Dataset Dataset::from_bytes(const ImageShape& shape, int classes, std::span<cons
 
 Dataset Dataset::from_floats(const ImageShape& shape, int classes, std::span<const float> samples,
                              std::span<const std::int32_t> labels) {
-  check_sizes(shape, classes, std::ssize(labels));
-  check_numbers(shape, samples.size(), labels.size());
-  lockstep::Dataset set = make_set(shape, classes, labels);
+  lockstep::Dataset set = make_set(shape, classes, labels, samples.size());
   const auto bad = std::ranges::find_if(samples, [](float value) { return !std::isfinite(value); });
   if (bad != samples.end())
     throw DataError(fmt::format("a data set: sample {} has a number that is NaN or infinite",
@@ -175,7 +171,8 @@ Dataset Dataset::from_function(const ImageShape& shape, int classes, std::int64_
   std::vector<std::int32_t> labels;
   labels.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) labels.push_back(label(i));
-  lockstep::Dataset set = make_set(shape, classes, labels);
+  lockstep::Dataset set =
+      make_set(shape, classes, labels, static_cast<std::size_t>(shape.features()) * labels.size());
   set.rows = std::make_shared<FunctionStore>(shape, size, sample);
   set.of_rows = {.mean = {0}, .std = {1}};  // keeps the bits
   return share(std::move(set));

@@ -91,9 +91,6 @@ namespace {
 Mpi::Inside* inside_of_process = nullptr;
 std::terminate_handler handler_before = nullptr;
 
-/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
-constexpr std::chrono::seconds kLeastForStart{10};
-
 /// The sentence of what a program threw itself is its own.
 Explanation explain_to_program(const std::exception& error) {
   const bool is_known = dynamic_cast<const Error*>(&error) != nullptr ||

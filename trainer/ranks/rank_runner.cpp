@@ -11,6 +11,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "comm/watch/watchdog.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,16 +21,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 namespace lockstep {
 
 namespace {
-
-/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
-constexpr std::chrono::seconds kLeastForStart{10};
 
 /// Runs `body`; an agreed error ends here with its speaker's line, any other leaves.
 int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) {
@@ -109,24 +106,15 @@ int run_on_ranks(const ParallelSection& parallel, const std::function<int(Commun
 
 // Open MPI's own variables tell whether all ranks have one command line.
 
-namespace {
-
-bool has_value(const char* name, const std::string& value) {
-  const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): it does not change
-  return now != nullptr && now == value;
-}
-
-}  // namespace
-
 bool speaks_for_all() {
   return this_launch().rank == 0;
 }
 
 /// Open MPI names the program without its directory, and joins its arguments.
 bool repeats_rank_0(int argc, const char* const* argv) {
-  return this_launch().rank != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
-         has_value("OMPI_COMMAND", std::filesystem::path(argv[0]).filename()) &&
-         has_value("OMPI_ARGV", fmt::format("{}", fmt::join(argv + 1, argv + argc, " ")));
+  return this_launch().rank != 0 && environment_variable("OMPI_NUM_APP_CTX") == "1" &&
+         environment_variable("OMPI_COMMAND") == std::filesystem::path(argv[0]).filename() &&
+         environment_variable("OMPI_ARGV") == fmt::format("{}", fmt::join(argv + 1, argv + argc, " "));
 }
 
 }  // namespace lockstep

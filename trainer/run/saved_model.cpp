@@ -52,26 +52,14 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
                   checkpoint, printable(model.text(kPrecision)), int16_now()));
 }
 
-/// One number is for all channels. Features that are taken as they are have none of their own.
-std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
-  const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
-  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
-                             : fmt::format("[{}]", fmt::join(numbers, ", "));
-}
-
 }  // namespace
 
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
-  const ImageShape& input = setup.network.input_shape();
-  std::map<std::string, std::string> model = {
-      {"yaml", setup.network.yaml()},
-      {"channels", std::to_string(input.channels)},
-      {"height", std::to_string(input.height)},
-      {"width", std::to_string(input.width)},
-      {"classes", std::to_string(setup.network.classes())},
-      {"set", job.data.set},
-      {"mean", text_of(setup.data->normalisation.mean, job.data.mean)},
-      {"std", text_of(setup.data->normalisation.std, job.data.std)}};
+  auto model = described(setup.network);
+  const Normalisation& own = setup.data->normalisation;  // features that are taken as they are have none
+  model["set"] = job.data.set;
+  model["mean"] = described(own.mean.empty() ? job.data.mean : own.mean);
+  model["std"] = described(own.std.empty() ? job.data.std : own.std);
   if (setup.network.precision() == Precision::kInt16) model[kPrecision] = int16_now();
   return model;
 }

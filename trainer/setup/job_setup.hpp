@@ -42,10 +42,10 @@ template <class Action>
 auto with_places(const Job& job, const Action& action) {
   try {
     return action();
-  } catch (const OptionError& error) {
-    throw with_place(job, error);
   } catch (const DatasetOptionError& error) {
     throw key_error(job, "data." + error.option(), error.cause());
+  } catch (const OptionError& error) {
+    throw with_place(job, error);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "trainer/setup/strategies.hpp"
 
 #include "common/error.hpp"
+#include "common/spelling.hpp"
 #include "trainer/device/device_data_parallel.hpp"
 #include "trainer/parallel/hogwild.hpp"
 #include "trainer/parallel/pipeline.hpp"
@@ -12,7 +13,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 namespace lockstep {
@@ -65,9 +65,7 @@ std::shared_ptr<RankChecks> check_ranks(ParallelStrategy& strategy, const JobSet
 }
 
 const StrategyEntry& find_strategy(const Job& job) {
-  const auto found = std::ranges::find(kStrategies, job.parallel.strategy, &StrategyEntry::name);
-  LOCKSTEP_CHECK(found != kStrategies.end());
-  return *found;
+  return entry_of(kStrategies, job.parallel.strategy, &StrategyEntry::name);
 }
 
 }  // namespace lockstep

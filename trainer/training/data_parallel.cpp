@@ -4,6 +4,7 @@
 #include "trainer/training/data_parallel.hpp"
 
 #include "common/error.hpp"
+#include "common/spelling.hpp"
 #include "models/batch_layer.hpp"
 #include "models/layer.hpp"
 
@@ -85,9 +86,8 @@ StrategyDescription DataParallel::describe() const {
 void exchange_weights(ParallelStrategy& strategy, const std::string& average) {
   strategy.visit_own_state([&average](const TrainedState& own) {
     if (own.weights.empty()) return true;
-    const auto found = std::ranges::find(own.optimizer, average, &OptimizerBufferView::name);
-    LOCKSTEP_CHECK(found != own.optimizer.end());
-    std::ranges::swap_ranges(found->values, own.weights.first(found->values.size()));
+    const auto& found = entry_of(own.optimizer, average, &OptimizerBufferView::name);
+    std::ranges::swap_ranges(found.values, own.weights.first(found.values.size()));
     return true;
   });
 }

@@ -19,23 +19,14 @@ WorkerPool::WorkerPool(int threads) {
     try {
       workers_.push_back(start_thread([this, thread] { serve(thread); }));
     } catch (...) {  // no destructor runs after a constructor that throws
-      quit();
+      end_threads(workers_, mutex_, start_, quit_);
       throw;
     }
   }
 }
 
 WorkerPool::~WorkerPool() {
-  quit();
-}
-
-void WorkerPool::quit() {
-  {
-    const std::lock_guard lock(mutex_);
-    quit_ = true;
-  }
-  start_.notify_all();
-  for (auto& worker : workers_) worker.join();
+  end_threads(workers_, mutex_, start_, quit_);
 }
 
 void WorkerPool::run(const std::function<void(int)>& work) {

@@ -34,7 +34,6 @@ class WorkerPool {
   void run(const std::function<void(int thread)>& work);
 
  private:
-  void quit();
   void serve(int thread);
   void call(int thread);
 

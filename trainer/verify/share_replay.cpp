@@ -25,11 +25,12 @@ constexpr std::int64_t kAutoOnCpus = 128;
 /// A replay of a small network takes the host as long as dozens of steps queued in a graph.
 constexpr std::int64_t kAutoOnGpus = 8192;
 
-/// The value that most have; nullopt where no value has more than half.
-std::optional<SumFingerprints> majority_of(const std::vector<SumFingerprints>& all) {
-  for (const SumFingerprints& candidate : all)
-    if (2 * std::ranges::count(all, candidate) > std::ssize(all)) return candidate;
-  return std::nullopt;
+/// The result that most have; null where none has more than half.
+const ShareResult* majority_of(std::span<const ShareResult> results) {
+  for (const ShareResult& candidate : results)
+    if (2 * std::ranges::count(results, candidate.sums, &ShareResult::sums) > std::ssize(results))
+      return &candidate;
+  return nullptr;
 }
 
 /// A team's answer about a step in which nothing may be wrong.
@@ -55,13 +56,11 @@ std::int64_t steps_between_replays(const StepOptions& options, int teams, bool o
 }
 
 ReplayVerdict judge_share(std::span<const ShareResult> results) {
-  std::vector<SumFingerprints> all;
-  for (const ShareResult& result : results) all.push_back(result.sums);
-  const auto right = majority_of(all);
-  ReplayVerdict verdict{.wrong = {}, .is_certain = right.has_value()};
-  const SumFingerprints& compared = right ? *right : all.front();
+  const ShareResult* const right = majority_of(results);
+  ReplayVerdict verdict{.wrong = {}, .is_certain = right != nullptr};
+  const SumFingerprints& compared = right != nullptr ? right->sums : results.front().sums;
   for (const ShareResult& result : results) {
-    if (right && result.sums == *right) continue;
+    if (right != nullptr && result.sums == compared) continue;
     if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
       verdict.wrong.push_back(result.team);
     if (const auto [own, other] = std::ranges::mismatch(result.sums, compared); own != result.sums.end())
@@ -72,8 +71,7 @@ ReplayVerdict judge_share(std::span<const ShareResult> results) {
 
 SumFingerprints fingerprints_of_samples(const Dataset& data, const DistributedSampler& sampler,
                                         std::int64_t step_in_epoch, int share) {
-  const std::size_t size = static_cast<std::size_t>(data.shape.features()) *
-                           (data.has_images() ? sizeof(std::uint8_t) : sizeof(float));
+  const std::size_t size = row_bytes_of(data);
   SumFingerprints found(2);
   const auto add = [](std::uint64_t& fingerprint, const auto& numbers) {
     for (const std::byte byte : std::as_bytes(numbers))

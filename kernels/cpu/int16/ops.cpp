@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -269,12 +268,6 @@ void choose_engine(std::string_view name) {
 
 void use_engine(const Engine& engine) {
   chosen = &engine;
-}
-
-void choose_engine_as_told() {
-  const char* name =
-      std::getenv(kEngineVariable);  // NOLINT(concurrency-mt-unsafe): the environment does not change
-  choose_engine(name == nullptr ? "" : name);
 }
 
 }  // namespace lockstep::cpu::int16

@@ -53,7 +53,7 @@ std::uint64_t scratch_numbers(const Conv2dShape& shape, int columns);
 
 // Engines compute the same bits.
 
-/// The variable that names one.
+/// The variable that names one for a command.
 inline constexpr const char* kEngineVariable = "LOCKSTEP_INTEGER_ENGINE";
 
 /// The engines of this processor, with the instruction set in use, the best one first. "amx" has 8-bit digits on
@@ -66,7 +66,5 @@ double engine_peak();
 /// From now on. Call before any of these ops runs, at most once; an empty name changes nothing.
 /// @throws UsageError  there is no such engine; DeviceError  this processor does not have it
 void choose_engine(std::string_view name);
-/// The one that $LOCKSTEP_INTEGER_ENGINE names.
-void choose_engine_as_told();
 
 }  // namespace lockstep::cpu::int16

@@ -15,15 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Placed before a loop over registers.
-#ifndef LOCKSTEP_UNROLL
-#ifdef __clang__
-#define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
-#endif
-#endif
-
 #define LOCKSTEP_VNNI "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)

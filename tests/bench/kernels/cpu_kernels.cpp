@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The ops of a CPU, one core, 64 samples a call; and the program itself.
 #include "common/buffers.hpp"
+#include "common/machine.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
@@ -205,7 +206,7 @@ void register_cpu_kernels() {
 int run_benchmarks(int argc, char** argv, const GpuUnderTest& gpu) try {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  cpu::choose_simd_as_told();
+  cpu::choose_simd(environment_variable(cpu::kSimdVariable));
   register_cpu_kernels();
   const auto used = register_gpu_kernels(gpu);
   const std::size_t run = benchmark::RunSpecifiedBenchmarks();

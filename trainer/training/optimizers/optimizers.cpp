@@ -3,11 +3,10 @@
 /// All optimisers: a row of the catalogue each, and what its rule is told at a step.
 #include "trainer/training/optimizers/optimizers.hpp"
 
-#include "common/error.hpp"
+#include "common/spelling.hpp"
 #include "kernels/numerics/portable_math.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace lockstep {
@@ -180,9 +179,7 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
 }
 
 const OptimizerKind& find_optimizer(const OptimizerSection& section) {
-  const auto kind = std::ranges::find(optimizer_kinds(), section.kind, &OptimizerKind::name);
-  LOCKSTEP_CHECK(kind != optimizer_kinds().end());
-  return *kind;
+  return entry_of(optimizer_kinds(), section.kind, &OptimizerKind::name);
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 /// Warm-up, then the schedule, which counts from the end of the warm-up: torch's SequentialLR.
 #include "trainer/training/optimizers/schedule.hpp"
 
-#include "common/error.hpp"
+#include "common/spelling.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/numerics/portable_math.hpp"
 
@@ -40,15 +40,12 @@ const std::vector<LrScalingRule>& lr_scaling_rules() {
 
 double scaled_lr(const OptimizerSection& section, std::int64_t global_batch) {
   const double share = static_cast<double>(global_batch) / static_cast<double>(section.lr_scaling.base_batch);
-  const auto rule = std::ranges::find(lr_scaling_rules(), section.lr_scaling.rule, &LrScalingRule::name);
-  LOCKSTEP_CHECK(rule != lr_scaling_rules().end());
-  return section.lr * rule->factor(share);
+  return section.lr *
+         entry_of(lr_scaling_rules(), section.lr_scaling.rule, &LrScalingRule::name).factor(share);
 }
 
 const ScheduleKind& find_schedule(const ScheduleSection& section) {
-  const auto kind = std::ranges::find(schedule_kinds(), section.kind, &ScheduleKind::name);
-  LOCKSTEP_CHECK(kind != schedule_kinds().end());
-  return *kind;
+  return entry_of(schedule_kinds(), section.kind, &ScheduleKind::name);
 }
 
 RateSchedule::RateSchedule(const ScheduleSection& section, double lr, const RunSpan& run)
