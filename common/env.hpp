@@ -146,6 +146,15 @@ auto read_patiently(Env& env, const auto& read) {
   return read();
 }
 
+/// Result of `read`, or `otherwise` where it throws an Error: a link to itself, a folder of others.
+auto or_if_unreadable(const auto& read, decltype(read()) otherwise) {
+  try {
+    return read();
+  } catch (const Error&) {
+    return otherwise;
+  }
+}
+
 /// Checks something that a run writes into, and that must lie in its directory. Throws IoError if `path` is a symbolic
 /// link, no file of that kind, or a file that has another name elsewhere. It may be missing.
 void require_own(Env& env, const std::string& path, EntryKind kind);

@@ -77,11 +77,8 @@ JudgedAccuracy accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoi
 /// False: it is damaged. Nothing: it cannot be read at this moment.
 std::optional<bool> is_good(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
   if (entry.path == known.good) return true;
-  try {
-    return verify_checkpoint(env, entry.path).empty();
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  return or_if_unreadable([&] { return std::optional(verify_checkpoint(env, entry.path).empty()); },
+                          std::nullopt);
 }
 
 void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, KnownCheckpoints& known,

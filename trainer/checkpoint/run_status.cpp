@@ -29,12 +29,12 @@ void write_status(Env& env, const std::string& run_dir, const RunStatusNote& not
 
 std::optional<RunStatusNote> read_status(Env& env, const std::string& run_dir) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
-  try {
+  const auto read = [&] {
     const auto bytes = env.read_first(run_dir + "/" + kStatusFile, kMostBytes);
-    return read_fields<RunStatusNote>(parse_json_or_discard(as_text(bytes)), kStatusFile, kNoteFields);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+    return std::optional(
+        read_fields<RunStatusNote>(parse_json_or_discard(as_text(bytes)), kStatusFile, kNoteFields));
+  };
+  return or_if_unreadable(read, std::nullopt);
 }
 
 }  // namespace lockstep

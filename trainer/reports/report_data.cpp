@@ -194,16 +194,13 @@ Json mean_speed(const Columns& epochs) {
 /// The lines that are no epoch's, the newest ones: starts, stops, memory, speed of ranks.
 Json log_lines(Env& env, const std::string& directory) {
   Json lines = Json::array();
-  try {
-    std::string text(as_text(env.read_last(directory + "/log/rank-0.log", kLogBytes + 1)));
-    if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
-    std::istringstream log(std::move(text));
-    for (std::string line; std::getline(log, line);)
-      if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
-        lines.push_back(printable_line(line));
-  } catch (const Error&) {
-    return lines;  // a run need not have a log
-  }
+  const auto read = [&] { return env.read_last(directory + "/log/rank-0.log", kLogBytes + 1); };
+  std::string text(as_text(or_if_unreadable(read, {})));            // a run need not have a log
+  if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
+  std::istringstream log(std::move(text));
+  for (std::string line; std::getline(log, line);)
+    if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
+      lines.push_back(printable_line(line));
   if (lines.size() > kMostLogLines)
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(lines.size() - kMostLogLines));
   return lines;

@@ -31,12 +31,8 @@ constexpr int kWidestName = 48, kNarrowestName = 16;
 
 /// Names in a folder; none if it cannot be read, unless it is the one that was asked for.
 std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
-  try {
-    return env.list(folder);
-  } catch (const Error&) {
-    if (asked_for) throw;
-    return {};
-  }
+  const auto list = [&] { return env.list(folder); };
+  return asked_for ? list() : or_if_unreadable(list, {});
 }
 
 /// Links are none, which may lead in circles; nor is what cannot be looked at.

@@ -133,11 +133,7 @@ void move_previous_run_aside(Env& env, const std::string& path) {
 }
 
 bool is_run_of(Env& env, const std::string& path, const Job& job) {
-  try {
-    return differences_from_run(env, path, job).empty();
-  } catch (const Error&) {
-    return false;  // nothing that a run of this job has left
-  }
+  return or_if_unreadable([&] { return differences_from_run(env, path, job).empty(); }, false);
 }
 
 void clear_for_a_new_run(Env& env, const Job& job) {

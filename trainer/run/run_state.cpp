@@ -90,11 +90,7 @@ namespace {
 /// Reads the background of the data; a failing disk must not keep trained weights from being saved.
 bool light_background(const Job& job, const JobSetup& setup) {
   if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
-  try {
-    return setup.light_background.get();
-  } catch (const Error&) {
-    return false;
-  }
+  return or_if_unreadable([&] { return setup.light_background.get(); }, false);
 }
 
 }  // namespace
