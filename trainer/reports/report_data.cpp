@@ -168,10 +168,9 @@ Json ranks_json(const RunEvents& events) {
 
 /// Verdicts of the watchdog: which rank was lost, and why.
 Json verdicts_json(Env& env, const std::string& directory) {
-  Json verdicts = Json::array();
-  for (const std::string& path : verdict_files(env, directory))
-    verdicts.push_back(printable(as_text(env.read_first(path, kVerdictBytes))));
-  return verdicts;
+  return json_list(verdict_files(env, directory), [&](const std::string& path) {
+    return printable(as_text(env.read_first(path, kVerdictBytes)));
+  });
 }
 
 /// Samples by seconds of all epochs that tell their speed. (Both are since a start of the run: an epoch's samples may
@@ -214,13 +213,10 @@ std::string name_of(const std::string& directory) {
 }
 
 Json checkpoints_json(const RunHistory& run) {
-  Json checkpoints = Json::array();
-  for (const CheckpointEntry& entry : run.checkpoints) {
+  return json_list(run.checkpoints, [&](const CheckpointEntry& entry) -> Json {
     const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
-    checkpoints.push_back(
-        {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}});
-  }
-  return checkpoints;
+    return {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}};
+  });
 }
 
 Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::size_t points) {

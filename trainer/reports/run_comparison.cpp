@@ -213,13 +213,11 @@ bool spans_decades(const std::vector<PlotCurve>& curves) {
   return low > 0 && high / low > kMuch;
 }
 
-nlohmann::ordered_json epochs_json(const RunHistory& run) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const EpochRecord& epoch : run.epochs) {
-    list.push_back({{"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}});
-    list.back().update(to_json(static_cast<const ToldEvaluation&>(epoch)));
-  }
-  return list;
+nlohmann::ordered_json epoch_json(const EpochRecord& epoch) {
+  nlohmann::ordered_json json = {
+      {"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}};
+  json.update(to_json(static_cast<const ToldEvaluation&>(epoch)));
+  return json;
 }
 
 /// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
@@ -318,7 +316,7 @@ nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
                          trails = nlohmann::ordered_json::array();
   for (const RunHistory& run : comparison.runs) {
     runs.push_back(run_json(run));
-    runs.back()["curve"] = epochs_json(run);
+    runs.back()["curve"] = json_list(run.epochs, epoch_json);
   }
   for (const DifferingKey& key : comparison.keys) keys[key.key] = key.values;
   for (std::size_t i = 0; i < comparison.trails.size(); ++i) {

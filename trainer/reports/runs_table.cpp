@@ -336,9 +336,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
 }
 
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const RunHistory& run : runs) list.push_back(run_json(run));
-  return {{"format", kRunsFormat}, {"directory", directory}, {"runs", list}};
+  return {{"format", kRunsFormat}, {"directory", directory}, {"runs", json_list(runs, run_json)}};
 }
 
 }  // namespace lockstep

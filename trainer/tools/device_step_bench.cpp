@@ -93,8 +93,7 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   }
   if (comm.rank() != 0) return;
 
-  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
-  for (const Candidate& candidate : candidates) ways.push_back(json_of(candidate));
+  const nlohmann::ordered_json ways = json_list(candidates, json_of);
   const Network& network = candidates.front().setup.network;
   const DeviceChoice& device = candidates.front().setup.device;
   if (options.json)

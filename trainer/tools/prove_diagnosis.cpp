@@ -200,15 +200,11 @@ class StepDiagnosis {
     found.text =
         fmt::format("the summed gradient differs from the one here (of {})", tensors_text(gradients_));
     if (recorded_.apart != 0) {
-      const auto other = other_rank();
-      found.text += "; " + other.text;
+      Discrepancy other = other_rank();
+      other.text = found.text + "; " + other.text;
+      if (other.flipped) return other;
+      found.text = other.text;
       found.cause = other.cause;
-      if (other.flipped) {
-        found.what = other.what;
-        found.parameter = other.parameter;
-        found.bucket = other.bucket;
-        found.flipped = other.flipped;
-      }
       return found;
     }
     const bool all = gradients_.size() == facts_.trail.trained.size();
