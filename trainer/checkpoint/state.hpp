@@ -24,18 +24,12 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// Position of the run's trail (trail.hpp): records, and what the last of them ends with.
-struct CheckpointTrail {
-  std::int64_t records = 0;
+/// Position in a file of the run. Of its trail (trail.hpp): records, and what the last of them ends with. Of
+/// metrics.jsonl: lines, and the SHA-256 of their bytes.
+struct CheckpointPosition {
+  std::int64_t count = 0;
   std::string sha256;  ///< 64 hexadecimal digits
-  friend bool operator==(const CheckpointTrail&, const CheckpointTrail&) = default;
-};
-
-/// Position in the run's metrics.jsonl: its lines, and the SHA-256 of their bytes.
-struct CheckpointMetrics {
-  std::int64_t lines = 0;
-  std::string sha256;  ///< 64 hexadecimal digits
-  friend bool operator==(const CheckpointMetrics&, const CheckpointMetrics&) = default;
+  friend bool operator==(const CheckpointPosition&, const CheckpointPosition&) = default;
 };
 
 /// Everything but the tensors. Valid for any number of ranks.
@@ -43,8 +37,8 @@ struct CheckpointFacts : RunState {
   std::uint64_t seed = 0;
   double epoch_loss_sum = 0;  ///< epoch_loss() as a number, for people
   CheckpointUnits gradient_units;
-  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
-  std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
+  std::optional<CheckpointPosition> trail;    ///< nothing where the run leaves none
+  std::optional<CheckpointPosition> metrics;  ///< nothing where no run wrote it
 
   std::map<std::string, std::string> job;    ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string> model;  ///< facts to build the network from: YAML, input, classes

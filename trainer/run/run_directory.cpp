@@ -237,7 +237,7 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
                                            is_from_another_ ? goes_on : std::function<void()>());
   if (!lost) return files;
   print_error(*lost);
-  files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
+  files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->count}});
   return files;
 }
 
