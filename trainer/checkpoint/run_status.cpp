@@ -6,7 +6,6 @@
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/json_fields.hpp"
 
-#include <span>
 
 namespace lockstep {
 namespace {
@@ -23,8 +22,7 @@ constexpr auto kNoteFields = [](auto&& archive, RunStatusNote& note) {
 }  // namespace
 
 void write_status(Env& env, const std::string& run_dir, const RunStatusNote& note) {
-  const std::string text = json_text(json_of_fields(note, kNoteFields), 1) + "\n";
-  replace_file(env, run_dir + "/" + kStatusFile, std::as_bytes(std::span(text)));
+  replace_file(env, run_dir + "/" + kStatusFile, json_text(json_of_fields(note, kNoteFields), 1) + "\n");
 }
 
 std::optional<RunStatusNote> read_status(Env& env, const std::string& run_dir) {

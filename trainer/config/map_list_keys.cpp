@@ -27,18 +27,11 @@ std::string shown(const YAML::Node& node) {
   return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
 }
 
-template <typename Rows>
-std::vector<std::string_view> names_of(const Rows& rows) {
-  std::vector<std::string_view> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return names;
-}
-
 /// @throws FoundFault  no kind has that name
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (row.name == name) return row;
-  const auto names = names_of(augment_kinds());
+  const auto names = names_of(augment_kinds(), &AugmentKindRow::name);
   std::string hint = did_you_mean(name, names);
   for (const AugmentKindRow& row : augment_kinds())
     if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
@@ -73,7 +66,7 @@ Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& ro
 }
 
 std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
-  const auto names = names_of(row.options);
+  const auto names = names_of(row.options, &AugmentOption::name);
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
     throw FoundFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
@@ -92,8 +85,8 @@ void check_options(const Augmentation& entry, const AugmentKindRow& row, const s
                                    option.expected())};
   }
   if (!row.wants_one || is_any_above_0) return;
-  throw FoundFault{
-      fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names_of(row.options), " or "))};
+  throw FoundFault{fmt::format("{} changes nothing; give {} above 0", row.name,
+                               fmt::join(names_of(row.options, &AugmentOption::name), " or "))};
 }
 
 Augmentation read_entry(const YAML::Node& node) {

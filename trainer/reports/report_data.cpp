@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <sstream>
 #include <utility>
 
@@ -287,8 +286,8 @@ void write_report_of_run(const std::string& directory, const TrainTestData& data
   constexpr std::chrono::milliseconds kForClasses{500};
   try {
     const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
-    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
-    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
+    replace_file(Env::posix(), directory + "/report.html",
+                 report_page(collect_report(Env::posix(), {directory}, options)));
   } catch (const std::exception& error) {
     print_error(fmt::format("warning: no report.html was written: {}", error.what()));
   }

@@ -155,8 +155,8 @@ void write_job(Env& env, const Job& job, const std::string& resume) {
   const std::string begun_as = first_line_of_job(env, job.run.dir);
   Job kept = job;
   kept.run.resume = resume;
-  const std::string yaml = (begun_as.empty() ? first_line_of_job(job) : begun_as) + "\n" + to_yaml(kept);
-  replace_file(env, job.run.dir + "/job.yaml", std::as_bytes(std::span(yaml)));
+  replace_file(env, job.run.dir + "/job.yaml",
+               (begun_as.empty() ? first_line_of_job(job) : begun_as) + "\n" + to_yaml(kept));
 }
 
 }  // namespace
