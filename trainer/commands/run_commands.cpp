@@ -19,7 +19,6 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/step_trace.hpp"

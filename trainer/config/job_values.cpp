@@ -7,7 +7,6 @@
 #include "common/error.hpp"
 #include "common/yaml.hpp"
 
-#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 

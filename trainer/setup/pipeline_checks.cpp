@@ -10,6 +10,7 @@
 #include "trainer/device/device_arena.hpp"
 #include "trainer/parallel/pipeline.hpp"
 #include "trainer/parallel/stage_links.hpp"
+#include "trainer/setup/memory_need.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/cut_step.hpp"
 #include "trainer/training/trained_state.hpp"

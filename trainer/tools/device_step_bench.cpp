@@ -8,7 +8,6 @@
 #include "common/text_layout.hpp"
 #include "models/network.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/setup/strategies.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/tools/step_bench.hpp"
 #include "trainer/training/data_parallel.hpp"

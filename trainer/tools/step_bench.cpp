@@ -11,7 +11,6 @@
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/int16/ops.hpp"
-#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
