@@ -8,10 +8,12 @@
 #include "common/safetensors.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "kernels/sum_cuts.hpp"
+#include "models/network.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/json_fields.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -269,6 +271,20 @@ void check_arithmetic(const JsonFieldsReader& top, const std::string& file) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> describe_network(const Network& network) {
+  const ImageShape& input = network.input_shape();
+  return {{"yaml", network.yaml()},
+          {"channels", std::to_string(input.channels)},
+          {"height", std::to_string(input.height)},
+          {"width", std::to_string(input.width)},
+          {"classes", std::to_string(network.classes())}};
+}
+
+std::string channels_text(const std::vector<double>& numbers) {
+  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
+                             : fmt::format("[{}]", fmt::join(numbers, ", "));
+}
 
 std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
   auto samples = facts.data.find(kTestSubset);

@@ -17,6 +17,8 @@
 
 namespace lockstep {
 
+class Network;
+
 /// The units of the gradients' exact sums (comm/reduce/gradient_units.hpp), which decide the bits of what follows.
 struct CheckpointUnits {
   std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order
@@ -61,6 +63,11 @@ struct CheckpointFacts : RunState {
   }
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
+
+/// CheckpointFacts::model, as far as a network tells it. Its mean and std are as channels_text() has them: a number
+/// for all channels, or a list of one for each.
+std::map<std::string, std::string> describe_network(const Network& network);
+std::string channels_text(const std::vector<double>& numbers);
 
 /// The key of CheckpointFacts::data with the number of test samples that were taken; absent: the whole half.
 inline constexpr const char* kTestSubset = "test_subset";

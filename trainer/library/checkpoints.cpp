@@ -9,7 +9,6 @@
 #include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <lockstep/checkpoint.hpp>
 
 #include <algorithm>
@@ -18,26 +17,12 @@
 namespace lockstep::v0 {
 namespace {
 
-std::string as_yaml(const std::vector<double>& numbers) {
-  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
-                             : fmt::format("[{}]", fmt::join(numbers, ", "));
-}
-
-std::map<std::string, std::string> describe_network(const lockstep::Network& network) {
-  const ImageShape& input = network.input_shape();
-  return {{"yaml", network.yaml()},
-          {"channels", std::to_string(input.channels)},
-          {"height", std::to_string(input.height)},
-          {"width", std::to_string(input.width)},
-          {"classes", std::to_string(network.classes())}};
-}
-
 std::map<std::string, std::string> describe_model(const TrainingSetup& setup, const Dataset::Inside& train) {
   auto model = describe_network(setup.network);
   if (train.name.empty()) return model;
   model["set"] = train.name;
-  model["mean"] = as_yaml(train.normalisation.mean);
-  model["std"] = as_yaml(train.normalisation.std);
+  model["mean"] = channels_text(train.normalisation.mean);
+  model["std"] = channels_text(train.normalisation.std);
   return model;
 }
 

@@ -52,26 +52,15 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
                   checkpoint, printable(model.text(kPrecision)), int16_now()));
 }
 
-/// One number is for all channels. Features that are taken as they are have none of their own.
-std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
-  const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
-  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
-                             : fmt::format("[{}]", fmt::join(numbers, ", "));
-}
-
 }  // namespace
 
+/// Features that are taken as they are have no mean and deviation of their own.
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
-  const ImageShape& input = setup.network.input_shape();
-  std::map<std::string, std::string> model = {
-      {"yaml", setup.network.yaml()},
-      {"channels", std::to_string(input.channels)},
-      {"height", std::to_string(input.height)},
-      {"width", std::to_string(input.width)},
-      {"classes", std::to_string(setup.network.classes())},
-      {"set", job.data.set},
-      {"mean", text_of(setup.data->normalisation.mean, job.data.mean)},
-      {"std", text_of(setup.data->normalisation.std, job.data.std)}};
+  auto model = describe_network(setup.network);
+  const auto& [mean, deviation] = setup.data->normalisation;
+  model["set"] = job.data.set;
+  model["mean"] = channels_text(mean.empty() ? job.data.mean : mean);
+  model["std"] = channels_text(deviation.empty() ? job.data.std : deviation);
   if (setup.network.precision() == Precision::kInt16) model[kPrecision] = int16_now();
   return model;
 }
