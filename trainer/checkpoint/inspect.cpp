@@ -6,7 +6,6 @@
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 

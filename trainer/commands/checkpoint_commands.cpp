@@ -22,7 +22,6 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/evaluator.hpp"
-#include "trainer/training/strategy.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -16,7 +16,6 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -26,7 +25,6 @@
 #include "trainer/setup/data_loading.hpp"
 #include "trainer/setup/memory_need.hpp"
 #include "trainer/tools/prove.hpp"
-#include "trainer/training/cut_step.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/training/fingerprints.hpp"
-#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -35,8 +34,7 @@ std::string mark_of(std::size_t run) {
 /// gradient. "" where all are equal.
 std::string first_difference(const TrailHead& head, const std::vector<std::uint64_t>& a,
                              const std::vector<std::uint64_t>& b) {
-  const FingerprintLayout layout{
-      .trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
+  const FingerprintLayout layout = head.layout();
   const auto name = [&](std::size_t t) {
     return t < layout.trained ? head.trained[t].name : head.kept[t - layout.trained].name;
   };

@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/sum_cuts.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"

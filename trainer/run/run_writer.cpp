@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 

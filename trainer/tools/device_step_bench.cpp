@@ -10,7 +10,6 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/tools/step_bench.hpp"
-#include "trainer/training/data_parallel.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -17,7 +17,6 @@
 #include "trainer/run/step_trace.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
-#include "trainer/training/data_parallel.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
