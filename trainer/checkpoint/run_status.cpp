@@ -6,7 +6,6 @@
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/json_fields.hpp"
 
-
 namespace lockstep {
 namespace {
 
