@@ -144,7 +144,7 @@ bool takes_value(const CLI::Option* option) {
 }
 
 /// Those that a type names: "TEXT:{auto,cpu}" does, "INT:INT in [1 - 1024]" does not.
-std::vector<std::string> choices_of(const std::string& type) {
+std::vector<std::string> choices_in(const std::string& type) {
   const std::size_t open = type.find('{'), close = type.find('}', open);
   std::vector<std::string> choices;
   if (open == type.npos || close == type.npos) return choices;
@@ -173,7 +173,7 @@ constexpr auto kValues = std::to_array<std::pair<const char*, AddValues>>({
 
 void add_values(Completion& answer, const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  const auto choices = choices_of(type);
+  const auto choices = choices_in(type);
   for (const std::string& choice : choices) answer.add(choice);
   if (!choices.empty()) return;
   const auto* values =

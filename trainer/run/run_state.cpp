@@ -23,14 +23,14 @@ CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart
   return {.counted_from = accuracy_on(judge, facts) ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
 }
 
-std::string names_of(const auto& buffers) {
+std::string text_of_names(const auto& buffers) {
   std::vector<std::string> names;
   for (const auto& buffer : buffers) names.push_back(buffer.name);
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 void restore_optimizer(const CheckpointState& checkpoint, const std::vector<OptimizerBufferView>& buffers) {
-  const std::string stored = names_of(checkpoint.optimizer), wanted = names_of(buffers);
+  const std::string stored = text_of_names(checkpoint.optimizer), wanted = text_of_names(buffers);
   if (stored != wanted)
     throw DataError(fmt::format(
         "the checkpoint of step {} holds of its optimiser: {}; the job's optimiser remembers: {}; "
