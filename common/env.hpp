@@ -132,6 +132,9 @@ void write_pieces_synced(Env& env, const std::string& path,
 /// Writes `path` in one step: under `path`.tmp, synced, renamed, directory synced. Readers see the old or the
 /// new file.
 void replace_file(Env& env, const std::string& path, std::span<const std::byte> bytes);
+inline void replace_file(Env& env, const std::string& path, std::string_view text) {
+  replace_file(env, path, std::as_bytes(std::span(text)));
+}
 /// Calls `read`, which only reads, again while it throws IoError. Such an error (a network file system that
 /// hiccups, no free file descriptor) may pass. Three times with growing pauses, half a second in all; then
 /// the error leaves.
@@ -144,6 +147,15 @@ auto read_patiently(Env& env, const auto& read) {
     }
   }
   return read();
+}
+
+/// Result of `read`, or `otherwise` where it throws an Error: a link to itself, a folder of others.
+auto or_if_unreadable(const auto& read, decltype(read()) otherwise) {
+  try {
+    return read();
+  } catch (const Error&) {
+    return otherwise;
+  }
 }
 
 /// Checks something that a run writes into, and that must lie in its directory. Throws IoError if `path` is a symbolic

@@ -38,4 +38,12 @@ std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 /// JSON as text on one line, in ASCII: other characters are escaped.
 std::string json_text_in_ascii(const nlohmann::ordered_json& json);
 
+/// A list with what `make` makes of each value.
+template <typename Json = nlohmann::ordered_json>
+Json json_list(const auto& values, const auto& make) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(make(value));
+  return list;
+}
+
 }  // namespace lockstep

@@ -11,10 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -47,6 +49,14 @@ ConfigError config_error(const std::string& file, const YAML::Mark& mark, const 
 /// " (did you mean 'x'?)" for the candidate that `key` most likely misspells, or "" if none is
 /// near.
 std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates);
+
+/// A text of each row, such as its name, for did_you_mean() and messages. Texts are borrowed.
+template <typename Name = std::identity>
+std::vector<std::string_view> names_of(const auto& rows, const Name& name = {}) {
+  std::vector<std::string_view> names;
+  for (const auto& row : rows) names.emplace_back(std::invoke(name, row));
+  return names;
+}
 
 // Text of a YAML scalar to a number or truth value, whole and exact or not at all. Equal in every locale.
 

@@ -94,10 +94,10 @@ const std::vector<FactChange>& fact_changes() {
       {"arithmetic.since", [](auto& f, Dice&) { ++f.arithmetic.since; }},
       {"job", [](auto& f, Dice&) { f.job.at("train.seed") += "1"; }},
       {"model", [](auto& f, Dice&) { f.model.at("classes") = "9"; }},
-      {"trail.records", [](auto& f, Dice&) { ++f.trail->records; }},
+      {"trail.records", [](auto& f, Dice&) { ++f.trail->count; }},
       {"trail.sha256",
        [](auto& f, Dice&) { f.trail->sha256.front() = f.trail->sha256.front() == 'a' ? 'b' : 'a'; }},
-      {"metrics.lines", [](auto& f, Dice&) { --f.metrics->lines; }},
+      {"metrics.lines", [](auto& f, Dice&) { --f.metrics->count; }},
       {"metrics.sha256",
        [](auto& f, Dice&) { f.metrics->sha256.front() = f.metrics->sha256.front() == 'a' ? 'b' : 'a'; }}};
   return all;

@@ -17,7 +17,6 @@
 #include <functional>
 #include <future>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -23,8 +23,8 @@ namespace {
 /// @returns the evaluations that the run's metrics tell of, without those in doubt
 ToldEvaluations evaluations_told(const std::string& run_dir,
                                  const std::function<void(std::int64_t, std::int64_t)>& on_epoch = {}) {
-  ToldEvaluations told;
-  try {
+  const auto read = [&] {
+    ToldEvaluations told;
     const auto doubt = read_doubt(Env::posix(), run_dir);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
       const bool epoch = event.name() == "epoch";
@@ -34,10 +34,9 @@ ToldEvaluations evaluations_told(const std::string& run_dir,
       if (doubt && step > doubt->sure_step) return;
       told.add(event);
     });
-  } catch (const Error&) {
-    return {};
-  }
-  return told;
+    return told;
+  };
+  return or_if_unreadable(read, {});
 }
 
 std::string position_text(const CheckpointSummary& checkpoint) {

@@ -77,30 +77,25 @@ JudgedAccuracy accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoi
 /// False: it is damaged. Nothing: it cannot be read at this moment.
 std::optional<bool> is_good(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
   if (entry.path == known.good) return true;
-  try {
-    return verify_checkpoint(env, entry.path).empty();
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  return or_if_unreadable([&] { return std::optional(verify_checkpoint(env, entry.path).empty()); },
+                          std::nullopt);
 }
 
 void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, KnownCheckpoints& known,
                std::set<std::string>* kept) {
-  const CheckpointEntry* best = nullptr;
-  double best_accuracy = -1;
-  std::int64_t best_samples = -1;
+  std::vector<CheckpointSummary> judged;
   for (const CheckpointEntry& entry : newest_first) {
     try {
       const auto [accuracy, samples] = accuracy_of(env, entry, known);
-      if (!accuracy || *accuracy < best_accuracy || (best != nullptr && samples != best_samples)) continue;
-      best_accuracy = *accuracy;
-      best_samples = samples;
-      best = &entry;
+      CheckpointSummary& summary = judged.emplace_back();
+      summary.test_accuracy = accuracy;
+      summary.test_samples = samples;
+      summary.path = entry.path;
     } catch (const Error&) {
       kept->insert(entry.path);  // it may be the best
     }
   }
-  if (best != nullptr) kept->insert(best->path);
+  if (const CheckpointSummary* const best = best_checkpoint(judged)) kept->insert(best->path);
 }
 
 /// Down to the newest one that is good, those that are not proved to be damaged.

@@ -59,16 +59,15 @@ bool is_leftover(Env& env, const std::string& directory, const std::string& name
 
 /// The runs in a directory, by their paths; none where it cannot be read.
 std::vector<std::string> runs_in(Env& env, const std::string& directory) {
-  std::vector<std::string> runs;
-  try {
+  const auto look = [&] {
+    std::vector<std::string> runs;
     for (const std::string& name : env.list(directory)) {
       std::string path = directory == "." ? name : fmt::format("{}/{}", directory, name);
       if (is_run(env, path)) runs.push_back(std::move(path));
     }
-  } catch (const Error&) {
-    return {};
-  }
-  return runs;
+    return runs;
+  };
+  return or_if_unreadable(look, {});
 }
 
 /// "runs/a, runs/b"; the last few of many.

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <span>
-
 namespace lockstep {
 namespace {
 
@@ -51,8 +49,7 @@ void write_doubt(Env& env, const std::string& run_dir, const CheckpointDoubt& do
                                        {"sure_step", doubt.sure_step},
                                        {"found_step", doubt.found_step},
                                        {"what", doubt.what}};
-  const std::string text = json_text(json, 1) + "\n";
-  replace_file(env, doubt_path(run_dir), std::as_bytes(std::span(text)));
+  replace_file(env, doubt_path(run_dir), json_text(json, 1) + "\n");
 }
 
 std::optional<CheckpointDoubt> read_doubt(Env& env, const std::string& run_dir) {

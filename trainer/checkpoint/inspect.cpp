@@ -6,7 +6,6 @@
 #include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 
@@ -82,9 +81,7 @@ nlohmann::ordered_json tensor_json(const TensorView& tensor) {
 }
 
 nlohmann::ordered_json tensors_json(const CheckpointState& state) {
-  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-  for (const TensorView& tensor : state.tensors()) tensors.push_back(tensor_json(tensor));
-  return tensors;
+  return json_list(state.tensors(), tensor_json);
 }
 
 /// A longer name gets a line of its own.
@@ -127,17 +124,15 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
 }
 
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const CheckpointSummary& checkpoint : newest_first) {
-    list.push_back({{"checkpoint", checkpoint.path},
-                    {"step", checkpoint.step},
-                    {"epoch", checkpoint.epoch},
-                    {"step_in_epoch", checkpoint.step_in_epoch},
-                    {"test_accuracy", checkpoint.test_accuracy},
-                    {"validation_accuracy", checkpoint.validation_accuracy},
-                    {"damage", checkpoint.damage}});
-  }
-  return list;
+  return json_list(newest_first, [](const CheckpointSummary& checkpoint) -> nlohmann::ordered_json {
+    return {{"checkpoint", checkpoint.path},
+            {"step", checkpoint.step},
+            {"epoch", checkpoint.epoch},
+            {"step_in_epoch", checkpoint.step_in_epoch},
+            {"test_accuracy", checkpoint.test_accuracy},
+            {"validation_accuracy", checkpoint.validation_accuracy},
+            {"damage", checkpoint.damage}};
+  });
 }
 
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first,

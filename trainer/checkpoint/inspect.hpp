@@ -4,7 +4,6 @@
 #pragma once
 
 #include "common/env.hpp"
-#include "common/safetensors.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
 

@@ -32,11 +32,14 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "lockstep checkpoint";
 constexpr const char* kInRange = "a list of whole numbers in range";
 
-/// Position in a file of the run: how many records or lines, and the SHA-256 of what is before it.
-void position_fields(auto&& archive, const char* key, std::int64_t& count, std::string& sha256) {
-  archive(key, count);
-  archive("sha256", sha256);
-  archive.require(is_digest(sha256), "sha256", "64 hexadecimal digits");
+/// @param unit  what is counted there
+void position_field(auto&& archive, const char* key, const char* unit,
+                    std::optional<CheckpointPosition>& position) {
+  optional_field(archive, key, position, [unit](auto&& inner, CheckpointPosition& its) {
+    inner(unit, its.count);
+    inner("sha256", its.sha256);
+    inner.require(is_digest(its.sha256), "sha256", "64 hexadecimal digits");
+  });
 }
 
 void loss_units_field(auto&& archive, const char* key, WideSum& sum) {
@@ -131,12 +134,8 @@ void facts_fields(auto&& archive, CheckpointFacts& facts) {
     inner("since", arithmetic.since);
     inner.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
   });
-  optional_field(archive, "trail", facts.trail, [](auto&& inner, CheckpointTrail& trail) {
-    position_fields(inner, "records", trail.records, trail.sha256);
-  });
-  optional_field(archive, "metrics", facts.metrics, [](auto&& inner, CheckpointMetrics& metrics) {
-    position_fields(inner, "lines", metrics.lines, metrics.sha256);
-  });
+  position_field(archive, "trail", "records", facts.trail);
+  position_field(archive, "metrics", "lines", facts.metrics);
   optional_field(archive, "replayed", facts.replayed);
   archive.require(facts.replayed >= 0 && facts.replayed <= facts.step, "replayed", "a step of this run");
   accuracy_fields(archive, facts);
@@ -273,7 +272,7 @@ void check_arithmetic(const JsonFieldsReader& top, const std::string& file) {
 
 }  // namespace
 
-std::map<std::string, std::string> described(const Network& network) {
+std::map<std::string, std::string> describe_network(const Network& network) {
   const ImageShape& input = network.input_shape();
   return {{"yaml", network.yaml()},
           {"channels", std::to_string(input.channels)},
@@ -282,9 +281,9 @@ std::map<std::string, std::string> described(const Network& network) {
           {"classes", std::to_string(network.classes())}};
 }
 
-std::string described(const std::vector<double>& of_channels) {
-  return of_channels.size() == 1 ? fmt::format("{}", of_channels.front())
-                                 : fmt::format("[{}]", fmt::join(of_channels, ", "));
+std::string channels_text(const std::vector<double>& numbers) {
+  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
+                             : fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
 std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {

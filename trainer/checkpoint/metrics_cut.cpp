@@ -43,28 +43,28 @@ std::string_view first_lines(std::string_view text, std::int64_t lines) {
 }
 
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,
-                                        const CheckpointMetrics& noted) {
-  if (noted.lines == 0) return std::nullopt;
+                                        const CheckpointPosition& noted) {
+  if (noted.count == 0) return std::nullopt;
   const std::string goes_on =
       fmt::format("the run goes on, and its metrics with the steps after {}", with_thousands(step));
   if (!read_patiently(env, [&] { return env.exists(path); }))
-    return fmt::format("{} is gone: its {} up to step {} {} lost; {}", path, counted(noted.lines, "line"),
-                       with_thousands(step), noted.lines == 1 ? "is" : "are", goes_on);
+    return fmt::format("{} is gone: its {} up to step {} {} lost; {}", path, counted(noted.count, "line"),
+                       with_thousands(step), noted.count == 1 ? "is" : "are", goes_on);
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
-  const std::string_view text = as_text(bytes), there = first_lines(text, noted.lines);
+  const std::string_view text = as_text(bytes), there = first_lines(text, noted.count);
   const auto lines = static_cast<std::int64_t>(std::ranges::count(there, '\n'));
-  const bool whole = lines == noted.lines;
+  const bool whole = lines == noted.count;
   const auto of_there = std::as_bytes(std::span(there));
   if ((whole && hex(sha256(of_there)) == noted.sha256) || was_told(text, step)) return std::nullopt;
   if (!whole)
     return fmt::format("{} was cut off: {} of its {} up to step {} are lost; {}", path,
-                       with_thousands(noted.lines - lines), counted(noted.lines, "line"),
+                       with_thousands(noted.count - lines), counted(noted.count, "line"),
                        with_thousands(step), goes_on);
   const std::string aside = free_name(env, path + kDamagedSuffix, "-");
   write_synced(env, aside, bytes);
   return fmt::format(
       "{} was changed: its {} lines up to step {} are not those that were written; kept as {}; {}", path,
-      with_thousands(noted.lines), with_thousands(step), aside, goes_on);
+      with_thousands(noted.count), with_thousands(step), aside, goes_on);
 }
 
 void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated) {

@@ -102,7 +102,7 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
 /// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
 /// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,
-                                        const CheckpointMetrics& noted);
+                                        const CheckpointPosition& noted);
 
 /// The bytes of so many whole lines; all whole lines, if there are fewer.
 std::string_view first_lines(std::string_view text, std::int64_t lines);

@@ -6,8 +6,6 @@
 #include "common/json_text.hpp"
 #include "trainer/checkpoint/json_fields.hpp"
 
-#include <span>
-
 namespace lockstep {
 namespace {
 
@@ -23,18 +21,17 @@ constexpr auto kNoteFields = [](auto&& archive, RunStatusNote& note) {
 }  // namespace
 
 void write_status(Env& env, const std::string& run_dir, const RunStatusNote& note) {
-  const std::string text = json_text(json_of_fields(note, kNoteFields), 1) + "\n";
-  replace_file(env, run_dir + "/" + kStatusFile, std::as_bytes(std::span(text)));
+  replace_file(env, run_dir + "/" + kStatusFile, json_text(json_of_fields(note, kNoteFields), 1) + "\n");
 }
 
 std::optional<RunStatusNote> read_status(Env& env, const std::string& run_dir) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
-  try {
+  const auto read = [&] {
     const auto bytes = env.read_first(run_dir + "/" + kStatusFile, kMostBytes);
-    return read_fields<RunStatusNote>(parse_json_or_discard(as_text(bytes)), kStatusFile, kNoteFields);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+    return std::optional(
+        read_fields<RunStatusNote>(parse_json_or_discard(as_text(bytes)), kStatusFile, kNoteFields));
+  };
+  return or_if_unreadable(read, std::nullopt);
 }
 
 }  // namespace lockstep

@@ -26,18 +26,12 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
-/// Position of the run's trail (trail.hpp): records, and what the last of them ends with.
-struct CheckpointTrail {
-  std::int64_t records = 0;
+/// Position in a file of the run. Of its trail (trail.hpp): records, and what the last of them ends with. Of
+/// metrics.jsonl: lines, and the SHA-256 of their bytes.
+struct CheckpointPosition {
+  std::int64_t count = 0;
   std::string sha256;  ///< 64 hexadecimal digits
-  friend bool operator==(const CheckpointTrail&, const CheckpointTrail&) = default;
-};
-
-/// Position in the run's metrics.jsonl: its lines, and the SHA-256 of their bytes.
-struct CheckpointMetrics {
-  std::int64_t lines = 0;
-  std::string sha256;  ///< 64 hexadecimal digits
-  friend bool operator==(const CheckpointMetrics&, const CheckpointMetrics&) = default;
+  friend bool operator==(const CheckpointPosition&, const CheckpointPosition&) = default;
 };
 
 /// Everything but the tensors. Valid for any number of ranks.
@@ -45,8 +39,8 @@ struct CheckpointFacts : RunState {
   std::uint64_t seed = 0;
   double epoch_loss_sum = 0;  ///< epoch_loss() as a number, for people
   CheckpointUnits gradient_units;
-  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none
-  std::optional<CheckpointMetrics> metrics;  ///< nothing where no run wrote it
+  std::optional<CheckpointPosition> trail;    ///< nothing where the run leaves none
+  std::optional<CheckpointPosition> metrics;  ///< nothing where no run wrote it
 
   std::map<std::string, std::string> job;    ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string> model;  ///< facts to build the network from: YAML, input, classes
@@ -70,10 +64,10 @@ struct CheckpointFacts : RunState {
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
-/// The facts of CheckpointFacts::model that a network is built from.
-std::map<std::string, std::string> described(const Network& network);
-/// One number, which is for all channels, or one for each: "0.5", "[0.5, 0.25]".
-std::string described(const std::vector<double>& of_channels);
+/// CheckpointFacts::model, as far as a network tells it. Its mean and std are as channels_text() has them: a number
+/// for all channels, or a list of one for each.
+std::map<std::string, std::string> describe_network(const Network& network);
+std::string channels_text(const std::vector<double>& numbers);
 
 /// The key of CheckpointFacts::data with the number of test samples that were taken; absent: the whole half.
 inline constexpr const char* kTestSubset = "test_subset";

@@ -8,6 +8,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "trainer/checkpoint/tensors.hpp"
+#include "trainer/training/fingerprints.hpp"
 
 #include <fmt/format.h>
 
@@ -36,8 +37,9 @@ struct TrailHead {
   std::vector<std::string> buffers;                ///< the optimiser's, by name
   std::map<std::string, std::string> facts;        ///< "job.train.seed": "7", ...
 
-  /// Fingerprints of a step, in the order of trainer/training/weight_update.hpp.
-  std::size_t slots() const { return trained.size() * (2 + buffers.size()) + kept.size(); }
+  /// Places of a step's fingerprints.
+  FingerprintLayout layout() const { return {trained.size(), kept.size(), buffers.size()}; }
+  std::size_t slots() const { return layout().slots(); }
   std::size_t record_bytes() const {
     return kTrailRecordFacts + slots() * sizeof(std::uint64_t) + sizeof(Sha256Digest);
   }

@@ -7,7 +7,6 @@
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/run/step_trace.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/tools/step_bench.hpp"

@@ -22,7 +22,6 @@
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/evaluator.hpp"
-#include "trainer/training/strategy.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -70,11 +69,7 @@ int hash(const std::string& path, bool json) {
 
 /// The directory of RUN@best; "" where it is refused.
 std::string best_of_run(const std::string& path) {
-  try {
-    return named_checkpoint(Env::posix(), path + "@best");
-  } catch (const Error&) {
-    return "";
-  }
+  return or_if_unreadable([&] { return named_checkpoint(Env::posix(), path + "@best"); }, "");
 }
 
 /// Shows a checkpoint; for a run, its list of checkpoints and the newest good one in full.

@@ -57,11 +57,9 @@ constexpr const char* kExitCodes =
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
-  const std::vector<std::string_view> candidates(names.begin(), names.end());
-  throw UsageError("there is no command " + quoted_text(argv[1]) + did_you_mean(argv[1], candidates) +
+  const auto names = names_of(app.get_subcommands(nullptr), &CLI::App::get_name);
+  if (std::ranges::find(names, argv[1]) != names.end()) return;
+  throw UsageError("there is no command " + quoted_text(argv[1]) + did_you_mean(argv[1], names) +
                    "; see 'lockstep --help'");
 }
 
@@ -83,14 +81,9 @@ int end_with(const std::exception& error) {
   return end_with(code, text);
 }
 
-/// The command that was given, and the name of the whole: "bench step". The program itself has none.
-struct GivenCommand {
-  const CLI::App* command;
-  std::string name;
-};
-
-GivenCommand given_command(const CLI::App& app) {
-  GivenCommand given{&app, ""};
+/// The command that was given; the program itself has no name.
+NamedCommand given_command(const CLI::App& app) {
+  NamedCommand given{"", &app};
   while (!given.command->get_subcommands().empty()) {
     given.command = given.command->get_subcommands().front();
     given.name += (given.name.empty() ? "" : " ") + given.command->get_name();
@@ -138,7 +131,7 @@ void print_help(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 
 /// Describes the mistake, in our words where CLI11's help less.
 /// @param extras  arguments that no option of the command takes
-std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& error,
+std::string what_is_wrong(const NamedCommand& given, const CLI::ParseError& error,
                           const std::vector<std::string>& extras) {
   if (!extras.empty()) return fmt::format("not expected: {}", fmt::join(extras, " "));
   const bool lacks_something = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
@@ -152,7 +145,7 @@ std::string what_is_wrong(const GivenCommand& given, const CLI::ParseError& erro
 /// @param arguments  the command line that `app` could not parse, without the program's name
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
                           const std::vector<std::string>& arguments) {
-  const GivenCommand given = given_command(app);
+  const NamedCommand given = given_command(app);
   std::vector<std::string> extras;  // CLI11's own message reverses them
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) extras = app.remaining(true);
   const std::string wrong = what_is_wrong(given, error, extras);

@@ -57,6 +57,11 @@ void add_complete_command(CLI::App& app, Action& action);
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 
+struct NamedCommand {
+  std::string name;  ///< "bench step"
+  const CLI::App* command;
+};
+
 /// Runs the command in main()'s arguments. @return the exit code; every error has been printed
 int run_command_line(int argc, char** argv);
 

@@ -131,42 +131,31 @@ void add_devices(Completion& answer) {
   for (const std::string& word : value_words(*find_job_key("parallel.device"))) answer.add(word);
 }
 
-/// An option or an argument, as help shows it.
-struct CommandOption {
-  std::string name;  ///< "-b,--min-bytes", or of an argument "job"
-  std::string type;  ///< as CLI11 has it: "TEXT:{auto,cpu}", "INT:INT in [1 - 1024]"; "" for a flag
-  std::string meaning;
-  bool is_argument = false, many = false;
+/// The options and arguments that help shows, but --help.
+std::vector<const CLI::Option*> options_of(const CLI::App& command) {
+  return command.get_options([&](const CLI::Option* option) {
+    return !option->get_group().empty() && option != command.get_help_ptr();
+  });
+}
 
-  bool takes_value() const { return !is_argument && !type.empty(); }
-  std::vector<std::string> choices() const {
-    const std::size_t open = type.find('{'), close = type.find('}', open);
-    std::vector<std::string> choices;
-    if (open == type.npos || close == type.npos) return choices;
-    std::istringstream list(type.substr(open + 1, close - open - 1));
-    for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
-    return choices;
-  }
-};
+/// False for null, a flag and an argument.
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && !option->get_positional() && option->get_items_expected_max() > 0;
+}
 
-/// Those of a command but --help.
-std::vector<CommandOption> options_of(const CLI::App& command) {
-  std::vector<CommandOption> options;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_group().empty() || option == command.get_help_ptr()) continue;
-    const bool is_argument = option->get_positional(), takes = option->get_items_expected_max() > 0;
-    options.push_back({.name = is_argument ? option->get_name(true) : option->get_name(false, true),
-                       .type = takes ? option->get_type_name() : "",
-                       .meaning = option->get_description(),
-                       .is_argument = is_argument,
-                       .many = option->get_items_expected_max() > 1});
-  }
-  return options;
+/// Those that a type names: "TEXT:{auto,cpu}" does, "INT:INT in [1 - 1024]" does not.
+std::vector<std::string> choices_in(const std::string& type) {
+  const std::size_t open = type.find('{'), close = type.find('}', open);
+  std::vector<std::string> choices;
+  if (open == type.npos || close == type.npos) return choices;
+  std::istringstream list(type.substr(open + 1, close - open - 1));
+  for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
+  return choices;
 }
 
 /// Completions by the name of an option or argument. Others take files.
 using AddValues = void (*)(Completion&);
-constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
+constexpr auto kValues = std::to_array<std::pair<const char*, AddValues>>({
     {"job", add_jobs},
     {"overrides", [](Completion& answer) { add_keys(answer); }},
     {"checkpoint", [](Completion& answer) { add_checkpoints(answer); }},
@@ -179,36 +168,30 @@ constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
     {"--set", add_sets},
     {"--device", add_devices},
     {"directory", [](Completion& answer) { answer.ask_for("folders"); }},
-    {"--data,--root", [](Completion& answer) { answer.ask_for("folders"); }},
     {"--data", [](Completion& answer) { answer.ask_for("folders"); }},
 });
 
-void add_values(Completion& answer, const CommandOption& option) {
-  const auto choices = option.choices();
+void add_values(Completion& answer, const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const auto choices = choices_in(type);
   for (const std::string& choice : choices) answer.add(choice);
   if (!choices.empty()) return;
-  const auto* values = std::ranges::find(kValues, option.name, [](const auto& entry) { return entry.first; });
+  const auto* values =
+      std::ranges::find_if(kValues, [&](const auto& entry) { return option.check_name(entry.first); });
   if (values != kValues.end()) return values->second(answer);
   constexpr std::array<std::string_view, 4> kNumbers{"INT", "UINT", "FLOAT", "BYTES"};
-  if (std::ranges::none_of(kNumbers, [&](auto kind) { return option.type.starts_with(kind); }))
+  if (std::ranges::none_of(kNumbers, [&](auto kind) { return type.starts_with(kind); }))
     answer.ask_for("files");
 }
 
 /// The option of this name, or null.
-const CommandOption* option_called(const std::vector<CommandOption>& options, const std::string& word) {
-  for (const CommandOption& option : options)
-    if (!option.is_argument && word.size() > 1 &&
-        ("," + option.name + ",").find("," + word + ",") != std::string::npos)
-      return &option;
-  return nullptr;
+const CLI::Option* option_called(const CLI::App& command, const std::string& word) {
+  return word.starts_with("-") ? command.get_option_no_throw(word) : nullptr;
 }
 
-void add_options(Completion& answer, const std::vector<CommandOption>& options) {
-  for (const CommandOption& option : options) {
-    if (option.is_argument) continue;
-    const std::size_t longest = option.name.find("--");
-    answer.add(option.name.substr(longest, option.name.find(',', longest) - longest), option.meaning);
-  }
+void add_options(Completion& answer, const CLI::App& command) {
+  for (const CLI::Option* option : options_of(command))
+    if (!option->get_positional()) answer.add(option->get_name(), option->get_description());
   answer.add("--help", "what this command does, and its options");
 }
 
@@ -227,16 +210,16 @@ std::pair<const CLI::App*, std::size_t> command_in(const CLI::App& app,
 }
 
 /// The argument at the end of these words, or null: none is expected there.
-const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
-                                     const std::vector<std::string>& words, std::size_t first) {
+const CLI::Option* argument_at_end(const CLI::App& command, const std::vector<std::string>& words,
+                                   std::size_t first) {
   std::size_t number = 0;
-  for (std::size_t i = first; i + 1 < words.size(); ++i) {
-    const CommandOption* option = option_called(options, words[i]);
-    if (option != nullptr && option->takes_value()) ++i;
-    if (option == nullptr && !words[i].starts_with("-")) ++number;
-  }
-  for (const CommandOption& option : options)
-    if (option.is_argument && (option.many || number-- == 0)) return &option;
+  for (std::size_t i = first; i + 1 < words.size(); ++i)
+    if (takes_value(option_called(command, words[i])))
+      ++i;
+    else if (!words[i].starts_with("-"))
+      ++number;
+  for (const CLI::Option* option : options_of(command))
+    if (option->get_positional() && (option->get_items_expected_max() > 1 || number-- == 0)) return option;
   return nullptr;
 }
 
@@ -246,17 +229,16 @@ const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
 std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
   Completion answer{words.empty() ? "" : words.back()};
   const auto [command, first] = command_in(app, words);
-  const auto options = options_of(*command);
-  const CommandOption* before =
-      words.size() < first + 2 ? nullptr : option_called(options, words[words.size() - 2]);
-  const CommandOption* argument = argument_at_end(options, words, first);
+  const CLI::Option* before =
+      words.size() < first + 2 ? nullptr : option_called(*command, words[words.size() - 2]);
+  const CLI::Option* argument = argument_at_end(*command, words, first);
   for (const CLI::App* next : command->get_subcommands(nullptr))
     if (!next->get_group().empty()) answer.add(next->get_name(), next->get_description());
-  if (before != nullptr && before->takes_value()) {
+  if (takes_value(before)) {
     add_values(answer, *before);
   } else if (answer.typed.starts_with("-")) {
-    add_options(answer, options);
-  } else if (argument != nullptr && argument->name == "about") {
+    add_options(answer, *command);
+  } else if (argument != nullptr && argument->get_name() == "about") {
     add_topics(answer, app);
   } else if (argument != nullptr) {
     add_values(answer, *argument);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep convert FOLDER DIR; of tables see table_commands.cpp
 #include "common/error.hpp"
-#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"

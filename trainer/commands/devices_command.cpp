@@ -219,8 +219,7 @@ std::string to_text(const DeviceReport& report) {
 }
 
 nlohmann::json to_json(const DeviceReport& report) {
-  auto devices = nlohmann::json::array();
-  for (const DeviceProperties& device : report.devices) devices.push_back(device_json(device));
+  const auto devices = json_list<nlohmann::json>(report.devices, device_json);
   nlohmann::json links = report.links;
   for (std::size_t i = 0; i < links.size(); ++i) links[i][i] = nullptr;
   return {{"versions", report.versions}, {"devices", devices}, {"links", links}};

@@ -4,7 +4,6 @@
 #include "comm/agreement.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"

@@ -92,12 +92,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-/// A command that --help shows.
-struct NamedCommand {
-  std::string name;  ///< "bench step"
-  const CLI::App* command;
-};
-
+/// Those that --help shows.
 void add_commands_below(const CLI::App& app, const std::string& prefix, std::vector<NamedCommand>& commands) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     if (command->get_group().empty()) continue;
@@ -126,9 +121,9 @@ constexpr const char* kKeysHeading =
     "key, and their own defaults):";
 
 [[noreturn]] void refuse_topic(const std::vector<NamedCommand>& commands, const std::string& topic) {
-  std::vector<std::string_view> known;
-  for (const NamedCommand& command : commands) known.push_back(command.name);
-  std::string hint = topic.find('.') == topic.npos ? did_you_mean(topic, known) : key_hint(topic);
+  const std::string hint = topic.find('.') == topic.npos
+                               ? did_you_mean(topic, names_of(commands, &NamedCommand::name))
+                               : key_hint(topic);
   throw UsageError(
       fmt::format("there is no command, key or section {}{}; see 'lockstep --help' and 'lockstep help keys'",
                   quoted_text(topic), hint));

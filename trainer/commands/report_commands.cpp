@@ -9,7 +9,6 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/event_file.hpp"

@@ -16,10 +16,8 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
-#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/step_trace.hpp"
@@ -27,7 +25,6 @@
 #include "trainer/setup/data_loading.hpp"
 #include "trainer/setup/memory_need.hpp"
 #include "trainer/tools/prove.hpp"
-#include "trainer/training/cut_step.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -46,16 +43,6 @@
 namespace lockstep {
 
 // lockstep train JOB.yaml [key=value ...]
-
-namespace {
-
-int train_and_report(const Job& job) {
-  return train(job, [&](const std::string& directory, const TrainTestData& data) {
-    if (job.run.report) write_report_of_run(directory, data, job.parallel.threads);
-  });
-}
-
-}  // namespace
 
 void add_train_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
@@ -76,7 +63,12 @@ void add_train_command(CLI::App& app, Action& action) {
       "Keys of a job:\n"
       "  lockstep help keys                  all; a section: help train.optimizer\n"
       "  lockstep help train.optimizer.lr    one of them");
-  on_choice(*command, action, [=] { return train_and_report(load_job(*job, *overrides)); });
+  on_choice(*command, action, [=] {
+    const Job to_train = load_job(*job, *overrides);
+    return train(to_train, [&](const std::string& directory, const TrainTestData& data) {
+      if (to_train.run.report) write_report_of_run(directory, data, to_train.parallel.threads);
+    });
+  });
 }
 
 // lockstep validate JOB.yaml [key=value ...]

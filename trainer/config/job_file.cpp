@@ -257,9 +257,7 @@ std::string key_hint(const std::string& path) {
   const auto [section, name] = split_unknown(path);
   if (const JobKey* called = key_called(name, section))
     return fmt::format(" (did you mean '{}'?)", called->path);
-  std::vector<std::string_view> paths;
-  for (const JobKey& key : job_schema()) paths.push_back(key.path);
-  return did_you_mean(path, paths);
+  return did_you_mean(path, names_of(job_schema(), &JobKey::path));
 }
 
 std::string unknown_key(const std::string& path) {

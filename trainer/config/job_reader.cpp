@@ -227,18 +227,16 @@ std::string near_file(const std::string& path) {
     if (name != without_ending(name) && !find_unprintable(name)) names.push_back(name);
   }
   std::ranges::sort(names);
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  return did_you_mean(file.filename().string(), known);
+  return did_you_mean(file.filename().string(), names_of(names));
 }
 
 [[noreturn]] void fail_unknown_job(const std::string& word) {
   std::vector<std::string> names;
   for (const std::string& job : shipped_jobs()) names.push_back(std::filesystem::path(job).stem().string());
-  const std::vector<std::string_view> known(names.begin(), names.end());
   throw MissingDataError(
       fmt::format("{}: no such file{}; jobs of the program: {}; after one, model=NAME and "
                   "data.set=NAME take others",
-                  word, did_you_mean(without_ending(word), known), fmt::join(names, ", ")));
+                  word, did_you_mean(without_ending(word), names_of(names)), fmt::join(names, ", ")));
 }
 
 /// Finds the job for `lockstep train mnist`: a file of that name, or else the job of the program. @throws

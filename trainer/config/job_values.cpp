@@ -7,7 +7,6 @@
 #include "common/spelling.hpp"
 #include "common/yaml.hpp"
 
-#include <fmt/format.h>
 #include <pwd.h>
 #include <unistd.h>
 

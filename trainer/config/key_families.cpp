@@ -85,10 +85,7 @@ const Family* family_of(const JobKey& key) {
 }  // namespace
 
 std::vector<std::string_view> choices_of(std::string_view section) {
-  std::vector<std::string_view> names;
-  for (const Member& member : std::ranges::find(families(), section, &Family::section)->members)
-    names.push_back(member.name);
-  return names;
+  return names_of(std::ranges::find(families(), section, &Family::section)->members, &Member::name);
 }
 
 const MemberKey* member_key(const JobKey& key, const Job& job) {

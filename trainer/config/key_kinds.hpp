@@ -88,8 +88,7 @@ Kind<std::string> one_of(const std::vector<std::string_view>& words);
 /// One of the values that kSpellings has of its type.
 template <typename Value>
 Kind<Value> one_of() {
-  std::vector<std::string_view> words;
-  for (const auto& [word, value] : kSpellings<Value>) words.push_back(word);
+  const auto words = names_of(kSpellings<Value>, [](const auto& spelling) { return spelling.first; });
   const auto read = [](const YAML::Node& node) -> std::optional<Value> {
     for (const auto& [word, value] : kSpellings<Value>)
       if (node.IsScalar() && node.Scalar() == word) return value;

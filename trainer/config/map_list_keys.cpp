@@ -22,33 +22,21 @@ namespace lockstep::job_keys {
 
 namespace {
 
-/// Fault in a value, in words.
-struct MapFault {
-  std::string text;
-};
-
 std::string shown(const YAML::Node& node) {
   if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
   return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
 }
 
-template <typename Rows>
-std::vector<std::string_view> names_of(const Rows& rows) {
-  std::vector<std::string_view> names;
-  for (const auto& row : rows) names.push_back(row.name);
-  return names;
-}
-
-/// @throws MapFault  no kind has that name
+/// @throws FoundFault  no kind has that name
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
     if (row.name == name) return row;
-  const auto names = names_of(augment_kinds());
+  const auto names = names_of(augment_kinds(), &AugmentKindRow::name);
   std::string hint = did_you_mean(name, names);
   for (const AugmentKindRow& row : augment_kinds())
     if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
       hint = fmt::format(" (did you mean '{}'?)", row.name);
-  throw MapFault{
+  throw FoundFault{
       fmt::format("unknown kind {}{}; expected one of {}", quoted_text(name), hint, fmt::join(names, ", "))};
 }
 
@@ -56,7 +44,7 @@ double read_number(const YAML::Node& node, const AugmentKindRow& row, const Augm
   const auto number = parse_double(plain_text(node));
   const bool fits = number && *number >= option.low && *number <= option.high;
   if (!fits || (option.is_whole && *number != std::floor(*number)))
-    throw MapFault{
+    throw FoundFault{
         fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
   return *number;
 }
@@ -68,21 +56,21 @@ Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& ro
     return {number, number};
   }
   if (!node.IsSequence() || node.size() != 2)
-    throw MapFault{
+    throw FoundFault{
         fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
   const Augmentation::Range range = {read_number(node[0], row, option), read_number(node[1], row, option)};
   if (range[0] > range[1])
-    throw MapFault{fmt::format("{0}.{1}: {2} is above {3}; write [{3}, {2}]", row.name, option.name,
-                               format_double(range[0]), format_double(range[1]))};
+    throw FoundFault{fmt::format("{0}.{1}: {2} is above {3}; write [{3}, {2}]", row.name, option.name,
+                                 format_double(range[0]), format_double(range[1]))};
   return range;
 }
 
 std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
-  const auto names = names_of(row.options);
+  const auto names = names_of(row.options, &AugmentOption::name);
   const auto found = std::ranges::find(names, name);
   if (found == names.end())
-    throw MapFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
-                               did_you_mean(name, names), fmt::join(names, ", "))};
+    throw FoundFault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
+                                 did_you_mean(name, names), fmt::join(names, ", "))};
   return static_cast<std::size_t>(found - names.begin());
 }
 
@@ -93,24 +81,24 @@ void check_options(const Augmentation& entry, const AugmentKindRow& row, const s
     const AugmentOption& option = row.options[i];
     is_any_above_0 |= entry.values[i][1] > 0;
     if (option.is_required && !given[i])
-      throw MapFault{fmt::format("{0} needs {1}, {2}: write {0}: {{{1}: ...}}", row.name, option.name,
-                                 option.expected())};
+      throw FoundFault{fmt::format("{0} needs {1}, {2}: write {0}: {{{1}: ...}}", row.name, option.name,
+                                   option.expected())};
   }
   if (!row.wants_one || is_any_above_0) return;
-  throw MapFault{
-      fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names_of(row.options), " or "))};
+  throw FoundFault{fmt::format("{} changes nothing; give {} above 0", row.name,
+                               fmt::join(names_of(row.options, &AugmentOption::name), " or "))};
 }
 
 Augmentation read_entry(const YAML::Node& node) {
   if (!node.IsMap() || node.size() != 1)
-    throw MapFault{
+    throw FoundFault{
         fmt::format("expected one kind and its options, such as crop: {{padding: 4}}, got {}", shown(node))};
   const auto only = *node.begin();
   const AugmentKindRow& row = kind_called(only.first.Scalar());
   const YAML::Node& options = only.second;
   if (!options.IsMap() && !options.IsNull())
-    throw MapFault{fmt::format("{0}: expected its options, such as {0}: {{{1}: ...}}, got {2}", row.name,
-                               row.options.front().name, shown(options))};
+    throw FoundFault{fmt::format("{0}: expected its options, such as {0}: {{{1}: ...}}, got {2}", row.name,
+                                 row.options.front().name, shown(options))};
   Augmentation entry = {.kind = row.kind};
   std::vector<bool> given(row.options.size());
   for (std::size_t i = 0; i < row.options.size(); ++i) entry.values[i] = row.options[i].usual;
@@ -129,13 +117,13 @@ void check_order(const std::vector<Augmentation>& before, const Augmentation& en
   const Augmentation& last = before.back();
   const std::string_view name = row_of(entry.kind).name, last_name = row_of(last.kind).name;
   if (mixes_images(last.kind) && !mixes_images(entry.kind))
-    throw MapFault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
+    throw FoundFault{fmt::format("{} comes after {}; put mixup and cutmix last", name, last_name)};
   if (mixes_images(last.kind) && last.values[1][0] == 1)
-    throw MapFault{fmt::format("{0} comes after {1}, which mixes every image; give {1} a probability below 1",
-                               name, last_name)};
+    throw FoundFault{fmt::format(
+        "{0} comes after {1}, which mixes every image; give {1} a probability below 1", name, last_name)};
   if (moves_pixels(last.kind) || !moves_pixels(entry.kind)) return;
-  throw MapFault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout", name,
-                             last_name)};
+  throw FoundFault{fmt::format("{} comes after {}; put geometric entries before jitter, erase and cutout",
+                               name, last_name)};
 }
 
 /// Fills a list that is empty. @returns the fault, in words; "": there is none
@@ -153,7 +141,7 @@ std::string parse(const YAML::Node& node, std::vector<Augmentation>& list) {
       check_order(list, next);
       list.push_back(next);
     }
-  } catch (const MapFault& fault) {
+  } catch (const FoundFault& fault) {
     return fmt::format("entry {}: {}", list.size() + 1, fault.text);
   }
   return "";

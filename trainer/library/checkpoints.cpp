@@ -18,11 +18,11 @@ namespace lockstep::v0 {
 namespace {
 
 std::map<std::string, std::string> describe_model(const TrainingSetup& setup, const Dataset::Inside& train) {
-  auto model = described(setup.network);
+  auto model = describe_network(setup.network);
   if (train.name.empty()) return model;
   model["set"] = train.name;
-  model["mean"] = described(train.normalisation.mean);
-  model["std"] = described(train.normalisation.std);
+  model["mean"] = channels_text(train.normalisation.mean);
+  model["std"] = channels_text(train.normalisation.std);
   return model;
 }
 
@@ -39,7 +39,7 @@ void require_same_network(const CheckpointFacts& facts, const lockstep::Network&
     throw ConfigError(fmt::format(
         "{}: was trained in 16-bit integers, and a Trainer computes in fp32; go on with lockstep train",
         checkpoint));
-  for (const auto& [key, value] : described(network)) {
+  for (const auto& [key, value] : describe_network(network)) {
     const auto found = facts.model.find(key);
     if (found != facts.model.end() && found->second != value)
       throw ConfigError(

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -48,6 +49,10 @@ nlohmann::ordered_json charts_json();
 /// Round numbers from low to high, in steps of 1, 2 or 5 times a power of ten. About `count`, at most twice as
 /// many. None if low is not below high.
 std::vector<double> ticks(double low, double high, int count);
+
+/// A column of a run's "curves", times `scale`: those that are numbers, by step.
+std::vector<std::pair<double, double>> points_of(const nlohmann::ordered_json& run, const std::string& events,
+                                                 const std::string& column, double scale);
 
 /// Draws loss and accuracy with characters: one run with dots of braille, if there is Unicode. Several with a
 /// character each. At most 100 columns are used.

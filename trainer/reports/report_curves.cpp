@@ -87,14 +87,8 @@ const Json* column_of(const Json& run, std::string_view events, std::string_view
   return found == kind.end() ? nullptr : &*found;
 }
 
-Points points_of(const Json& run, const Json& curve, double scale) {
-  const std::string events = curve["events"], column = curve["column"];
-  const Json* const steps = column_of(run, events, "step");
-  const Json* const values = column_of(run, events, column);
-  Points points, kept;
-  for (std::size_t i = 0; steps != nullptr && values != nullptr && i < values->size(); ++i)
-    if ((*values)[i].is_number())
-      points.emplace_back((*steps)[i].get<double>(), scale * (*values)[i].get<double>());
+Points thinned(const Points& points) {
+  Points kept;
   const std::size_t every = points.size() / kMostPointsDrawn + 1;
   for (std::size_t i = 0; i < points.size(); i += every) kept.push_back(points[i]);
   if (!points.empty() && kept.back() != points.back()) kept.push_back(points.back());
@@ -175,7 +169,7 @@ std::string drawn(const Json& chart, const Json& runs, const Extent& steps) {
     const std::size_t before = lines.size();
     const std::string name = curve["name"], look = curve["look"];
     for (std::size_t run = 0; run < std::min(runs.size(), kMostRunsDrawn); ++run) {
-      Points points = points_of(runs[run], curve, chart["scale"]);
+      Points points = thinned(points_of(runs[run], curve["events"], curve["column"], chart["scale"]));
       const int number = runs.size() == 1 ? curve["colour"].get<int>() : static_cast<int>(run);
       if (!points.empty()) lines.push_back({look, number, std::move(points)});
     }
@@ -196,6 +190,16 @@ std::string drawn(const Json& chart, const Json& runs, const Extent& steps) {
 }
 
 }  // namespace
+
+Points points_of(const Json& run, const std::string& events, const std::string& column, double scale) {
+  const Json* const steps = column_of(run, events, "step");
+  const Json* const values = column_of(run, events, column);
+  Points points;
+  for (std::size_t i = 0; steps != nullptr && values != nullptr && i < values->size(); ++i)
+    if ((*values)[i].is_number())
+      points.emplace_back((*steps)[i].get<double>(), scale * (*values)[i].get<double>());
+  return points;
+}
 
 std::vector<double> ticks(double low, double high, int count) {
   const double raw = (high - low) / count, power = std::pow(10, std::floor(std::log10(raw)));

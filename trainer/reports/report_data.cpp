@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <sstream>
 #include <utility>
 
@@ -168,10 +167,9 @@ Json ranks_json(const RunEvents& events) {
 
 /// Verdicts of the watchdog: which rank was lost, and why.
 Json verdicts_json(Env& env, const std::string& directory) {
-  Json verdicts = Json::array();
-  for (const std::string& path : verdict_files(env, directory))
-    verdicts.push_back(printable(as_text(env.read_first(path, kVerdictBytes))));
-  return verdicts;
+  return json_list(verdict_files(env, directory), [&](const std::string& path) {
+    return printable(as_text(env.read_first(path, kVerdictBytes)));
+  });
 }
 
 /// Samples by seconds of all epochs that tell their speed. (Both are since a start of the run: an epoch's samples may
@@ -194,16 +192,13 @@ Json mean_speed(const Columns& epochs) {
 /// The lines that are no epoch's, the newest ones: starts, stops, memory, speed of ranks.
 Json log_lines(Env& env, const std::string& directory) {
   Json lines = Json::array();
-  try {
-    std::string text(as_text(env.read_last(directory + "/log/rank-0.log", kLogBytes + 1)));
-    if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
-    std::istringstream log(std::move(text));
-    for (std::string line; std::getline(log, line);)
-      if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
-        lines.push_back(printable_line(line));
-  } catch (const Error&) {
-    return lines;  // a run need not have a log
-  }
+  const auto read = [&] { return env.read_last(directory + "/log/rank-0.log", kLogBytes + 1); };
+  std::string text(as_text(or_if_unreadable(read, {})));            // a run need not have a log
+  if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
+  std::istringstream log(std::move(text));
+  for (std::string line; std::getline(log, line);)
+    if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
+      lines.push_back(printable_line(line));
   if (lines.size() > kMostLogLines)
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(lines.size() - kMostLogLines));
   return lines;
@@ -217,13 +212,10 @@ std::string name_of(const std::string& directory) {
 }
 
 Json checkpoints_json(const RunHistory& run) {
-  Json checkpoints = Json::array();
-  for (const CheckpointEntry& entry : run.checkpoints) {
+  return json_list(run.checkpoints, [&](const CheckpointEntry& entry) -> Json {
     const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
-    checkpoints.push_back(
-        {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}});
-  }
-  return checkpoints;
+    return {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}};
+  });
 }
 
 Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::size_t points) {
@@ -294,8 +286,8 @@ void write_report_of_run(const std::string& directory, const TrainTestData& data
   constexpr std::chrono::milliseconds kForClasses{500};
   try {
     const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
-    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
-    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
+    replace_file(Env::posix(), directory + "/report.html",
+                 report_page(collect_report(Env::posix(), {directory}, options)));
   } catch (const std::exception& error) {
     print_error(fmt::format("warning: no report.html was written: {}", error.what()));
   }

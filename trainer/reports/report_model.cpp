@@ -4,7 +4,6 @@
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
 #include "data/pictures/picture.hpp"
-#include "data/sets/names.hpp"
 #include "models/layer.hpp"
 #include "trainer/reports/class_evaluation.hpp"
 #include "trainer/reports/report.hpp"

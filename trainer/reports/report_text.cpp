@@ -30,25 +30,15 @@ char mark_of(std::size_t run) {
   return "123456789abcdefghijklmnopqrstuvwxyz"[run % 35];
 }
 
-/// Those that are numbers, by step.
-std::vector<std::pair<double, double>> points_of(const Json& events, const char* column, double scale) {
-  std::vector<std::pair<double, double>> points;
-  if (!events.contains(column)) return points;
-  for (std::size_t i = 0; i < events["step"].size(); ++i)
-    if (events[column][i].is_number())
-      points.emplace_back(events["step"][i].get<double>(), scale * events[column][i].get<double>());
-  return points;
-}
-
 std::string drawn(const Json& runs, const char* title, const char* what, double scale,
                   const PlotStyle& style) {
   std::vector<PlotCurve> curves;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const std::string half :
          {"train", "validation", "test", "ema_validation", "ema_test", "swa_validation", "swa_test"}) {
-      auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str(), scale);
+      auto points = points_of(runs[i], "epoch", half + what, scale);
       if (points.empty() && half + what == "train_loss")  // a run within its first epoch has steps alone
-        points = points_of(runs[i]["curves"]["step"], "loss", scale);
+        points = points_of(runs[i], "step", "loss", scale);
       const char mark = runs.size() > 1 ? mark_of(i) : half == "train" ? '.' : '*';
       curves.push_back({mark, std::move(points)});
     }

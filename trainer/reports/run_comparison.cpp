@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/training/fingerprints.hpp"
-#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -35,8 +34,7 @@ std::string mark_of(std::size_t run) {
 /// gradient. "" where all are equal.
 std::string first_difference(const TrailHead& head, const std::vector<std::uint64_t>& a,
                              const std::vector<std::uint64_t>& b) {
-  const FingerprintLayout layout{
-      .trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
+  const FingerprintLayout layout = head.layout();
   const auto name = [&](std::size_t t) {
     return t < layout.trained ? head.trained[t].name : head.kept[t - layout.trained].name;
   };
@@ -213,13 +211,11 @@ bool spans_decades(const std::vector<PlotCurve>& curves) {
   return low > 0 && high / low > kMuch;
 }
 
-nlohmann::ordered_json epochs_json(const RunHistory& run) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const EpochRecord& epoch : run.epochs) {
-    list.push_back({{"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}});
-    list.back().update(to_json(static_cast<const ToldEvaluation&>(epoch)));
-  }
-  return list;
+nlohmann::ordered_json epoch_json(const EpochRecord& epoch) {
+  nlohmann::ordered_json json = {
+      {"epoch", epoch.epoch}, {"step", epoch.step}, {"train_loss", epoch.train_loss}};
+  json.update(to_json(static_cast<const ToldEvaluation&>(epoch)));
+  return json;
 }
 
 /// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
@@ -318,7 +314,7 @@ nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
                          trails = nlohmann::ordered_json::array();
   for (const RunHistory& run : comparison.runs) {
     runs.push_back(run_json(run));
-    runs.back()["curve"] = epochs_json(run);
+    runs.back()["curve"] = json_list(run.epochs, epoch_json);
   }
   for (const DifferingKey& key : comparison.keys) keys[key.key] = key.values;
   for (std::size_t i = 0; i < comparison.trails.size(); ++i) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "common/env.hpp"
-#include "common/error.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 
@@ -79,15 +78,6 @@ struct RunHistory : ToldEvaluations {
 /// Memory holds the epochs and the job, never the steps.
 /// @param on_event  is called with every whole line of metrics.jsonl, in order; may be empty
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event = {});
-
-/// Result of `read`, or `otherwise` where it throws an Error: a link to itself, a folder of others.
-auto or_if_unreadable(const auto& read, decltype(read()) otherwise) {
-  try {
-    return read();
-  } catch (const Error&) {
-    return otherwise;
-  }
-}
 
 /// True if a folder has parts of a run: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);

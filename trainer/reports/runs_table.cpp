@@ -31,12 +31,8 @@ constexpr int kWidestName = 48, kNarrowestName = 16;
 
 /// Names in a folder; none if it cannot be read, unless it is the one that was asked for.
 std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
-  try {
-    return env.list(folder);
-  } catch (const Error&) {
-    if (asked_for) throw;
-    return {};
-  }
+  const auto list = [&] { return env.list(folder); };
+  return asked_for ? list() : or_if_unreadable(list, {});
 }
 
 /// Links are none, which may lead in circles; nor is what cannot be looked at.
@@ -340,9 +336,7 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
 }
 
 nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const RunHistory& run : runs) list.push_back(run_json(run));
-  return {{"format", kRunsFormat}, {"directory", directory}, {"runs", list}};
+  return {{"format", kRunsFormat}, {"directory", directory}, {"runs", json_list(runs, run_json)}};
 }
 
 }  // namespace lockstep

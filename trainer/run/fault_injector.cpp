@@ -140,8 +140,7 @@ void FaultInjector::before_series(std::int64_t steps_taken) {
   agree(comm_, [&] {
     if (comm_.rank() != 0) return;
     print_error(fmt::format("injected on purpose: {}", story_));
-    const std::string line = story_ + "\n";
-    if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
+    if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, story_ + "\n");
   });
   if (is_mine()) strike();
 }

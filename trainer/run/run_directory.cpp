@@ -133,11 +133,7 @@ void move_previous_run_aside(Env& env, const std::string& path) {
 }
 
 bool is_run_of(Env& env, const std::string& path, const Job& job) {
-  try {
-    return differences_from_run(env, path, job).empty();
-  } catch (const Error&) {
-    return false;  // nothing that a run of this job has left
-  }
+  return or_if_unreadable([&] { return differences_from_run(env, path, job).empty(); }, false);
 }
 
 void clear_for_a_new_run(Env& env, const Job& job) {
@@ -159,8 +155,8 @@ void write_job(Env& env, const Job& job, const std::string& resume) {
   const std::string begun_as = first_line_of_job(env, job.run.dir);
   Job kept = job;
   kept.run.resume = resume;
-  const std::string yaml = (begun_as.empty() ? first_line_of_job(job) : begun_as) + "\n" + to_yaml(kept);
-  replace_file(env, job.run.dir + "/job.yaml", std::as_bytes(std::span(yaml)));
+  replace_file(env, job.run.dir + "/job.yaml",
+               (begun_as.empty() ? first_line_of_job(job) : begun_as) + "\n" + to_yaml(kept));
 }
 
 }  // namespace
@@ -241,7 +237,7 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
                                            is_from_another_ ? goes_on : std::function<void()>());
   if (!lost) return files;
   print_error(*lost);
-  files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
+  files->write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->count}});
   return files;
 }
 

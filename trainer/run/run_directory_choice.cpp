@@ -56,14 +56,10 @@ std::vector<int> existing_runs(Env& env, const Job& job) {
   return numbers;
 }
 
-/// Made for a run that ended before it had written anything.
+/// Made for a run that ended before it had written anything. A file is none, nor what this user may not look into.
 bool is_empty_run(Env& env, const std::string& run_dir) {
-  try {
-    return std::ranges::all_of(env.list(run_dir),
-                               [](const auto& entry) { return entry == "lock" || entry == "log"; });
-  } catch (const Error&) {
-    return false;  // a file, or nothing that this user may look into
-  }
+  const auto is_of_start = [](const auto& entry) { return entry == "lock" || entry == "log"; };
+  return or_if_unreadable([&] { return std::ranges::all_of(env.list(run_dir), is_of_start); }, false);
 }
 
 /// Reason why the job does not go on in this directory, as far as reading shows: "is finished". Nothing: it
@@ -140,15 +136,13 @@ std::string first_line_of_job(const Job& job) {
   return fmt::format("# job {}", quoted_text(job.name));
 }
 
+/// A read error is reported by the code that needs the file.
 std::string first_line_of_job(Env& env, const std::string& run_dir) {
-  try {
-    const std::string path = run_dir + "/job.yaml";
-    if (!env.exists(path)) return "";
-    const std::string text(as_text(env.read(path))), line = text.substr(0, text.find('\n'));
+  const auto read = [&] {
+    const std::string text(as_text(env.read(run_dir + "/job.yaml"))), line = text.substr(0, text.find('\n'));
     return line.starts_with("# job ") ? line : "";
-  } catch (const Error&) {
-    return "";  // a read error is reported by the code that needs the file
-  }
+  };
+  return or_if_unreadable(read, "");
 }
 
 std::vector<std::string> differences_from_run(Env& env, const std::string& run_dir, const Job& job) {

@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/sum_cuts.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -24,14 +23,14 @@ CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart
   return {.counted_from = accuracy_on(judge, facts) ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
 }
 
-std::string names_of(const auto& buffers) {
+std::string text_of_names(const auto& buffers) {
   std::vector<std::string> names;
   for (const auto& buffer : buffers) names.push_back(buffer.name);
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 void restore_optimizer(const CheckpointState& checkpoint, const std::vector<OptimizerBufferView>& buffers) {
-  const std::string stored = names_of(checkpoint.optimizer), wanted = names_of(buffers);
+  const std::string stored = text_of_names(checkpoint.optimizer), wanted = text_of_names(buffers);
   if (stored != wanted)
     throw DataError(fmt::format(
         "the checkpoint of step {} holds of its optimiser: {}; the job's optimiser remembers: {}; "
@@ -90,11 +89,7 @@ namespace {
 /// Reads the background of the data; a failing disk must not keep trained weights from being saved.
 bool light_background(const Job& job, const JobSetup& setup) {
   if (!setup.light_background.valid()) return has_light_background(job, setup.data->train);
-  try {
-    return setup.light_background.get();
-  } catch (const Error&) {
-    return false;
-  }
+  return or_if_unreadable([&] { return setup.light_background.get(); }, false);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 
@@ -145,14 +144,14 @@ void RunWriter::run_finished(const FinishedRun& run) {
 }
 
 void RunWriter::open_trail(TrailHead head, const RankStretch& ranks,
-                           const std::optional<CheckpointTrail>& expected) {
+                           const std::optional<CheckpointPosition>& expected) {
   const std::int64_t step = ranks.from - 1;
   if (!keeps_trail(job_)) {
     cut_rank_file(env_, path_, ranks.from);
     return cut_trail(env_, path_, step);
   }
   std::optional<TrailPosition> position;
-  if (expected) position = {expected->records, digest_of_hex(expected->sha256)};
+  if (expected) position = {expected->count, digest_of_hex(expected->sha256)};
   trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position, print_error);
   ranks_ = std::make_unique<RankFile>(env_, path_, ranks);
 }

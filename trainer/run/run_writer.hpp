@@ -42,7 +42,7 @@ class MetricsWriter {
   bool is_complete() const { return file_.is_complete(); }
   std::int64_t lines() const { return lines_; }
   /// Position for a checkpoint: all lines so far. They are in the file once sync() has returned.
-  CheckpointMetrics position() const { return {lines_, hex(hash_.so_far())}; }
+  CheckpointPosition position() const { return {lines_, hex(hash_.so_far())}; }
 
  private:
   std::int64_t lines_ = 0;
@@ -65,7 +65,8 @@ class RunWriter final : public RunListener {
   /// earlier start left of later steps.
   /// @param ranks     who computes from now on
   /// @param expected  the position that the checkpoint recorded, if any
-  void open_trail(TrailHead head, const RankStretch& ranks, const std::optional<CheckpointTrail>& expected);
+  void open_trail(TrailHead head, const RankStretch& ranks,
+                  const std::optional<CheckpointPosition>& expected);
   /// Appends to trail.bin and ranks.jsonl. Errors as write().
   void write_trail(std::span<const TrailRecord> records, std::span<const RankSums> of_ranks);
 

@@ -54,12 +54,13 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
 
 }  // namespace
 
+/// Features that are taken as they are have no mean and deviation of their own.
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
-  auto model = described(setup.network);
-  const Normalisation& own = setup.data->normalisation;  // features that are taken as they are have none
+  auto model = describe_network(setup.network);
+  const auto& [mean, deviation] = setup.data->normalisation;
   model["set"] = job.data.set;
-  model["mean"] = described(own.mean.empty() ? job.data.mean : own.mean);
-  model["std"] = described(own.std.empty() ? job.data.std : own.std);
+  model["mean"] = channels_text(mean.empty() ? job.data.mean : mean);
+  model["std"] = channels_text(deviation.empty() ? job.data.std : deviation);
   if (setup.network.precision() == Precision::kInt16) model[kPrecision] = int16_now();
   return model;
 }

@@ -15,7 +15,6 @@
 #include "trainer/device/device_data.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/device/device_step.hpp"
-#include "trainer/training/cut_step.hpp"
 #include "trainer/training/trained_state.hpp"
 #include "trainer/training/worker_pool.hpp"
 

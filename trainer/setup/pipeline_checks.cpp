@@ -7,12 +7,11 @@
 #include "common/text_layout.hpp"
 #include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
-#include "trainer/device/device_arena.hpp"
 #include "trainer/parallel/pipeline.hpp"
 #include "trainer/parallel/stage_links.hpp"
+#include "trainer/setup/memory_need.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/cut_step.hpp"
-#include "trainer/training/trained_state.hpp"
 #include "trainer/training/worker_pool.hpp"
 #include "trainer/verify/share_replay.hpp"
 

@@ -5,9 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/parallel/stage_plan.hpp"
 #include "trainer/setup/job_setup.hpp"
-#include "trainer/setup/memory_need.hpp"
 #include "trainer/training/strategy.hpp"
 #include "trainer/verify/rank_checks.hpp"
 

@@ -8,10 +8,8 @@
 #include "common/text_layout.hpp"
 #include "models/network.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/setup/strategies.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/tools/step_bench.hpp"
-#include "trainer/training/data_parallel.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -93,8 +91,7 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   }
   if (comm.rank() != 0) return;
 
-  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
-  for (const Candidate& candidate : candidates) ways.push_back(json_of(candidate));
+  const nlohmann::ordered_json ways = json_list(candidates, json_of);
   const Network& network = candidates.front().setup.network;
   const DeviceChoice& device = candidates.front().setup.device;
   if (options.json)

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Columns as wide as their longest entry.
+#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/tools/doctor.hpp"
@@ -98,23 +99,20 @@ std::string to_text(const Diagnosis& diagnosis, bool unicode) {
 }
 
 ordered_json to_json(const Diagnosis& diagnosis) {
-  ordered_json ranks = ordered_json::array(), checks = ordered_json::array(), probe = ordered_json::array();
-  for (const RankView& view : diagnosis.ranks) ranks.push_back(ordered_json(nlohmann::json(view)));
-  for (const LatencyPoint& p : diagnosis.all_reduce)
-    probe.push_back({{"bytes", p.bytes}, {"seconds", p.seconds}});
-  for (const CheckResult& result : diagnosis.results) {
-    ordered_json findings = ordered_json::array();
-    for (const Finding& f : result.findings) findings.push_back(json_of(f));
-    checks.push_back({{"id", result.id},
-                      {"ok", result.findings.empty()},
-                      {"applies", result.missing.empty()},
-                      {"findings", findings}});
-  }
+  const auto check = [](const CheckResult& result) -> ordered_json {
+    return {{"id", result.id},
+            {"ok", result.findings.empty()},
+            {"applies", result.missing.empty()},
+            {"findings", json_list(result.findings, json_of)}};
+  };
+  const auto point = [](const LatencyPoint& p) -> ordered_json {
+    return {{"bytes", p.bytes}, {"seconds", p.seconds}};
+  };
   return {{"format", kDoctorFormat},
           {"ok", diagnosis.healthy()},
-          {"ranks", ranks},
-          {"checks", checks},
-          {"all_reduce", probe}};
+          {"ranks", nlohmann::json(diagnosis.ranks)},
+          {"checks", json_list(diagnosis.results, check)},
+          {"all_reduce", json_list(diagnosis.all_reduce, point)}};
 }
 
 std::string to_text(const std::vector<LogFinding>& findings, bool unicode) {
@@ -124,10 +122,10 @@ std::string to_text(const std::vector<LogFinding>& findings, bool unicode) {
 }
 
 ordered_json to_json(const std::vector<LogFinding>& findings) {
-  ordered_json checks = ordered_json::array();
-  for (const LogFinding& f : findings)
-    checks.push_back({{"id", f.id}, {"ok", false}, {"findings", ordered_json::array({json_of(f)})}});
-  return {{"format", kDoctorFormat}, {"ok", findings.empty()}, {"checks", checks}};
+  const auto check = [](const LogFinding& f) -> ordered_json {
+    return {{"id", f.id}, {"ok", false}, {"findings", ordered_json::array({json_of(f)})}};
+  };
+  return {{"format", kDoctorFormat}, {"ok", findings.empty()}, {"checks", json_list(findings, check)}};
 }
 
 // Words of each message that do not change from version to version.

@@ -19,7 +19,6 @@
 #include "trainer/run/saved_model.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/tools/prove_replay.hpp"
-#include "trainer/training/strategy.hpp"
 #include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>

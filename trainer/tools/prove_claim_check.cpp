@@ -4,7 +4,6 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
-#include "trainer/run/data_record.hpp"
 #include "trainer/run/run_events.hpp"
 #include "trainer/tools/prove_replay.hpp"
 

@@ -5,8 +5,6 @@
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
-#include "trainer/training/strategy.hpp"
-#include "trainer/training/weight_update.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,14 +26,10 @@ struct Slot {
   bool is_gradient() const { return buffer == kGradientBuffer; }
 };
 
-FingerprintLayout layout_of(const TrailHead& head) {
-  return {.trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
-}
-
 /// Slots in the order of reporting: weights and optimiser state in forward order, gradients in that of
 /// backward.
 std::vector<Slot> slots_of(const TrailHead& head) {
-  const FingerprintLayout layout = layout_of(head);
+  const FingerprintLayout layout = head.layout();
   std::vector<Slot> slots;
   for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
     slots.push_back({"weights", "the weights", kWeightsBuffer, layout.weights(t), t});
@@ -200,15 +194,11 @@ class StepDiagnosis {
     found.text =
         fmt::format("the summed gradient differs from the one here (of {})", tensors_text(gradients_));
     if (recorded_.apart != 0) {
-      const auto other = other_rank();
-      found.text += "; " + other.text;
+      Discrepancy other = other_rank();
+      other.text = found.text + "; " + other.text;
+      if (other.flipped) return other;
+      found.text = other.text;
       found.cause = other.cause;
-      if (other.flipped) {
-        found.what = other.what;
-        found.parameter = other.parameter;
-        found.bucket = other.bucket;
-        found.flipped = other.flipped;
-      }
       return found;
     }
     const bool all = gradients_.size() == facts_.trail.trained.size();
@@ -271,7 +261,7 @@ std::uint64_t sums_apart(const TrailHead& head, const TrailRecord& recorded,
                          std::span<const std::uint64_t> here) {
   std::uint64_t apart = 0;
   for (std::size_t t = 0; t < head.trained.size(); ++t) {
-    const std::size_t slot = layout_of(head).gradient(t);
+    const std::size_t slot = head.layout().gradient(t);
     apart += recorded.fingerprints[slot] - here[slot];
   }
   return apart;

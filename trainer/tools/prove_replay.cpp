@@ -221,11 +221,7 @@ class Replay {
 
   /// A file that cannot be read names no rank; the step is refuted all the same.
   std::optional<RecordedRanks> ranks_of(std::int64_t step) const {
-    try {
-      return find_ranks(rank_file(), step);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
+    return or_if_unreadable([&] { return find_ranks(rank_file(), step); }, std::nullopt);
   }
 
   /// A step that differs.

@@ -209,11 +209,11 @@ class Surveyor {
     const std::int64_t records = trail_.records_up_to(entry.step);
     if (!facts.trail || records == 0 || trail_.is_damaged(records - 1)) return true;
     const TrailPosition position = trail_.position(records);
-    if (position.records == facts.trail->records && hex(position.chain) == facts.trail->sha256) return true;
+    if (position.records == facts.trail->count && hex(position.chain) == facts.trail->sha256) return true;
     refute(entry.step, "trail",
            fmt::format(
                "its checkpoint says that the trail had {} and the SHA-256 {}..., and it has {} and {}...",
-               counted(facts.trail->records, "record"), facts.trail->sha256.substr(0, 16), position.records,
+               counted(facts.trail->count, "record"), facts.trail->sha256.substr(0, 16), position.records,
                hex(position.chain).substr(0, 16)),
            "trail and checkpoint are not of one run, or the trail was written anew");
     return false;
@@ -221,13 +221,13 @@ class Surveyor {
 
   void compare_metrics_note(const CheckpointEntry& entry, const CheckpointFacts& facts) {
     if (!facts.metrics || metrics_.text().empty() || entry.step <= metrics_.lost_up_to()) return;
-    const std::string_view noted = first_lines(metrics_.text(), facts.metrics->lines);
+    const std::string_view noted = first_lines(metrics_.text(), facts.metrics->count);
     const std::int64_t lines = std::ranges::count(noted, '\n');
-    const bool whole = lines == facts.metrics->lines;
+    const bool whole = lines == facts.metrics->count;
     if (whole && hex(sha256(std::as_bytes(std::span(noted)))) == facts.metrics->sha256) return;
     refute(
         entry.step, "metrics",
-        fmt::format("its checkpoint noted {} of metrics.jsonl, and {}", counted(facts.metrics->lines, "line"),
+        fmt::format("its checkpoint noted {} of metrics.jsonl, and {}", counted(facts.metrics->count, "line"),
                     whole ? "they are others now" : fmt::format("there are {}", lines)),
         "metrics.jsonl was changed, or is of another run");
   }

@@ -11,14 +11,12 @@
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
 #include "kernels/cpu/int16/ops.hpp"
-#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/tools/allreduce_bench.hpp"
-#include "trainer/training/data_parallel.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -93,17 +93,17 @@ class LostMetricsTest : public MetricsCutTest {
   std::string look() { return lost_metrics(env_, "m", 100, noted_).value_or("nothing"); }
 
   std::string noted_text_ = kStart + kStep100;
-  CheckpointMetrics noted_{2, hex(sha256(std::as_bytes(std::span(noted_text_))))};
+  CheckpointPosition noted_{2, hex(sha256(std::as_bytes(std::span(noted_text_))))};
 };
 
 TEST_F(LostMetricsTest, LinesThatAreGoneOrCutOffAreCounted) {
   const std::string on = " lost; the run goes on, and its metrics with the steps after 100";
   EXPECT_EQ(look(), "m is gone: its 2 lines up to step 100 are" + on);
-  noted_.lines = 1;
+  noted_.count = 1;
   EXPECT_EQ(look(), "m is gone: its 1 line up to step 100 is" + on);
-  noted_.lines = 0;
+  noted_.count = 0;
   EXPECT_EQ(look(), "nothing") << "there was none";
-  noted_.lines = 2;
+  noted_.count = 2;
   EXPECT_EQ(lost(kStart + kStep100.substr(0, 9)), "m was cut off: 1 of its 2 lines up to step 100 are" + on);
   EXPECT_EQ(lost(""), "m was cut off: 2 of its 2 lines up to step 100 are" + on);
   EXPECT_EQ(lost(noted_text_), "nothing");

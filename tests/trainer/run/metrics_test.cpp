@@ -48,12 +48,12 @@ TEST(MetricsTest, AppendsALineForEachEventAndItsPositionIsThatOfAllHoweverOftenT
   const std::string path = directory.path("metrics.jsonl");
   MetricsWriter(Env::posix(), path).write({{"step", 1}});
   MetricsWriter second(Env::posix(), path);
-  EXPECT_EQ(second.position().lines, 1);
+  EXPECT_EQ(second.position().count, 1);
   second.write({{"step", 2}});
   second.sync();
   const std::string all = text_of(path);
   EXPECT_EQ(all, "{\"step\":1}\n{\"step\":2}\n");
-  EXPECT_EQ(second.position(), (CheckpointMetrics{2, hex(sha256(std::as_bytes(std::span(all))))}));
+  EXPECT_EQ(second.position(), (CheckpointPosition{2, hex(sha256(std::as_bytes(std::span(all))))}));
 }
 
 /// A run's directory and what a training run does with it.
@@ -91,8 +91,8 @@ TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   EXPECT_LT(at("model.safetensors"), at("manifest.json"));
   const auto facts = load_manifest(Env::posix(), job_.run.dir + "/checkpoints/step-00000001").facts;
   const std::string all = metrics();
-  EXPECT_EQ(facts.metrics, (CheckpointMetrics{1, hex(sha256(std::as_bytes(std::span(all))))}));
-  EXPECT_EQ(facts.trail->records, 1);
+  EXPECT_EQ(facts.metrics, (CheckpointPosition{1, hex(sha256(std::as_bytes(std::span(all))))}));
+  EXPECT_EQ(facts.trail->count, 1);
 }
 
 TEST_F(SavingTest, ARunThatKeepsNoTrailCutsOffThatOfAnEarlierStart) {
@@ -236,7 +236,7 @@ TEST_F(SavingTest, AStateIsSavedOnce) {
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   CheckpointFacts facts;
-  facts.metrics = CheckpointMetrics{30, std::string(64, 'a')};
+  facts.metrics = CheckpointPosition{30, std::string(64, 'a')};
   open(12, facts);
   auto lost = nlohmann::json::parse(metrics());
   const std::string time = lost.at("time");  // "2026-11-23T16:07:41.123Z"

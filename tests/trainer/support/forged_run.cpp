@@ -73,7 +73,7 @@ void forge_metrics(const std::string& run, const std::function<void(std::vector<
   for (const std::int64_t step : checkpoint_steps(run)) {
     forge_checkpoint(run, step, [&](CheckpointState& state) {
       if (!state.facts.metrics) return;
-      const auto noted = first_lines(text, state.facts.metrics->lines);
+      const auto noted = first_lines(text, state.facts.metrics->count);
       state.facts.metrics->sha256 = hex(sha256(std::as_bytes(std::span(noted))));
     });
   }

@@ -236,13 +236,13 @@ TEST_F(SurveyTest, ACheckpointsNoteOfTheTrailMustHold) {
   const std::string chain = hex(Trail(trail_up_to(8), "trail.bin").position(4).chain);
   save([&](auto& facts) { facts.trail = {4, chain}; });
   EXPECT_EQ(said(), "asked: steps 1 to 8\nreplay: 0 to 4, saved\nreplay: 4 to 8\n");
-  for (const CheckpointTrail& other : {CheckpointTrail{3, chain}, {4, std::string(64, 'a')}}) {
+  for (const CheckpointPosition& other : {CheckpointPosition{3, chain}, {4, std::string(64, 'a')}}) {
     save([&](auto& facts) { facts.trail = other; });
     EXPECT_EQ(said(),
               fmt::format("asked: steps 1 to 8\ntrail at 4: its checkpoint says that the trail had {} "
                           "records and the SHA-256 {}..., and it has 4 and {}...; trail and checkpoint "
                           "are not of one run, or the trail was written anew\nreplay: 0 to 8\n",
-                          other.records, other.sha256.substr(0, 16), chain.substr(0, 16)));
+                          other.count, other.sha256.substr(0, 16), chain.substr(0, 16)));
   }
 }
 
