@@ -107,7 +107,6 @@ void SetDirectory::publish() {
   require_free_names();
   for (const std::string& name : set_entries(env_, path_, "")) env_.remove_file(in_directory(name));
   for (const std::string& name : added_) env_.rename(in_directory(name + kPartial), in_directory(name));
-  added_.clear();
   env_.sync_directory(path_);
 }
 

@@ -105,11 +105,10 @@ NpzArchive::NpzArchive(std::filesystem::path file)
   if (bytes > kMostDirectoryBytes) fail("its directory is larger than 1 MiB");
   const auto directory = bytes_at(offset, bytes);
   for (std::span<const std::uint8_t> rest = directory; !rest.empty();) {
-    if (rest.size() < kRecordBytes || little_endian(rest, 0, 4) != 0x02014B50)
-      fail("its directory is damaged");
-    const std::uint64_t name = little_endian(rest, 28, 2), extra = little_endian(rest, 30, 2),
-                        comment = little_endian(rest, 32, 2);
-    if (rest.size() - kRecordBytes < name + extra + comment) fail("its directory is damaged");
+    const bool is_record = rest.size() >= kRecordBytes && little_endian(rest, 0, 4) == 0x02014B50;
+    const auto length = [&](std::size_t place) { return is_record ? little_endian(rest, place, 2) : 0; };
+    const std::uint64_t name = length(28), extra = length(30), comment = length(32);
+    if (!is_record || rest.size() - kRecordBytes < name + extra + comment) fail("its directory is damaged");
     entries_.push_back(read_entry(rest.first(kRecordBytes), rest.subspan(kRecordBytes + name, extra)));
     std::string text(as_text(rest.subspan(kRecordBytes, name)));
     if (text.ends_with(".npy")) text.resize(text.size() - 4);

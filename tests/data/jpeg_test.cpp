@@ -8,6 +8,7 @@
 #include "tests/data/picture_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/support/test_settings.hpp"
 
 namespace lockstep {
@@ -83,6 +84,24 @@ TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
   EXPECT_NO_THROW(read_jpeg("grey.jpg", file, PictureColour::kGrey));
   EXPECT_EQ(message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kRgb); }),
             "cut.jpg: damaged JPEG: a component has no data");
+}
+
+/// The first scan of a progressive file has the means of blocks, all black or all white here.
+TEST(JpegTest, BlocksOfWhichThereAreMeansAloneAreNotSmoothed) {
+  const Picture picture = testing::drawn(24, 24, {{8, 0, 24, 24}});
+  const Bytes whole = testing::encode_jpeg(picture, {.quality = 100, .progressive = true});
+  std::string first(whole.begin(), whole.end());
+  first.resize(first.find("\xff\xda", first.find("\xff\xda") + 2));
+  first += "\xff\xd9";
+  const Bytes file(first.begin(), first.end());
+  EXPECT_EQ(read_jpeg("means.jpg", file, PictureColour::kGrey).pixels, picture.pixels);
+}
+
+/// JPEGMEM is libjpeg's, in thousands of bytes.
+TEST(JpegTest, ItsMemoryDoesNotDependOnTheEnvironment) {
+  const Bytes file = testing::encode_jpeg(testing::sheet(200, 200, 77), {.progressive = true});
+  const test::SetVariable little("JPEGMEM", "1");
+  EXPECT_NO_THROW(read_jpeg("all.jpg", file, PictureColour::kGrey));
 }
 
 TEST(JpegTest, AJpegIsTurnedAsTheCameraWasHeld) {

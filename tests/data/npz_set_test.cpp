@@ -53,6 +53,8 @@ TEST_F(NpzSetTest, ImagesOfKerasGetTheirChannelsFirst) {
   EXPECT_TRUE(std::ranges::equal(pixels, std::vector<std::uint8_t>{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(data.test.images[5], 105);
   EXPECT_EQ(done.samples.train, (std::vector<std::int64_t>{1, 2}));
+  test::expect_words(test::text_in(path("set/shards.index")),
+                     {R"("block_bytes":262144,)", R"("shard_bytes":1073741824,)"});
 }
 
 TEST_F(NpzSetTest, MedMnistHasThreeHalvesAndPerhapsSeveralLabels) {
@@ -162,7 +164,8 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   fails({x, y, x_test, y_test, {"x_val", "|u1", "1, 2, 2", counting(4)}},
         "has x_train, and no y_val; save it too with numpy.savez");
   fails({x, y, x_test, {"y_test", "|u1", "1", counting(1)}}, "set.npz:y_test: 1 row for 2 samples");
-  fails({x, y, x_test, {"y_test", "|u1", "2, 2", counting(4)}}, "set.npz:y_test: 2 columns of labels");
+  fails({x, y, x_test, {"y_test", "|u1", "2, 2", counting(4)}},
+        "set.npz:y_test: 2 columns of labels, and y_train has 1");
   fails({x, {"y_train", "|u1", "2, 2", counting(4)}, x_test, y_test}, "row 1 has 2, and labels of 2 columns");
   fails({x, {"y_train", "<f4", "2", elements({0.5F, 1.0F})}, x_test, y_test}, "label 0 is neither");
   fails({x, {"y_train", "|u1", "2", elements<std::uint8_t>({1, 1})}, x_test, {"y_test", "|u1", "2", "\1\1"}},

@@ -5,6 +5,7 @@
 #include "data/batch_loader.hpp"
 #include "data/normalisation.hpp"
 #include "data/sets/shards.hpp"
+#include "tests/data/npz_fixture.hpp"
 #include "tests/data/own_disk.hpp"
 #include "tests/data/table_fixture.hpp"
 #include "tests/support/messages.hpp"
@@ -145,6 +146,17 @@ TEST_F(TableTest, OneThatChangesBetweenItsReadingsIsRefused) {
     expect_error<DataError>([&] { convert_table(env, options_); },
                             {"t.csv: changed while it was read; convert it again"});
   }
+}
+
+TEST_F(TableTest, LabelsOfMoreThanAMillionClassesAreRefused) {
+  std::vector<std::uint32_t> labels(1'000'001);
+  std::iota(labels.begin(), labels.end(), 0U);
+  const std::string_view bytes(reinterpret_cast<const char*>(labels.data()), 4 * labels.size());
+  write("t.npz", npz_test::npz({{"x", "|u1", "1000001, 1", std::string(labels.size(), 'x')},
+                                {"y", "<u4", "1000001", std::string(bytes)}}));
+  expect_error<DataError>([&] { convert("t.npz", "set"); },
+                          {"t.npz: row 1000000: more than 1000000 classes or 2147483647 rows; are labels in "
+                           "another column (--label)?"});
 }
 
 TEST_F(TableTest, ShardsWithANumberThatIsNoneAreRefused) {

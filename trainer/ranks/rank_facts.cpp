@@ -28,7 +28,7 @@ constexpr const char* kSelf = "/proc/self/exe";
 std::string file_digest(const fs::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
-  if (!file || size < 0) return "unreadable";
+  if (size < 0) return "unreadable";
   std::vector<char> bytes(static_cast<std::size_t>(size));
   file.seekg(0).read(bytes.data(), size);
   return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";

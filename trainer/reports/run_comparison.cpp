@@ -194,7 +194,7 @@ std::string trail_sentence(const TrailComparison& trail) {
 std::vector<PlotCurve> curves_of(const std::vector<RunHistory>& runs, const auto& value, double factor) {
   std::vector<PlotCurve> curves;
   for (const RunHistory& run : runs) {
-    PlotCurve& curve = curves.emplace_back(PlotCurve{mark_of(curves.size())[0], {}});
+    PlotCurve& curve = curves.emplace_back(PlotCurve{mark_of(curves.size()).front(), {}});
     for (const EpochRecord& epoch : run.epochs)
       if (const std::optional<double> found = std::invoke(value, epoch))
         curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *found);

@@ -145,7 +145,6 @@ std::string table_within(const std::vector<RunHistory>& runs, int width) {
     if (free >= 0) return table_text(runs, columns, kNarrowestName + free);
     if (columns.size() == 1) break;
     columns.erase(std::ranges::min_element(columns, {}, &Column::importance));
-    text = table_text(runs, columns, kWidestName);
   }
   return text;
 }

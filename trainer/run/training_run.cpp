@@ -77,7 +77,6 @@ class TrainingRun {
     RunStatusNote failed{.state = "failed", .step = wrong.step};
     for (const int rank : wrong.ranks) failed.exclude_hosts.push_back(at(start_.hosts, rank));
     if (run_.files) run_.files->note(failed);
-    run_.files.reset();
     throw AgreedError(error.code(), fmt::format("{}. {}", error.what(), how));
   }
 

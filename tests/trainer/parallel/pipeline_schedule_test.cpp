@@ -171,6 +171,17 @@ TEST(StagePlanTest, RanksThatDoNotComeOutAreRefusedWithThoseThatDo) {
       "parallel.placement: a pipeline of 2 ranks, and 5 were started; start 4 or another multiple of it");
 }
 
+TEST(StagePlanTest, ACutThroughAConnectionIsRefusedWithStagesThatFit) {
+  const Network network = Network::parse(
+      "layers:\n  - linear: {name: in, out: 8}\n  - relu: {name: a}\n  - linear: {name: mid, out: 8}\n  - "
+      "add: {name: sum, from: a}\n  - linear: {name: last, out: classes}\n",
+      "my.yaml", {1, 4, 4}, 10);
+  const PipelineOptions options{.stages = {0, {{"in"}, {"a", "mid"}, {"sum", "last"}}}};
+  EXPECT_EQ(message_of<OptionError>([&] { plan_stages(options, network, 3); }),
+            "parallel.stages: stage 2 begins between a and sum, which adds its output; put both into one "
+            "stage, such as [[in], [a, mid, sum], [last]]");
+}
+
 /// Two pipelines. In each, one rank waits for the activations of the other, which waits for gradients.
 TEST(StageLinksTest, AWaitInVainNamesBothStagesAndTheRank) {
   const Network network = Network::load("mlp", {1, 28, 28}, 10);

@@ -169,6 +169,16 @@ TEST(TracedStepsTest, APipelineShowsItsMicroBatches) {
   });
 }
 
+/// Each rank has all layers: those of the last ones have their weights' gradients on the side stream.
+TEST(TracedStepsTest, APipelineOnADeviceHasTheTracksOfItsStreams) {
+  const std::vector<std::string> whole = {"model=mlp", "parallel.strategy=pipeline", "parallel.stages=1",
+                                          "parallel.device=emulated", "data.global_batch=32"};
+  with_traced_steps(2, whole, [](const TracedRank& rank) {
+    for (const char* name : {"device: main stream", "device: side stream"})
+      EXPECT_EQ(std::ranges::count(rank.timeline.tracks(), name, &TimeTrack::name), 1) << name;
+  });
+}
+
 TEST(TracedStepsTest, HogwildShowsItsSteps) {
   with_traced_steps(2, {"parallel.strategy=hogwild", "parallel.determinism=off"}, [](const TracedRank& rank) {
     expect_nested(rank.timeline);

@@ -164,6 +164,12 @@ TEST(EqualRanksTest, TheFirstKindThatDiffersGivesTheCodeAndTheAdvice) {
   }
 }
 
+TEST(EqualRanksTest, LoadedLibrariesAreFoundByTheBeginningsOfTheirNames) {
+  const auto found = loaded_libraries({"libnone", "libc.so"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].filename().string().starts_with("libc.so")) << found[0];
+}
+
 TEST(EqualRanksTest, DevicesMayDifferWhereNoBitsArePromised) {
   const TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
   const Network network = Network::load("mlp", {1, 28, 28}, 10);

@@ -269,6 +269,24 @@ TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
   EXPECT_FALSE(narrow.contains("filters")) << "too few pixels to see anything";
 }
 
+TEST(ReportModelTest, OfManyFiltersSixtyFourAreShown) {
+  const testing::RunFolders folders;
+  CheckpointState state = small_model();
+  state.facts.model["yaml"] =
+      "layers:\n  - linear: {name: in, out: 65}\n  - linear: {name: fc, out: classes}\n";
+  state.facts.parameters = {
+      {"in.weight", {65, 4}}, {"in.bias", {65}}, {"fc.weight", {2, 65}}, {"fc.bias", {2}}};
+  state.facts.gradient_units.exponents.assign(4, -40);
+  state.weights.assign(65 * 5 + 2 * 66, 1);
+  const std::string run = folders.run("a", {testing::start_line()});
+  save_checkpoint(Env::posix(), run, state);
+  const TrainTestData others;
+  Json json = {{"notes", Json::array()}};
+  add_model(json, run, {.loaded = &others});
+  EXPECT_EQ(json["filters"]["what"], "in.weight: 64 of 65, white is zero, red above it, blue below");
+  EXPECT_EQ(json["filters"]["pictures"].size(), 64U);
+}
+
 TEST(ReportModelTest, ClassesOfOtherDataAreCalledSo) {
   const testing::RunFolders folders;
   const auto write_idx = [&](const std::string& name, const std::string& sizes, const std::string& values) {

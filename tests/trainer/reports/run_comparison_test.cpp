@@ -205,6 +205,8 @@ TEST_F(RunComparisonTest, LinesStandBelowEachOtherWhereColumnsDoNotFit) {
 TEST_F(RunComparisonTest, CurvesAreThoseOfTheEpochs) {
   const std::string text = comparison_curves(compare(), {.columns = 60, .rows = 6});
   test::expect_words(text, {"test accuracy, %, by epoch: A B\n", "70 +", "40 +"});
+  for (const auto& [row, mark] : {std::pair("70 +", 'A'), {"40 +", 'B'}})
+    EXPECT_EQ(text.at(text.find('\n', text.find(row)) - 1), mark) << text;
 }
 
 TEST_F(RunComparisonTest, LossesThatLieFarApartAreDrawnLogarithmically) {

@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Faults on purpose in the second of two steps, whose rate moves no weight. They change bits, or end the run.
+#include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
 #include "tests/trainer/run/short_run.hpp"
+#include "trainer/run/fault_injector.hpp"
+#include "trainer/setup/strategies.hpp"
 
 namespace lockstep {
 namespace {
@@ -105,6 +108,10 @@ TEST_F(InjectedFaultTest, AFaultStrikesOnceUnlessTheRunBeginsAnew) {
   anew.emplace_back("run.resume=never");
   EXPECT_EQ(outcome_of(job_of("run", kTwoSteps, anew)).first, 70);
   EXPECT_EQ(outcome_of(job_of("run", kTwoSteps, fault("nan", 1))).first, 70) << "another fault";
+  std::vector<std::string> staged = nan;
+  staged.emplace_back("parallel.strategy=pipeline");
+  test::expect_words(outcome_of(job_of("staged", kTwoSteps, staged)).second,
+                     {"; fc.weight has a weight of nan. Try this: "});
   EXPECT_EQ(outcome_of(job_of("late", kTwoSteps, fault("nan", 3))).first, 0) << "after the last step";
 }
 
@@ -125,6 +132,32 @@ TEST_F(InjectedFaultTest, AFaultThatCannotStrikeIsRefused) {
         "all hosts), or remove inject");
   }
   EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
+/// Sixteen sums in two buckets, of which that of the arena's beginning comes last.
+TEST_F(InjectedFaultTest, SumsOfOneStepAreHit) {
+  std::vector<std::string> overrides = fault("flip-bit link 9:0");
+  overrides.insert(overrides.end(), {"parallel.backend=thread", "parallel.ranks=2", "data.global_batch=32"});
+  const Job job = job_of("run", kTwoSteps, overrides);
+  std::filesystem::create_directory(path("run"));
+  const DatasetFuture data = load_in_advance(job);
+  ::testing::internal::CaptureStderr();
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const StrategyEntry& entry = find_strategy(job);
+    const JobSetup setup = set_up(job, comm, data, entry.setup);
+    const auto strategy = entry.make(setup, comm);
+    FaultInjector injector(job, setup, *data.get().sets, comm, *strategy);
+    injector.before_series(1);
+    const bool is_hit = comm.rank() == 0;
+    std::array<std::int64_t, 16> sums{};
+    EXPECT_EQ(injector.sees_sums(), is_hit);
+    injector.sums_arrived({8, sums.size(), std::span(sums).subspan(8)});
+    EXPECT_EQ(sums[9], is_hit ? 1 : 0);
+    EXPECT_EQ(injector.sees_sums(), is_hit);
+    injector.sums_arrived({0, sums.size(), std::span(sums).first(8)});
+    EXPECT_FALSE(injector.sees_sums());
+  });
+  ::testing::internal::GetCapturedStderr();
 }
 
 TEST_F(InjectedFaultTest, WrongSumsAreLaidToTheirRank) {

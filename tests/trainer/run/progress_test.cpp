@@ -76,6 +76,11 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
 }
 
+TEST(ProgressTest, TheBarIsTheShareOfTheEpochThatIsDone) {
+  for (const auto& [step, steps, share] : {std::tuple(0, 0, 0.0), {0, 1, 0.0}, {1, 1, 1.0}, {1, 4, 0.25}})
+    EXPECT_EQ(progress_fraction({.step = step, .steps = steps}), share) << step << " of " << steps;
+}
+
 TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
   ::testing::internal::CaptureStdout();
   Progress progress(ProgressBar::Style::kBar);

@@ -52,6 +52,21 @@ TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
               "^lockstep: SIGXCPU .the limit on processor time.*saving\n$");
 }
 
+/// In a process that another launcher than mpirun has started. The first rank alone speaks of the first two requests.
+TEST(StopSignalTest, ARankThatLeavesAtOnceSaysWhichItIs) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const test::SetVariable rank("PMI_RANK", "3"), size("PMI_SIZE", "4");
+  const auto body = [] {
+    catch_stop_signals(OnStop::kSave);
+    for (int request = 1; request <= 3; ++request) {
+      std::raise(SIGTERM);
+      ::usleep(1'050'000);
+    }
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(128 + SIGTERM),
+              "^lockstep: rank 3: SIGTERM again: leaving now, ");
+}
+
 TEST(StopSignalTest, SignalsHaveNames) {
   for (const auto& [signal, name] : {std::pair{SIGINT, "SIGINT"},
                                      {SIGTERM, "SIGTERM"},

@@ -259,6 +259,15 @@ weights sha256 H
               "start afresh, run.resume=never or another run.dir\nweights sha256 H\n");
 }
 
+TEST_F(WholeRunTest, AStoppedRunIsNotToldToHaveFinished) {
+  ::testing::internal::CaptureStdout();
+  const int code =
+      train(job_of("run", kTwoRanks, {"run.max_seconds=0.001"}),
+            [](const std::string& directory, const TrainTestData&) { ADD_FAILURE() << directory; });
+  test::expect_words(::testing::internal::GetCapturedStdout(), {"stopped on request at step"});
+  EXPECT_EQ(code, 75);
+}
+
 TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
   const std::string yaml =
       "model: linear\n"

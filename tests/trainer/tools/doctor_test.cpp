@@ -60,6 +60,17 @@ TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
   for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
 }
 
+TEST(DiagnosisTest, TheRunDirectoryHasAMarkForAMoment) {
+  const testing::TemporaryDirectory folder;
+  Job job = small_job();
+  job.run.dir = folder.path();
+  const auto before = std::filesystem::last_write_time(folder.path()) - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder.path(), before);
+  EXPECT_TRUE(result_of(diagnosis_of(2, job), "shared-directory").findings.empty());
+  EXPECT_GT(std::filesystem::last_write_time(folder.path()), before);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
   Job job = small_job();
   job.data.set = "mnist";

@@ -82,6 +82,15 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
                  "; lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
 }
 
+TEST(PipelineChecksTest, WhatAGpusGridCannotHaveIsRefusedThere) {
+  const Network network = network_of(
+      "  - global_avg_pool\n  - linear: 65536\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n");
+  const Job job = job_of("pipeline", {{"pool1", "fc1"}, {"conv1", "fc2"}});
+  EXPECT_EQ(check_of(job, network, 2).refusal, "");
+  test::expect_words(check_of(job, network, 2, emulated_gpu()).refusal,
+                     {"layer conv1 (", "is beyond what a GPU's grid can have (65535)"});
+}
+
 /// Sizes of a set of 28 x 28 bytes.
 constexpr DataSizes kSizes{.train_samples = 128, .test_samples = 70, .sample_bytes = 788};
 
