@@ -82,7 +82,6 @@ TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
 TEST_F(ConversionTest, ASetThatIsThereMakesWayIfItMay) {
   const auto names = {"train-images-idx3-ubyte",
                       "classes.txt",
-                      "test-names.jsonl",
                       "validation-images-idx3-ubyte",
                       "t10k-labels-idx1-ubyte.gz",
                       "validation-names.jsonl",
