@@ -241,7 +241,7 @@ TEST_F(FailureDetectorTest, WhoLeavesForReasonsOfItsOwnIsNoRiddle) {
   peer(1).leaving = true;
   peer(1).dead = true;
   peer(1).farewell = {.code = 74, .because = -1, .spoken = true};
-  EXPECT_FALSE(look(2.9, {1}).adopted);
+  EXPECT_FALSE(look(3, {1}).adopted);
   const auto findings = look(4, {1});
   EXPECT_TRUE(findings.adopted && !findings.verdict)
       << "the launcher did not end the job: all leave, without a word";

@@ -15,6 +15,7 @@ class HeartbeatRanks : public ::testing::Test {
     std::vector<Peer> peers;
     std::unique_ptr<Heartbeat> heartbeat;
     int beats = 0, changes = 0;
+    std::function<void()> on_change = [] {};
   };
 
   explicit HeartbeatRanks(int count, const std::vector<std::string>& addresses = {"127.0.0.1"},
@@ -35,7 +36,7 @@ class HeartbeatRanks : public ::testing::Test {
       of(rank).heartbeat = std::make_unique<Heartbeat>(
           context, std::move(at(acceptors, rank)), rank, token, of(rank).peers,
           Heartbeat::Callbacks{.make_beat = [this, rank] { return ++of(rank).beats, Beat{}; },
-                               .changed = [this, rank] { ++of(rank).changes; }},
+                               .changed = [this, rank] { ++of(rank).changes, of(rank).on_change(); }},
           hello_within_ns);
     }
     for (Rank& rank : ranks) rank.heartbeat->start();

@@ -7,6 +7,8 @@
 #include "tests/comm/heartbeat_ranks.hpp"
 #include "tests/support/prelude.hpp"
 
+#include <sys/resource.h>
+
 namespace lockstep::watchdog {
 namespace {
 
@@ -161,6 +163,10 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
     context.poll();
   }
   expect_rank_1_undisturbed();
+  const auto held = [&] {
+    return std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
+  };
+  EXPECT_LE(held(), 64);
   // The house is full; a rank whose connection broke finds a place.
   tcp::socket again = stranger();
   asio::write(again, asio::buffer(encode(Hello{token, 1, 2})));
@@ -169,9 +175,21 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   asio::write(again, asio::buffer(encode(last)));
   until("it finds a place", [this] { return peer(0, 1).where.step == 3; });
   EXPECT_EQ(disturbances(), 0);
-  const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
-  EXPECT_LE(held, 64);
-  EXPECT_GE(held, 1) << "or no rank was there to take a place";
+  EXPECT_GE(held(), 1) << "or no rank was there to take a place";
+}
+
+/// The one at the door is let in later.
+TEST_F(HeartbeatTest, ARankThatHadNoDescriptorLeftAcceptsAgain) {
+  tcp::socket waiting = stranger();
+  asio::write(waiting, asio::buffer(encode(Leaving{71, 1, true})));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  tick();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(is_closed(waiting)) << "nobody has heard it";
+  until("it is heard, and disconnected", [&] { return is_closed(waiting); });
 }
 
 /// Its times become those of rank 0's clock; nothing lies in the future. The real rank 1 is cut off meanwhile.

@@ -68,6 +68,7 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
   constexpr std::chrono::milliseconds kMillisecond{1};
   std::promise<void> connected, held, told, gone;
   bool followed = true;
+  std::chrono::steady_clock::duration waited{};
   run_thread_ranks(2, [&](Communicator& comm) {
     auto roll = call_roll(comm);
     ASSERT_TRUE(roll);
@@ -80,7 +81,9 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
       asio::post(context, [&] {
         held.set_value();
         told.get_future().wait();
+        const auto begun = std::chrono::steady_clock::now();
         watchdog.leave_alone(3);  // in vain for a second: it is this thread that leaves
+        waited = std::chrono::steady_clock::now() - begun;
       });
       while (!context.stopped()) std::this_thread::sleep_for(kMillisecond);
       followed = watchdog.is_over();
@@ -99,6 +102,7 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
     }
   });
   EXPECT_FALSE(followed);
+  EXPECT_GE(waited, std::chrono::seconds(1)) << "for its last message to leave";
 }
 
 /// Rank 0 of two cannot go on, though rank 1 lives: it says so, and does not leave by itself. Rank 1 does, at once.
@@ -137,6 +141,61 @@ pid_t new_process() {
   }
   ::waitpid(child, nullptr, WUNTRACED);
   return child;
+}
+
+/// Rank 0 of a large job hears from rank 1, on its host, that rank 5 died. The process of rank 1 has just been killed.
+/// @param last_word  of rank 1, in the same breath
+[[noreturn]] void lose_ranks_1_and_5(pid_t process_of_1, const std::vector<std::uint8_t>& last_word,
+                                     const std::string& verdict_file) {
+  run_thread_ranks(1, [&](Communicator& comm) {
+    comm.activity().verdict_file.set(verdict_file);
+    auto roll = call_roll(comm);
+    roll->peers.resize(kMostDirect + 1, roll->peers.front());
+    for (std::size_t rank = 0; rank < roll->peers.size(); ++rank)
+      roll->peers[rank].who.rank = static_cast<int>(rank);
+    roll->peers[1].who.pid = process_of_1;
+    const Hello hello{roll->token, 1, kMostDirect + 1};
+    asio::io_context context;
+    asio::ip::tcp::socket rank_1(context);
+    const auto door = roll->acceptor.local_endpoint();
+    WatchdogThread watchdog(comm, std::move(*roll));
+    rank_1.connect(door);
+    asio::write(rank_1, asio::buffer(encode(hello)));
+    std::array<std::uint8_t, kHeadBytes> answer{};
+    asio::read(rank_1, asio::buffer(answer));
+    ::kill(process_of_1, SIGKILL);
+    std::vector<std::uint8_t> news = encode(Relay{{{5, 0, Beat{}}, {5, 0, Died{}}}});
+    news.insert(news.end(), last_word.begin(), last_word.end());
+    asio::write(rank_1, asio::buffer(news));
+    while (!watchdog.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  std::fputs("all leave\n", stderr);
+  std::_Exit(0);
+}
+
+class LostRanksDeathTest : public ::testing::Test {
+ protected:
+  void expect_said(const std::vector<std::uint8_t>& last_word, const std::string& verdict_file,
+                   const char* said) {
+    const pid_t child = new_process();
+    EXPECT_EXIT(lose_ranks_1_and_5(child, last_word, verdict_file), ::testing::ExitedWithCode(0), said);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+};
+
+TEST_F(LostRanksDeathTest, ARankOfThisHostWhoseProcessEndsDiedWithAnother) {
+  expect_said({}, "", "initiating: rank(s 5, 1| 5; cascading: rank 1)\n");
+}
+
+TEST_F(LostRanksDeathTest, ARankThatEndsMayHaveSaidWhy) {
+  expect_said(encode(Leaving{71, 5, true}), "", "^all leave\n$");
+}
+
+TEST_F(LostRanksDeathTest, AVerdictThatAnotherRankHasWrittenDownIsNotSaidAgain) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path("verdict")) << "verdict: ...\n";
+  expect_said({}, directory.path("verdict"), "^all leave\n$");
 }
 
 TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {

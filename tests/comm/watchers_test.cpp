@@ -140,6 +140,19 @@ TEST_F(WatchersTest, LastWordsReachAll) {
       << "it has not spoken for all: no news for members";
 }
 
+/// It ends at the moment at which it hears them.
+TEST_F(WatchersTest, AWatcherThatEndsPassesOnItsNewsFirst) {
+  std::optional<bool> is_known;
+  of(0).on_change = [&] {
+    if (peer(0, kItsWatcher).leaving && !is_known) is_known = peer(0, kMember).leaving;
+  };
+  of(kItsWatcher).on_change = [&] { of(kItsWatcher).heartbeat->send_last(Leaving{3, -1, true}); };
+  of(kMember).heartbeat->drop_network([](int rank) { return rank != kItsWatcher; });
+  of(kMember).heartbeat->send_to_all(Leaving{71, kMember + 2, false});
+  until("the watcher leaves", [&] { return is_known.has_value(); });
+  EXPECT_EQ(is_known, true);
+}
+
 /// Connections end on which a member relays, or a watcher names a rank that is not there. They are made anew.
 TEST_F(WatchersTest, OnlyAWatchersWordOnARankOfTheJobCounts) {
   for (Rank& rank : ranks) rank.changes = 0;

@@ -23,7 +23,7 @@ class HeldEvent final : public Event {
   const std::atomic<bool>& held_;
 };
 
-class HeldStream final : public Stream {
+class HeldStream : public Stream {
  public:
   explicit HeldStream(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
   void* native_handle() const override { return inner_->native_handle(); }

@@ -119,7 +119,7 @@ AllReduceDecision best_of_all(const AllReduceSituation& situation) {
     decision.path = reducer.path;
     std::string why_not = problem_of(reducer, situation);
     if (lacks_whole_gpus(reducer, situation)) why_not = describe(situation.shared_gpus.front());
-    if (why_not.empty()) return decision;
+    if (why_not.empty()) break;
     if (decision.reason.empty()) decision.reason = why_not;
   }
   return decision;

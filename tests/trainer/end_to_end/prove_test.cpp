@@ -218,6 +218,13 @@ TEST_F(ProveTest, StepsWithoutATrailAreNamed) {
   expect_words(rest.out, {"not proved: steps 1 to 2: not in the trail", "proved: steps 3 to 6\n"});
   expect_says(prove("run", "--steps 3.."), 0);
   expect_says(prove("run", "--steps 7"), 2);
+  // Rank 0 alone knows the checkpoints, which go further than the trail.
+  train("cut", "train.max_steps=4");
+  const std::string cut = trail("cut");
+  train("cut");
+  write_text(path("cut/trail.bin"), cut);
+  expect_says(prove("cut", "--steps 6 --ranks 2"), 1,
+              {"refuted at step 6: its checkpoint says that the trail had 6 records and "});
 }
 
 /// Zeros behind the end, as a file system leaves them, and a run's own claims. (tests/trainer/tools/survey_test.cpp has

@@ -6,6 +6,7 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 
 namespace lockstep::testing {
 namespace {
@@ -194,8 +195,11 @@ TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
               {"data.train_samples (was 70, now 71)"});
   ended_well(train("of-set", "train.epochs=4 data.test_samples=20"));
   EXPECT_EQ(metrics("of-set").back()["test_samples"], 20);
-  expect_words(lockstep("prove " + path("of-set")).out,
-               {"measured on 12 samples, and data.test_samples is 20 here"});
+  // No share of 20.
+  forge_checkpoint(path("of-set"), 9, [](CheckpointState& state) { state.facts.test_accuracy = 1.0 / 12; });
+  const Outcome proof = lockstep("prove " + path("of-set"));
+  expect_words(proof.out, {"measured on 12 samples, and data.test_samples is 20 here"});
+  EXPECT_NE(proof.exit_code, 1) << proof.out;
 }
 
 TEST_F(ValidationTest, ClassesInBalanceAreSaidAndProved) {

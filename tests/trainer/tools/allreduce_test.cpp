@@ -30,10 +30,12 @@ class FalseSums final : public AllReduce {
     return spoilt(sums_.start(data), data);
   }
 
+  int false_sums = 0;
+
  private:
   template <typename T>
-  static std::unique_ptr<PendingCollective> spoilt(std::shared_ptr<PendingCollective> sum,
-                                                   std::span<T> data) {
+  std::unique_ptr<PendingCollective> spoilt(std::shared_ptr<PendingCollective> sum, std::span<T> data) {
+    if (data.size() > 3) ++false_sums;
     return std::make_unique<PendingWork>([sum, data, is_done = false]() mutable {
       if (is_done || !sum->test()) return is_done;
       if (data.size() > 3) data[3] += 1;
@@ -148,6 +150,7 @@ TEST(AllreduceBenchTest, EveryWrongElementOfAnyRankIsCountedOnAllRanks) {
     LosingCommunicator falsely(comm, false_sums);
     wrong[static_cast<std::size_t>(comm.rank())] =
         bench_allreduce(comm.rank() == 1 ? falsely : comm, options);
+    if (comm.rank() == 1) EXPECT_EQ(false_sums.false_sums, 16) << "two that are timed, too";
   });
   const std::string out = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(wrong, (std::array<std::int64_t, 2>{8, 8}));

@@ -29,6 +29,28 @@ TEST(DataParallelTest, TheAllReduceStaysUntilTheStrategyIsGone) {
   });
 }
 
+/// Two terms are too large: those of the only pixel that is not black, one for each class.
+TEST(DataParallelTest, AStepThatADeviceRefusesForFewTermsIsTakenInLargerUnits) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    Job job = make_job();
+    job.data.global_batch = 1;
+    auto data = make_data();
+    data->train.scales = scales_of({.mean = {0}, .std = {1e-8}}, kImage.channels);
+    const auto features = static_cast<std::size_t>(kImage.features());
+    for (std::size_t i = 0; i < data->train.images.size(); i += features) data->train.images.span()[i] = 255;
+    bool gone = false;
+    JobSetup setup =
+        setup_of(job, kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone), std::move(data));
+    setup.device.gpu->all_reduce.reset();
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    std::ranges::fill(strategy->whole_state().weights, 0.0F);
+    strategy->distribute();
+    const StepSeries series = strategy->run({}, 1, false);
+    EXPECT_FALSE(series.failure);
+    EXPECT_EQ(series.steps, 1);
+  });
+}
+
 /// By the one the ring has its steps, by the other the order.
 TEST(DataParallelTest, AStreamedStepHasOnePlaceInTheRunAndInItsEpoch) {
   run_thread_ranks(1, [](Communicator& comm) {
@@ -207,6 +229,16 @@ TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
   };
   EXPECT_EQ(plan(Determinism::kOff, 4 * 7000), plan(Determinism::kWorld, 8 * 7000));
   EXPECT_NE(plan(Determinism::kOff, 4 * 7000), plan(Determinism::kWorld, 4 * 7000));
+}
+
+TEST(BucketChoiceTest, SumsAreTimedWhereThereAreOtherRanks) {
+  const Network network = Network::parse(kOneLayer, "test.yaml", kImage, kClasses);
+  for (const int ranks : {1, 2})
+    run_thread_ranks(ranks, [&](Communicator& all) {
+      NotingCommunicator comm(all);
+      plan_buckets_by_latency(network, {}, comm);
+      EXPECT_EQ(comm.events.empty(), ranks == 1);
+    });
 }
 
 }  // namespace

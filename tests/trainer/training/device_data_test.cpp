@@ -6,6 +6,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/held_device.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/device/device_loss.hpp"
@@ -102,6 +103,39 @@ TEST_F(SampleRingTest, OthersLieBesideThoseOfSteps) {
     EXPECT_EQ(bytes, (std::vector<std::uint8_t>{22, 22, 22, 22, 7, 7, 7, 7}));
     for (std::int64_t step = 0; step < kRingSteps; ++step) EXPECT_EQ(samples_of(ring, step), expected(step));
   });
+}
+
+/// Copies are done when it is waited for.
+class LateStream final : public testing::HeldStream {
+ public:
+  using HeldStream::HeldStream;
+  void copy_to_device(void* to, const void* from, std::size_t bytes) override {
+    copies_.emplace_back([=, this] { HeldStream::copy_to_device(to, from, bytes); });
+  }
+  void copy_to_host(void* to, const void* from, std::size_t bytes) override {
+    copies_.emplace_back([=, this] { HeldStream::copy_to_host(to, from, bytes); });
+  }
+  void synchronize() override {
+    for (const auto& copy : std::exchange(copies_, {})) copy();
+    HeldStream::synchronize();
+  }
+
+ private:
+  std::vector<std::function<void()>> copies_;
+};
+
+TEST_F(SampleRingTest, OthersStayAsLongAsTheyAreInUse) {
+  SampleRing ring(*device_, set_, {.columns = kColumns, .steps = kRingSteps, .spare_columns = 1},
+                  evaluated_rows(0, kSamples, kColumns));
+  LateStream late(device_->make_stream());
+  std::array<std::uint8_t, 2> found{};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::array others{static_cast<std::int32_t>(20 + i)};
+    const StreamedRows rows = ring.load_now(late, others);
+    late.copy_to_host(&found[i], ring.data() + 4 * rows.first, 1);
+  }
+  late.synchronize();
+  EXPECT_EQ(found, (std::array<std::uint8_t, 2>{20, 21}));
 }
 
 TEST_F(SampleRingTest, AnErrorComesWithTheStepThatNeedsIt) {

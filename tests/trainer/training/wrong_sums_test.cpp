@@ -122,7 +122,9 @@ TEST(WrongSumsTest, SumsOnStreamsAreComparedWhereTheHostLooks) {
       const auto spoil = [&](ParallelStrategy& strategy) {
         strategy.observe(std::make_shared<Saboteur>(leaving, arrived));
       };
-      test::expect_words(found_in([&] { weights_after(comm, 3, model, spoil); }).what, {"rank 1 on ", why});
+      const WrongNumbers found = found_in([&] { weights_after(comm, 3, model, spoil); });
+      EXPECT_EQ(found.step, 3);
+      test::expect_words(found.what, {"rank 1 on ", why});
     };
     for (const char* model : {"layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", kWithBatchNorm}) {
       const auto none = [](ParallelStrategy&) {};
