@@ -60,7 +60,7 @@ struct ScheduleCase {
   double behind;  ///< the rate at ten times the length of the run
 };
 
-class ScheduleGoldenTest : public testing::TestWithParam<ScheduleCase> {};
+class ScheduleGoldenTest : public ::testing::TestWithParam<ScheduleCase> {};
 
 TEST_P(ScheduleGoldenTest, EveryStepHasPytorchsRate) {
   const Job job = job_with("optimizer: {lr: 0.1}, schedule: {" + std::string(GetParam().schedule) + "}");

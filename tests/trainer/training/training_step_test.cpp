@@ -26,7 +26,7 @@ StepTotals totals(std::int64_t refused) {
   return totals;
 }
 
-class StepTrialTest : public testing::Test {
+class StepTrialTest : public ::testing::Test {
  protected:
   Outcome decide(StepTrial& trial, const Refused& refusals, std::int64_t losses = 0) {
     std::int64_t all = losses;

@@ -141,7 +141,7 @@ void expect_pytorchs_way(const Golden& golden, const OptimizerCase& tested) {
   EXPECT_EQ(on_device.last, on_cpu.last);
 }
 
-class OptimizerGoldenTest : public testing::TestWithParam<OptimizerCase> {};
+class OptimizerGoldenTest : public ::testing::TestWithParam<OptimizerCase> {};
 
 TEST_P(OptimizerGoldenTest, TrainsAsPytorchInDoubleDoesOnEveryDevice) {
   expect_pytorchs_way(golden_optimizers(), GetParam());
@@ -175,7 +175,7 @@ constexpr OptimizerCase kOptimizers[] = {
 INSTANTIATE_TEST_SUITE_P(All, OptimizerGoldenTest, testing::ValuesIn(kOptimizers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-class UpdateGoldenTest : public testing::TestWithParam<OptimizerCase> {};
+class UpdateGoldenTest : public ::testing::TestWithParam<OptimizerCase> {};
 
 TEST_P(UpdateGoldenTest, MovesAsPytorchInDoubleDoesOnEveryDevice) {
   expect_pytorchs_way(golden_updates(), GetParam());
