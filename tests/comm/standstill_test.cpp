@@ -161,7 +161,7 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
           kInSums +
           ", for 2.1 s\n  try: this is a fault of the program or of that machine: keep the run directory's "
           "log/ and report it; start it again\n");
-  EXPECT_EQ(detector.find_overdue(after(2.1), peers).cause, Cause::kOutOfStep);
+  EXPECT_EQ(detector.find_overdue(after(2), peers).cause, Cause::kOutOfStep);
   peer(3).where = at("a");
   EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, (std::vector<int>{1, 3}));
 }

@@ -153,6 +153,7 @@ END
     zlib-api protobuf "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
     expect_contains "$output" "depends_on|$name"
   done
+  expect_contains "$output" "variant|nccl|default=True"
   spack="import sys; sys.path[:0] = ['.', '$repo/launch/spack/spack_repo/lockstep/packages/lockstep']
 import package; from spack_repo.builtin.build_systems.cmake import ask"
   asked() { PYTHONDONTWRITEBYTECODE=1 python3 -c "$spack; print('says', ask(package.Lockstep(), $1))" | sed -n 's/^says //p'; }

@@ -714,8 +714,8 @@ class Wheel(InAFolder):
 
     def test_program_can_be_run_and_open_mpi_stands_apart(self):
         names = self.wheel.namelist()
-        for name, mode in (("_bundle/libexec/lockstep", 0o100755), ("run.py", 0o100644)):
-            entry = self.wheel.getinfo("lockstep/" + name)
+        for name, mode in (("lockstep/_bundle/libexec/lockstep", 0o100755), ("lockstep/run.py", 0o100644), ("lockstep-1.2.3.dist-info/WHEEL", 0o100644)):
+            entry = self.wheel.getinfo(name)
             self.assertEqual((entry.external_attr >> 16, entry.date_time), (mode, (1980, 1, 1, 0, 0, 0)))
         for name in ("lockstep/_bundle/mpi/libmpi.so.40", "lockstep/_bundle/libexec/lockstep_nccl.so", "lockstep/_bundle/share/lockstep/jobs/mnist.yaml", "lockstep/py.typed", "lockstep/run.py"):
             self.assertIn(name, names)

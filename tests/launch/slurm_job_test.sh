@@ -135,6 +135,12 @@ Slurm_job_is_not_queued_again_for_ever() {
     expect_lacks "$(cat calls)" requeue
     expect_contains "$(cat said)" "not queued again after ${most:-50} times"
   done
+  rm -f calls started
+  make_world
+  export REQUEUES=1
+  warn
+  expect_end 75
+  expect_contains "$(cat calls)" requeue
 }
 
 Slurm_job_says_what_is_missing() {
