@@ -80,12 +80,9 @@ TEST_F(ConversionTest, AValidationHalfIsTakenFromTheOthersToTrainOn) {
 
 /// Nothing of one is left, be it in IDX files or in shards; what is not its own stays.
 TEST_F(ConversionTest, ASetThatIsThereMakesWayIfItMay) {
-  const auto names = {"train-images-idx3-ubyte",
-                      "classes.txt",
-                      "validation-images-idx3-ubyte",
-                      "t10k-labels-idx1-ubyte.gz",
-                      "validation-names.jsonl",
-                      "train-images-idx3-ubyte.partial"};
+  const auto names = {"train-images-idx3-ubyte",      "classes.txt",
+                      "validation-images-idx3-ubyte", "t10k-labels-idx1-ubyte.gz",
+                      "validation-names.jsonl",       "train-images-idx3-ubyte.partial"};
   for (const char* name : names) write("set/"s + name, {1, 2, 3});
   for (const char* other : {"zoo", "zoo.partial"}) write("set/"s + other, {1});
   const auto expect_refused = [&] {
