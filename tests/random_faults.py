@@ -57,7 +57,7 @@ TESTS = {
     "comm/backends": "comm on devices: all_reduce_choice_test",
     "trainer/burn": "burn: burn_test",
     "trainer/checkpoint": "checkpoints: checkpoint_test",
-    "trainer/commands": "commands: (device_report|doctor|bench|job)_test",
+    "trainer/commands": "commands: (device_report|doctor|bench|job)_test | launch_reference_test",
     "trainer/config": "config: job_test",
     "trainer/device": "training: (engine|step_graphs_emulated)_test",
     "trainer/library": "library: library_test",
