@@ -32,7 +32,8 @@ END
 # tree/: a product of two files, its build, and the generator.
 make_tree() {
   local i
-  mkdir -p tree/common tree/launch tree/tests tree/build
+  mkdir -p tree/common tree/launch tree/tests tree/build tree/trainer
+  touch tree/trainer/CMakeLists.txt # in no room
   cp "$repo"/tests/{random_faults.py,fault_kinds.py,fault_trials.py,equivalent_faults.txt} tree/tests/
   {
     for name in DataError UsageError ConfigError IoError MissingDataError DeviceError InternalError; do
@@ -47,7 +48,7 @@ make_tree() {
   { echo '#!/usr/bin/env bash' && echo 'add() {' && for i in $(seq 3 9); do echo "  if [ \"\$1\" -lt $i ]; then exit $i; fi"; done && echo '}'; } >tree/launch/run
   printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -Wall -Werror -o x"}]\n' "$PWD/tree" "$PWD/tree/common/find.cpp" >tree/build/compile_commands.json
   echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD/tree" >tree/build/CMakeCache.txt
-  git -C tree init -q && git -C tree add common launch && git -C tree -c user.name=a -c user.email=a@b commit -qm tree
+  git -C tree init -q && git -C tree add common launch trainer && git -C tree -c user.name=a -c user.email=a@b commit -qm tree
 }
 
 # draw N SEED TABLE [ROOM...]
