@@ -330,7 +330,8 @@ except lockstep.Stopped as error:
 
         with self.assertRaises(KeyboardInterrupt) as caught:
             lockstep.train("mnist", run__dir="taken", progress=interrupt, **LONG)
-        self.assertIsInstance(caught.exception.__cause__, lockstep.IoError)
+        # Missing: where the folder went in the middle of a save.
+        self.assertIsInstance(caught.exception.__cause__, (lockstep.IoError, lockstep.MissingDataError))
 
     def test_progress_that_raises_hides_nothing_that_the_program_said(self):
         said = self.script(f"""
