@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <future>
+#include <mutex>
 #include <optional>
-#include <span>
+#include <thread>
 #include <utility>
 
 namespace lockstep {
@@ -74,42 +76,56 @@ MadeImage try_to_make_image(const fs::path& path, const ConversionOptions& optio
   }
 }
 
-/// Reads ahead of the image that is wanted.
+/// Reads ahead of the image that is wanted, two for each thread.
 class ImageQueue {
  public:
   /// Pictures and options must outlive it.
-  ImageQueue(std::span<const LabelledPicture* const> pictures, const ConversionOptions& options)
-      : left_(pictures), options_(options) {}
+  ImageQueue(const std::vector<const LabelledPicture*>& pictures, const ConversionOptions& options)
+      : pictures_(pictures), options_(options) {}
+  ~ImageQueue() { end_threads(threads_, mutex_, wanted_, ends_); }
 
   /// The images in their order, one at each call; as many as there are pictures.
   /// @throws DeviceError  the system gives no more threads
   MadeImage next() {
-    while (!left_.empty() && std::ssize(ahead_) < options_.threads) {
-      const auto some = left_.first(std::min(kAtOnce, left_.size()));
-      left_ = left_.subspan(some.size());
-      ahead_.push_back(start_async([this, some] {
-        std::deque<MadeImage> images;
-        for (const LabelledPicture* picture : some)
-          images.push_back(try_to_make_image(picture->path, options_));
-        return images;
-      }));
+    const auto threads = static_cast<std::size_t>(options_.threads);
+    while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
+    {
+      const std::lock_guard lock(mutex_);
+      for (; begun_ < pictures_.size() && images_.size() < 2 * threads; ++begun_) {
+        const fs::path& path = pictures_[begun_]->path;
+        tasks_.emplace_back([this, &path] { return try_to_make_image(path, options_); });
+        images_.push_back(tasks_.back().get_future());
+      }
     }
-    if (made_.empty()) {
-      made_ = ahead_.front().get();
-      ahead_.pop_front();
-    }
-    MadeImage image = std::move(made_.front());
-    made_.pop_front();
-    return image;
+    wanted_.notify_all();
+    auto image = std::move(images_.front());
+    images_.pop_front();
+    return image.get();
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 4;  // worth a thread
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wanted_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+      if (ends_) return;
+      auto make = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      make();
+      lock.lock();
+    }
+  }
 
-  std::span<const LabelledPicture* const> left_;  ///< not begun
+  const std::vector<const LabelledPicture*>& pictures_;
   const ConversionOptions& options_;
-  std::deque<MadeImage> made_;                            ///< not handed over
-  std::deque<std::future<std::deque<MadeImage>>> ahead_;  ///< the last member: its threads use the others
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::deque<std::packaged_task<MadeImage()>> tasks_;  ///< not begun
+  std::deque<std::future<MadeImage>> images_;          ///< not handed over
+  std::size_t begun_ = 0;
+  bool ends_ = false;
+  std::vector<std::thread> threads_;
 };
 
 // All pictures, one after the other.

@@ -101,8 +101,8 @@ struct Conversion {
 
 /// Writes images, labels, names of pictures and of classes into `to` as shards; makes that directory where it is
 /// missing. Nothing appears under its final name before all of it is written; one conversion at a time works in a
-/// directory. Each thread needs the memory of three pictures and four images, for any number of them. If pictures are left
-/// out, all are read once more, and the set is the same as if they had never been there.
+/// directory. Each thread needs the memory of three pictures, for any number of them. If pictures are left out, all are
+/// read once more, and the set is the same as if they had never been there.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their names; `to`
 ///                           lies in `from`, where it would be a class
 /// @throws MissingDataError, DataError  as find_sorted_pictures; pictures of different sizes

@@ -188,7 +188,7 @@ TEST_F(HeartbeatTest, ARankThatHadNoDescriptorLeftAcceptsAgain) {
   setrlimit(RLIMIT_NOFILE, &none);
   tick();
   setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_FALSE(is_closed(waiting)) << "nobody has heard it";
+  EXPECT_FALSE(is_closed(waiting)) << "rank 0 has not read its message yet";
   until("it is heard, and disconnected", [&] { return is_closed(waiting); });
 }
 
