@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/installed.hpp"
-#include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 
 #include <fmt/format.h>
 

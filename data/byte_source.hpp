@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-class StoredFile;  // data/sample_store.hpp
+class StoredFile;  // data/stored_file.hpp
 
 /// Bytes of a file as text. Borrowed.
 inline std::string_view as_text(std::span<const std::uint8_t> bytes) {

@@ -6,6 +6,7 @@
 
 #include "data/pictures/picture.hpp"
 #include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 #include "kernels/shapes.hpp"
 
 #include <atomic>

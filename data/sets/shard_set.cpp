@@ -7,6 +7,7 @@
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
 #include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"

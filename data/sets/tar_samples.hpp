@@ -5,7 +5,7 @@
 /// archive do not tell whether its labels have changed.
 #pragma once
 
-#include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 #include "tests/data/shards_fixture.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"

@@ -4,7 +4,7 @@
 #include "trainer/run/progress.hpp"
 
 #include "common/printable.hpp"
-#include "data/sample_store.hpp"
+#include "data/stored_file.hpp"
 
 #include <fmt/format.h>
 
