@@ -36,7 +36,9 @@ class CheckTime {
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
   /// Also once a signal asked for the end.
   bool is_over() const { return stop_requested() || Clock::now() >= end_; }
-  double seconds_left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
+  double seconds_left() const {
+    return is_over() ? 0 : std::chrono::duration<double>(end_ - Clock::now()).count();
+  }
 
  private:
   Clock::time_point end_;
