@@ -44,6 +44,11 @@ class CheckTime {
   Clock::time_point end_;
 };
 
+/// Keeps the quickest of several. @param quickest  0: there is none yet
+inline void keep_quickest(double& quickest, double seconds) {
+  if (quickest == 0 || seconds < quickest) quickest = seconds;
+}
+
 /// One rank's part of a check. What it finds it adds to the result; a kind of finding once, the first of it.
 class BurnCheck {
  public:
