@@ -177,7 +177,7 @@ class Burn {
   Clock::time_point start_;
   DeviceChoice device_;
   int round_ = 0;
-  bool stopped_{};
+  bool stopped_ = false;
   ProgressBar progress_;
   BurnRank rank_;
   std::vector<StartedCheck> checks_;

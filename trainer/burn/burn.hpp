@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> kChecks{"jobs", "links", "speed
 /// A fault on purpose, for tests: one of kFaultKinds, which the rank commits from the start.
 struct BurnFault {
   std::string kind;  ///< empty: none
-  int rank{};
+  int rank = 0;
 };
 inline constexpr std::array<std::string_view, 5> kFaultKinds{"job", "message", "sum", "slow-rank",
                                                              "slow-link"};
@@ -34,11 +34,11 @@ double parse_time(const std::string& text);
 
 struct BurnOptions {
   int level = 1;
-  double seconds{};  ///< from the start of the program to its report; at least one round is made
-  int threads = 0;   ///< per rank; 0: its share of the cores that it may use
+  double seconds = 55;  ///< from the start of the program to its report; at least one round is made
+  int threads = 0;      ///< per rank; 0: its share of the cores that it may use
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
-  bool shows_progress{};
+  bool shows_progress = true;
   ParallelSection parallel;  ///< device, backend, ranks
 };
 /// Durations of the levels 1, 2 and 3.

@@ -28,18 +28,18 @@ struct BurnFinding {
 
 /// Observations of one rank about another.
 struct LinkView {
-  int with{};                   ///< the other rank
+  int with = 0;                 ///< the other rank
   std::int64_t received = 0;    ///< messages from it
   std::int64_t damaged = 0;     ///< those that were not what it should have sent
   std::int64_t wrong_sums = 0;  ///< all-reduces of these two alone with a wrong result
-  double seconds{};             ///< the quickest exchange of a message each way; 0: none
-  std::int64_t bytes{};         ///< size of that message
-  double latency{};             ///< seconds of the quickest 8 bytes there and an answer; 0: none
+  double seconds = 0;           ///< the quickest exchange of a message each way; 0: none
+  std::int64_t bytes = 0;       ///< size of that message
+  double latency = 0;           ///< seconds of the quickest 8 bytes there and an answer; 0: none
 };
 
 /// Result of one rank, sent to rank 0 at the end.
 struct RankResult {
-  int rank{};
+  int rank = 0;
   std::string host, device, uuid, processor, simd;
   int threads = 1;
   bool oversubscribed = false;
@@ -55,8 +55,8 @@ struct RankResult {
 struct BurnReport {
   std::vector<RankResult> ranks;  ///< findings: those that follow from a comparison of ranks, too
   int level = 1;
-  double seconds{};
-  int rounds{};
+  double seconds = 0;
+  int rounds = 0;
   std::vector<std::string> left_out;       ///< checks that --without names
   std::vector<std::string> not_exercised;  ///< sentences: what this burn says nothing about
   std::string stopped_by;                  ///< a signal's name; empty: none

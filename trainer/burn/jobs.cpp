@@ -53,7 +53,7 @@ Job job_of(const KnownJob& known) {
 /// Time that this thread waited for a core, as the kernel counts it; 0 where it does not.
 double waited_seconds() {
   std::ifstream schedstat("/proc/thread-self/schedstat");
-  double computed{}, waited{};
+  double computed = 0, waited = 0;
   schedstat >> computed >> waited;
   return 1e-9 * waited;
 }
@@ -192,7 +192,7 @@ class Jobs final : public BurnCheck {
   std::array<std::unique_ptr<PreparedJob>, kJobs.size()> alone_jobs_, together_jobs_;
   std::array<double, kJobs.size()> seconds_{}, best_{};  ///< best_: of the quickest alone
   double computed_ = 0, waited_ = 0;                     ///< seconds of all trainings alone
-  bool was_stopped_{};
+  bool was_stopped_ = false;
   std::int64_t trained_ = 0, together_trained_ = 0, wrong_ = 0, wrong_together_ = 0;
   std::size_t largest_ = 0;
   std::string first_wrong_;

@@ -127,7 +127,7 @@ class Links final : public BurnCheck {
   }
 
   void exchange_turns(int partner) {
-    std::int64_t there{};
+    std::int64_t there = 0;
     send_and_receive(comm_, std::as_bytes(std::span(&turn_, 1)), partner,
                      std::as_writable_bytes(std::span(&there, 1)), partner);
   }
@@ -161,7 +161,7 @@ class Links final : public BurnCheck {
 
   const BurnRank rank_;
   Communicator& comm_;
-  std::int64_t turn_{};
+  std::int64_t turn_ = 0;
   std::vector<LinkView> views_;
   std::vector<Word> sent_, received_, expected_;
   std::int64_t sums_of_pairs_ = 0, sums_of_all_ = 0, wrong_sums_of_all_ = 0;

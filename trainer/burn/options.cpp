@@ -32,7 +32,7 @@ BurnFault parse_fault(const std::string& text) {
 double parse_time(const std::string& text) {
   constexpr double kMinute = 60, kHour = 3600, kMost = 30 * 24 * kHour;
   const std::map<std::string_view, double> units{{"s", 1}, {"m", kMinute}, {"h", kHour}};
-  double number{};
+  double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const auto unit = units.find(std::string_view(text).substr(static_cast<std::size_t>(end - text.data())));
   if (error != std::errc() || unit == units.end() || !(number >= 0) || number * unit->second > kMost)
