@@ -36,11 +36,18 @@ class CheckTime {
              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
   /// Also once a signal asked for the end.
   bool is_over() const { return stop_requested() || Clock::now() >= end_; }
-  double seconds_left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }
+  double seconds_left() const {
+    return is_over() ? 0 : std::chrono::duration<double>(end_ - Clock::now()).count();
+  }
 
  private:
   Clock::time_point end_;
 };
+
+/// Keeps the quickest of several. @param quickest  0: there is none yet
+inline void keep_quickest(double& quickest, double seconds) {
+  if (quickest == 0 || seconds < quickest) quickest = seconds;
+}
 
 /// One rank's part of a check. What it finds it adds to the result; a kind of finding once, the first of it.
 class BurnCheck {

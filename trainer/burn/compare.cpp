@@ -4,7 +4,7 @@
 /// short tries, since other programs may share a core; only ranks on like processors are compared.
 #include "common/buffers.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/burn/burn.hpp"
+#include "trainer/burn/check.hpp"
 
 #include <fmt/format.h>
 
@@ -54,8 +54,10 @@ std::vector<Accusations> accusations_of(const Ranks& ranks) {
 std::vector<int> most_accused(const std::vector<Accusations>& all, int Accusations::*count) {
   const int most = std::ranges::max(all, {}, count).*count;
   std::vector<int> found;
-  for (std::size_t rank = 0; rank < all.size() && most > 0; ++rank)
-    if (all[rank].*count == most) found.push_back(static_cast<int>(rank));
+  for (int rank = 0; const Accusations& one : all) {
+    if (most > 0 && one.*count == most) found.push_back(rank);
+    ++rank;
+  }
   return found;
 }
 
@@ -170,8 +172,7 @@ constexpr LinkRule kLinkRules[] = {{&LinkView::latency, 0.004, 0.006, "8 bytes"}
 double best_link(const Ranks& ranks, const RankResult& result, bool between_hosts, const LinkRule& rule) {
   double best = 0;
   for (const LinkView& link : result.links)
-    if (is_between_hosts(ranks, result, link) == between_hosts && (best == 0 || link.*rule.seconds < best))
-      best = link.*rule.seconds;
+    if (is_between_hosts(ranks, result, link) == between_hosts) keep_quickest(best, link.*rule.seconds);
   return best;
 }
 
@@ -181,7 +182,7 @@ constexpr const char* kLinkFix =
 
 bool is_slow_link(double seconds, double others, double least_difference) {
   constexpr double kFactor = 3;
-  return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
+  return seconds > kFactor * others && seconds - others > least_difference;
 }
 
 /// All links of one rank are slow, which needs two others that are not.
@@ -194,7 +195,7 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
       if (const double best = best_link(ranks, other, between_hosts, rule);
           other.rank != result.rank && best > 0)
         others.push_back(best);
-    if (own == 0 || others.size() < 2) continue;
+    if (others.size() < 2) continue;
     note_comparison(result);
     const double least =
         has_its_cores(result) ? rule.least_difference : rule.least_difference_on_shared_cores;

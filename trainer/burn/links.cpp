@@ -33,12 +33,20 @@ int partner_of(int rank, int ranks, std::int64_t turn) {
 }
 
 /// Each message and sum needs its own numbers, on every rank.
-std::uint64_t burn_key(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
-  return mix_bits(mix_bits(mix_bits(a + 0xB0) ^ b) ^ c);
+std::uint64_t burn_key(std::int64_t a, std::int64_t b, std::int64_t c) {
+  std::uint64_t key = 0xB0;
+  for (const std::int64_t number : {a, b, c}) key = mix_bits(key ^ static_cast<std::uint64_t>(number));
+  return key;
 }
 
 void fill_words(std::span<Word> words, std::uint64_t key) {
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<Word>(mix_bits(key + i));
+  for (Word& word : words) word = static_cast<Word>(mix_bits(key++));
+}
+
+/// Wraps around, as sums do.
+std::vector<Word> multiples(std::vector<Word> words, std::uint64_t factor) {
+  for (Word& word : words) word = static_cast<Word>(static_cast<std::uint64_t>(word) * factor);
+  return words;
 }
 
 class Links final : public BurnCheck {
@@ -49,9 +57,7 @@ class Links final : public BurnCheck {
         views_(static_cast<std::size_t>(comm_.size())),
         sent_(kMessageWords),
         received_(kMessageWords),
-        expected_(kMessageWords) {
-    for (std::size_t i = 0; i < views_.size(); ++i) views_[i].with = static_cast<int>(i);
-  }
+        expected_(kMessageWords) {}
 
   void work(const CheckTime& slice) override {
     const int at_least = std::min(comm_.size() - 1 + comm_.size() % 2, kMostTurnsAtLeast);
@@ -76,11 +82,10 @@ class Links final : public BurnCheck {
       ++partners;
     }
     result.wrong_sums_of_all = wrong_sums_of_all_;
-    if (sums_of_all_ > 0)
-      result.exercised["links"] =
-          fmt::format("{} of 1.0 MiB from {} of {}, {} of pairs, {} of all", counted(messages, "message"),
-                      partners, counted(comm_.size() - 1, "other rank"), counted(sums_of_pairs_, "sum"),
-                      with_thousands(sums_of_all_));
+    result.exercised["links"] =
+        fmt::format("{} of 1.0 MiB from {} of {}, {} of pairs, {} of all", counted(messages, "message"),
+                    partners, counted(comm_.size() - 1, "other rank"), counted(sums_of_pairs_, "sum"),
+                    with_thousands(sums_of_all_));
   }
 
  private:
@@ -88,10 +93,11 @@ class Links final : public BurnCheck {
   void exchange_with(int partner) {
     constexpr int kTimes = 3;
     LinkView& view = at(views_, partner);
+    view.with = partner;
     for (int i = 0; i < kTimes; ++i) {
-      const std::uint64_t number = static_cast<std::uint64_t>(turn_) * kTimes + static_cast<std::uint64_t>(i);
-      fill_words(sent_, key_of(comm_.rank(), partner, number));
-      if (rank_.commits("message")) sent_[99] ^= 1 << 9;
+      const std::int64_t number = turn_ * kTimes + i;
+      fill_words(sent_, burn_key(comm_.rank(), partner, number));
+      if (rank_.commits("message")) ++sent_.back();
       measure_latency(partner, view);
       const auto start = Clock::now();
       send_and_receive(comm_, std::as_bytes(std::span(sent_)), partner,
@@ -99,11 +105,10 @@ class Links final : public BurnCheck {
       if (rank_.commits("slow-link")) std::this_thread::sleep_for(std::chrono::milliseconds(150));
       // The answer: a rank whose sends are late is late here, too, whichever side measures.
       exchange_turns(partner);
-      const double seconds = seconds_since(start);
-      view.seconds = view.received == 0 ? seconds : std::min(view.seconds, seconds);
+      keep_quickest(view.seconds, seconds_since(start));
       view.bytes = static_cast<std::int64_t>(sent_.size() * sizeof(Word));
       ++view.received;
-      fill_words(expected_, key_of(partner, comm_.rank(), number));
+      fill_words(expected_, burn_key(partner, comm_.rank(), number));
       if (expected_ != received_) ++view.damaged;
     }
   }
@@ -117,8 +122,7 @@ class Links final : public BurnCheck {
       const auto start = Clock::now();
       exchange_turns(partner);
       exchange_turns(partner);
-      const double seconds = seconds_since(start);
-      view.latency = view.latency == 0 ? seconds : std::min(view.latency, seconds);
+      keep_quickest(view.latency, seconds_since(start));
     }
   }
 
@@ -128,30 +132,21 @@ class Links final : public BurnCheck {
                      std::as_writable_bytes(std::span(&there, 1)), partner);
   }
 
-  static std::uint64_t key_of(int from, int to, std::uint64_t number) {
-    return burn_key(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to), 0x3E, number);
-  }
-
   /// Rank r gives (r + 1) times what all know, so that the sum is known without adding.
   bool sums_up(Communicator& comm, std::uint64_t key, std::uint64_t weight, std::uint64_t all_weights) {
     std::vector<Word> words(kSumWords);
     fill_words(words, key);
-    std::vector<Word> sum = words;
-    for (Word& word : sum) word = static_cast<Word>(static_cast<std::uint64_t>(word) * weight);
-    if (rank_.commits("sum")) sum[77] ^= 1 << 5;
+    std::vector<Word> sum = multiples(words, weight);
+    if (rank_.commits("sum")) ++sum.back();
     comm.all_reduce(std::span(sum));
-    for (std::size_t i = 0; i < sum.size(); ++i)
-      if (static_cast<std::uint64_t>(sum[i]) != static_cast<std::uint64_t>(words[i]) * all_weights)
-        return false;
-    return true;
+    return sum == multiples(words, all_weights);
   }
 
   void sum_of_pairs(int partner) {
-    const int low = std::min(partner, comm_.rank()), high = std::max(partner, comm_.rank());
+    const auto [low, high] = std::minmax({partner, comm_.rank()});
     const std::unique_ptr<Communicator> pair = comm_.split(low);
     if (low == high) return;
-    const auto key = burn_key(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
-                              static_cast<std::uint64_t>(turn_));
+    const auto key = burn_key(low, high, ~turn_);  // ~: messages have the other numbers
     ++sums_of_pairs_;
     if (!sums_up(*pair, key, comm_.rank() == low ? 1 : 2, 3)) ++at(views_, partner).wrong_sums;
   }
@@ -159,7 +154,7 @@ class Links final : public BurnCheck {
   void sum_of_all() {
     const auto ranks = static_cast<std::uint64_t>(comm_.size());
     ++sums_of_all_;
-    if (!sums_up(comm_, burn_key(0xA11, static_cast<std::uint64_t>(turn_)),
+    if (!sums_up(comm_, burn_key(comm_.size(), comm_.size(), turn_),
                  static_cast<std::uint64_t>(comm_.rank() + 1), ranks * (ranks + 1) / 2))
       ++wrong_sums_of_all_;
   }

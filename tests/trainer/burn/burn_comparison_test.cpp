@@ -105,6 +105,11 @@ TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
             "SLOW 3 link: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n");
   ranks[3].oversubscribed = true;
   EXPECT_EQ(said(ranks), "") << "one of the two shares its cores";
+  ranks[3].oversubscribed = false, ranks[0].oversubscribed = true;
+  EXPECT_EQ(named(ranks), "1 link, 3 link") << "others may share theirs";
+  ranks = healthy(6, 2);
+  set_seconds(ranks, 1, 3, 60e-3);
+  EXPECT_EQ(named(ranks), "1 link, 3 link") << "their first links are within a host, or quick";
   ranks = healthy(5, 1);
   for (const int end : {3, 4}) set_seconds(ranks, 1, end, 60e-3);
   EXPECT_EQ(named(ranks), "1 link, 3 link, 4 link") << "a rank is named once";
@@ -116,8 +121,11 @@ TEST(BurnComparison, NamesALongCableByItsSmallMessages) {
   EXPECT_EQ(
       said(ranks),
       "SLOW 1 link: its quickest message of 8 bytes to another host takes 5.0 ms, the others' 0.1 ms\n");
-  for (RankResult& rank : ranks) rank.oversubscribed = true;
-  EXPECT_EQ(said(ranks), "") << "on shared cores messages wait for one";
+  auto shared = ranks;
+  for (RankResult& rank : shared) rank.oversubscribed = true;
+  EXPECT_EQ(said(shared), "") << "on shared cores messages wait for one";
+  for (const int with : {0, 2, 3}) set_seconds(ranks, 1, with, 60e-3);
+  EXPECT_EQ(named(ranks), "1 link") << "once, though large ones are slow, too";
 }
 
 TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
@@ -136,6 +144,9 @@ TEST(BurnComparison, ComparesSpeedsOfLikeProcessorsAlone) {
   ranks = healthy(2, 2);
   ranks[1].measures.clear();
   EXPECT_EQ(named(ranks), "") << "a rank that was stopped has no time to compare";
+  ranks = healthy(4, 4);
+  ranks[0].processor = "Xeon", ranks[3].measures["training"] = 16e-3;
+  EXPECT_EQ(named(ranks), "3 rank") << "the first one has no like, the others have";
 }
 
 TEST(BurnComparison, ComparesSpeedsOfEqualDevicesAndThreadsAlone) {
@@ -208,12 +219,16 @@ TEST(BurnComparison, SlowEndsBeginAtTheirLimit) {
     for (const int with : {0, 1}) link(ranks, 2, with).*time = link(ranks, with, 2).*time = seconds;
     return named(ranks);
   };
-  EXPECT_EQ(named_at(&LinkView::seconds, 4.9e-3, false), "") << "3.9 ms more";
+  EXPECT_EQ(named_at(&LinkView::seconds, 5e-3, false), "") << "4 ms more, and no longer";
   EXPECT_EQ(named_at(&LinkView::seconds, 5.1e-3, false), "2 link");
   EXPECT_EQ(named_at(&LinkView::seconds, 20.9e-3, true), "");
   EXPECT_EQ(named_at(&LinkView::seconds, 21.1e-3, true), "2 link");
   EXPECT_EQ(named_at(&LinkView::latency, 6.05e-3, true), "");
   EXPECT_EQ(named_at(&LinkView::latency, 6.15e-3, true), "2 link");
+  auto ranks = healthy(3, 3);
+  for (RankResult& rank : ranks)
+    for (LinkView& view : rank.links) view.seconds = rank.rank == 2 || view.with == 2 ? 0.1875 : 0.0625;
+  EXPECT_EQ(named(ranks), "") << "thrice the time of others, and no longer";
 }
 
 TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {

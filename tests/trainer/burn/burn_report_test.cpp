@@ -32,7 +32,7 @@ TEST(BurnReport, ExitCodesGoByTheWorst) {
   EXPECT_EQ(exit_code_of(report), 1) << "a stop does not make up for wrong weights";
   report.stopped_by.clear();
   report.ranks[1].findings.clear();
-  EXPECT_EQ(exit_code_of(report), kSlowExitCode);
+  EXPECT_EQ(exit_code_of(report), 3);
   report.ranks[0].findings.push_back({Grade::kNotTested, "jobs", "", ""});
   EXPECT_EQ(exit_code_of(report), 69);
   report.stopped_by = "SIGTERM";
@@ -100,6 +100,10 @@ TEST(BurnReport, FitsEightyColumns) {
   report.ranks[0].host = std::string(70, 'h');
   report.ranks[0].device = std::string(70, 'd');
   report.ranks[0].uuid = std::string(70, 'u');
+  test::expect_words(
+      to_text(report, 1000),
+      {fmt::format("\n   0  {}  {}  {}  PASS\n", clip_middle(report.ranks[0].host, 18),
+                   clip_middle(report.ranks[0].device, 22), clip_middle(report.ranks[0].uuid, 16))});
   std::istringstream lines(to_text(report, 80));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80) << line;
 }
@@ -109,6 +113,9 @@ TEST(BurnReport, NeverSaysPassOfWhatWasNotDone) {
   report.ranks[0].exercised.clear();
   for (const char* check : {"jobs", "speed"})
     EXPECT_EQ(to_json(report)["ranks"][0]["checks"][check]["verdict"], "NOT TESTED") << check;
+  for (RankResult& rank : report.ranks)
+    rank.findings = {{Grade::kNotTested, "jobs", fmt::format("stopped on {}", rank.host), ""}};
+  test::expect_words(to_text(report, 1000), {"\njobs   NOT TESTED  stopped on node0\n"});
 }
 
 TEST(BurnReport, VerdictCountsTheOtherRanksOfItsGrade) {
@@ -133,7 +140,7 @@ TEST(BurnReport, SaysHowLongARankWaitedForItsCore) {
   };
   EXPECT_EQ(speed_at(0.96), "beside the other ranks");
   EXPECT_EQ(speed_at(0.95), "beside the other ranks; it waited for a core 5 % of the time");
-  EXPECT_EQ(speed_at(0.75), "beside the other ranks; it waited for a core 25 % of the time");
+  EXPECT_EQ(speed_at(0.25), "beside the other ranks; it waited for a core 75 % of the time");
 }
 
 TEST(BurnReport, SharedLinesCountRanksAndGrades) {
