@@ -40,13 +40,16 @@ class SharedWeights {
 
   /// Number by number: with others at work it may be a mix of their updates. Same sizes.
   void read(std::span<float> into) const {
+    LOCKSTEP_CHECK(into.size() == weights_.size());
     for (std::size_t i = 0; i < into.size(); ++i) into[i] = Atomic(weights_[i]).load(kRelaxed);
   }
   void write(std::span<const float> from) {
+    LOCKSTEP_CHECK(from.size() == weights_.size());
     for (std::size_t i = 0; i < from.size(); ++i) Atomic(weights_[i]).store(from[i], kRelaxed);
   }
   /// Adds after - before to each number as it is by now.
   void move(std::span<const float> before, std::span<const float> after) {
+    LOCKSTEP_CHECK(before.size() == weights_.size() && after.size() == weights_.size());
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const Atomic weight(weights_[i]);
       weight.store(weight.load(kRelaxed) + (after[i] - before[i]), kRelaxed);
@@ -143,10 +146,11 @@ Hogwild::Hogwild(const TrainingSetup& setup, Communicator& comm)
       grain_(setup.options.step.grain),
       loss_(setup.options, setup.data->train),
       loader_(setup.data->train, setup.augment_plan()),
-      threads_(make_threads(setup.network, pool_.threads(), grain_)),
+      threads_(make_threads(setup.network, 1, grain_)),
       shared_(comm, setup.network.parameters().size),
       before_(setup.network.parameters().size),
       arena_(whole_network(setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {
+  teams_.held = held_tensors(setup.network.parameters());
   threads_.front().execution.record_into(comm.activity().timeline());
 }
 
@@ -208,8 +212,8 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   cpu::loss_and_gradient(shape, logits, thread.labels.data(), logits, &sums);
   share.last_step.samples += grain.samples;
   share.last_step.correct += sums.correct;
-  share.failure.losses += sums.not_finite;
-  share.last_step.loss_units.add(sums.loss * kLossScale);
+  share.failure.losses += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
+  if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
   float *gradients = thread.gradients.data(), *sums_of_grains = arena_.gradient().data();
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
     for (std::size_t i = offset; i < offset + size; ++i) sums_of_grains[i] += gradients[i];

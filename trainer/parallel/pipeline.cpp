@@ -41,7 +41,7 @@ Pipeline::Pipeline(const PipelineOptions& options, const TrainingSetup& setup, c
       plan_(std::move(plan)),
       rank_(comm.rank() % plan_.width),
       replicas_(comm.split(rank_)),
-      members_(comm.split(replica())),
+      members_(plan_.replicas > 1 ? comm.split(replica()) : nullptr),
       units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       held_(held_layout(setup.network, plan_, rank_)),
       engine_((device.gpu ? make_device_stage_engine : make_cpu_stage_engine)(
@@ -101,6 +101,10 @@ class Pipeline::Step final : public StepWork {
 
   const StepPosition& position() const override { return position_; }
   SumFingerprints own_share() override { return rank_.share_of(rank_.engine_->own_fingerprints()); }
+  /// Its memory is for the shares that pipelines have.
+  bool has_room_for(std::size_t grains) override {
+    return grains <= static_cast<std::size_t>(rank_.sampler_.most_grains_of(rank_.replica()));
+  }
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
     const auto start = Clock::now();
     rank_.engine_->begin_replay(static_cast<int>(grains.size()));
@@ -283,6 +287,7 @@ void Pipeline::collect() {
 /// From rank 0's whole state to the rank that holds the range, or back.
 void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   const bool is_holder = comm_.rank() == holder, outward = way == Way::kOut;
+  if (comm_.rank() != 0 && !is_holder) return;
   using Spans = std::vector<std::span<float>>;
   const Spans held = is_holder ? spans_of(engine_->state(), range.local, range.size) : Spans();
   const Spans whole = comm_.rank() == 0 ? spans_of(whole_state(), range.global, range.size) : Spans();
@@ -304,7 +309,7 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
 }
 
 void Pipeline::visit_own_state(const StateVisit& visit) {
-  engine_->fetch_state();
+  if (!held_.ranges.empty()) engine_->fetch_state();
   const TrainedState none{{}, {}, units_};
   if (visit(held_.ranges.empty() ? none : engine_->state())) engine_->commit_state();
 }

@@ -110,7 +110,7 @@ class Pipeline final : public ParallelStrategy {
   StagePlan plan_;
   int rank_;                                ///< in the pipeline
   std::unique_ptr<Communicator> replicas_;  ///< the ranks with the same stages
-  std::unique_ptr<Communicator> members_;   ///< those of this pipeline
+  std::unique_ptr<Communicator> members_;   ///< those of this pipeline, where there are others
   GradientUnits units_;                     ///< the whole network's
   HeldLayout held_;
   std::unique_ptr<StageEngine> engine_;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// List scheduling: the pass that can start first is placed first.
+#include "common/error.hpp"
 #include "trainer/parallel/stage_plan.hpp"
 
 #include <algorithm>
@@ -29,6 +30,10 @@ class ScheduleBuilder {
 
   PipelineSchedule build() {
     for (Candidate best = first_to_start(); best.start < kNever; best = first_to_start()) place(best);
+    for (std::size_t stage = 0; stage < rank_of_.size(); ++stage) {
+      LOCKSTEP_CHECK(next_[0][stage] == grains_);
+      LOCKSTEP_CHECK(!goes_back_[stage] || next_[1][stage] == grains_);
+    }
     return std::move(schedule_);
   }
 
@@ -101,6 +106,7 @@ class ScheduleBuilder {
 
 PipelineSchedule make_schedule(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
                                PipelineOrder order) {
+  LOCKSTEP_CHECK(!rank_of.empty() && goes_back.size() == rank_of.size() && grains >= 0);
   return ScheduleBuilder(rank_of, goes_back, grains, order).build();
 }
 

@@ -117,6 +117,7 @@ struct Roll {
     std::vector<int> ranks;
     for (std::size_t rank = 0; rank < receiving.size(); ++rank)
       if (!receiving[rank]->test()) ranks.push_back(static_cast<int>(rank));
+    for (const auto& message : sending) static_cast<void>(message->test());
     return ranks;
   }
 

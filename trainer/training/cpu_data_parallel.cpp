@@ -105,6 +105,7 @@ CpuDataParallel::CpuDataParallel(const TrainingSetup& setup, Communicator& comm)
   for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   reducer_.show_to(observers_);
   times_.until_left.resize(setup.plan.buckets.size());
+  if (comm.size() > 1 && setup.options.step.replay_every_steps != 0 && arena_.has_units()) prepare_replays();
 }
 
 /// A step as prose: batch, forward, loss and backward, while which buckets leave; the wait for their sums; the update.
