@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Data parallel training on CPU cores. The threads of a rank take grains, buckets leave as soon as all have added
 /// theirs, and the optimiser follows.
+#include "comm/thread/thread_ranks.hpp"
 #include "common/machine.hpp"
 #include "data/batch_loader.hpp"
 #include "trainer/training/cut_step.hpp"
@@ -39,8 +40,9 @@ class CpuDataParallel final : public DataParallel {
  private:
   StepSeries run_steps(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t steps_taken() override { return series_steps_; }
+  /// Not collective: of a proof's ranks some may compute no share.
   void prepare_replays() {
-    alone_ = comm_.split(comm_.rank());
+    alone_ = make_lone_rank(comm_.timeout());
     replayed_.emplace(*alone_, setup_.plan, arena_.units(), Determinism::kWorld);
   }
   /// Fingerprints of the share that was computed last, and added to this reducer.
@@ -80,7 +82,7 @@ class CpuDataParallel final : public DataParallel {
   HostArena arena_;
   GradientReducer& reducer_;
   GradientReducer* into_ = &reducer_;    ///< receives the gradients of grains
-  std::unique_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
+  std::shared_ptr<Communicator> alone_;  ///< for shares of other ranks, as the next one
   std::optional<GradientReducer> replayed_;
   CutStep cut_step_;
   std::int64_t series_steps_ = 0;                      ///< taken of the series under way

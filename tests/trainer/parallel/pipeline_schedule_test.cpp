@@ -33,6 +33,15 @@ TEST(PipelineScheduleTest, OneForwardOneBackwardAsEverybodyDrawsIt) {
   EXPECT_EQ(schedule.in_flight, (std::vector<int>{2, 1}));
 }
 
+/// A backward pass takes twice as long; of passes that can start, a later stage's is first.
+TEST(PipelineScheduleTest, ARankOfSeveralStagesTakesWhatCanStartFirst) {
+  const PipelineSchedule schedule = make({0, 0, 0, 0, 1}, 2, PipelineOrder::k1F1B);
+  EXPECT_EQ(text_of(schedule.ranks[0]),
+            "F0.0 F1.0 F2.0 F3.0 F0.1 F1.1 F2.1 B3.0 B2.0 B1.0 B0.0 F3.1 B3.1 B2.1 B1.1 B0.1");
+  EXPECT_EQ(text_of(schedule.ranks[1]), "F4.0 B4.0 F4.1 B4.1");
+  EXPECT_EQ(schedule.in_flight, (std::vector<int>{2, 2, 2, 1, 1}));
+}
+
 TEST(PipelineScheduleTest, GPipeGoesForwardFirst) {
   const PipelineSchedule schedule = make({0, 1}, 3, PipelineOrder::kGPipe);
   EXPECT_EQ(text_of(schedule.ranks[0]), "F0.0 F0.1 F0.2 B0.0 B0.1 B0.2");

@@ -36,6 +36,10 @@ void with_pipeline(const std::function<void(ParallelStrategy&, Communicator&)>& 
 
 TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
   with_pipeline([](const ParallelStrategy& pipeline, Communicator&) {
+    EXPECT_EQ(pipeline.describe().sums, "pipeline of 2 stages on 2 ranks, 1f1b");
+    EXPECT_FALSE(pipeline.describe().has_graphs);
+    EXPECT_EQ(pipeline.teams().reads_pictures, 0);
+    EXPECT_EQ(pipeline.teams().reads_labels, 1);
     EXPECT_EQ(
         pipeline.describe().lines,
         (std::vector<std::string>{"stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 80 % of the work",
@@ -54,6 +58,23 @@ TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
   with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
 }
 
+TEST(PipelineTest, TheWayOfMessagesIsToldWhereADeviceHasSome) {
+  const auto last_line = [](const std::string& stages, int ranks) {
+    std::string line;
+    const auto describe = [&](const ParallelStrategy& pipeline, Communicator& comm) {
+      EXPECT_EQ(test::error_of<ConfigError>([&] { pipeline.require_sight(Sight::kOutputs); }),
+                "inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+      if (comm.rank() == 0) line = pipeline.describe().lines.back();
+    };
+    with_pipeline(describe, {stages, "parallel.device=emulated", "parallel.backend=thread"}, ranks);
+    return line;
+  };
+  const std::string way = "activations and their gradients: ";
+  EXPECT_EQ(last_line("parallel.stages=2", 2), way + "through pinned host memory");
+  EXPECT_EQ(last_line("parallel.stages=2", 1), way + "on the device");
+  EXPECT_TRUE(last_line("parallel.stages=1", 1).starts_with("stage 0 (flatten1 to fc3) on rank 0: "));
+}
+
 TEST(PipelineTest, EvaluatesThePartThatIsAskedFor) {
   with_pipeline([](ParallelStrategy& pipeline, Communicator&) {
     const Evaluation test = pipeline.evaluate(EvaluatedPart::kTest, never_leave),
@@ -61,6 +82,17 @@ TEST(PipelineTest, EvaluatesThePartThatIsAskedFor) {
     EXPECT_EQ(validation.samples, test.samples);
     EXPECT_NE(validation.loss, test.loss) << "they are other samples";
   });
+}
+
+TEST(PipelineTest, AnEvaluationAsksOnceForEachRound) {
+  for (const int samples : {64, 65}) {
+    const auto evaluate = [=](ParallelStrategy& pipeline, Communicator&) {
+      int asked = 0;
+      EXPECT_EQ(pipeline.evaluate(EvaluatedPart::kTest, [&] { return ++asked < 0; }).samples, samples);
+      EXPECT_EQ(asked, samples - 63) << "rounds of 16 micro-batches";
+    };
+    with_pipeline(evaluate, {"data.test_samples=" + std::to_string(samples)});
+  }
 }
 
 /// Two ranks ask before every 16 of the 50 micro-batches, the last of which has one sample.
@@ -93,6 +125,7 @@ TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
     EXPECT_EQ(numbers["micro_batches"], 4);
     EXPECT_EQ(numbers["stage_0_in_flight"], 2);
     EXPECT_EQ(numbers["stage_1_in_flight"], 1);
+    EXPECT_LT(numbers["bubble"], 1);
     EXPECT_EQ(summary.lines[0],
               fmt::format("pipeline: bubble {:.1f} % of the ranks' time in steps; 128 KiB of activations and "
                           "gradients sent",
@@ -103,7 +136,25 @@ TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
                     "forward {:.2f} ms, backward {:.2f} ms",
                     1000 * numbers["stage_0_forward_seconds"], 1000 * numbers["stage_0_backward_seconds"]));
   };
-  with_pipeline(take_a_step, {"parallel.determinism=off"});
+  with_pipeline(take_a_step, {"parallel.determinism=off", "data.train_samples=24", "data.validation=0"});
+}
+
+/// One micro-batch passes 784 numbers of 16 columns of four bytes.
+TEST(PipelineTest, AStageThatIsNotTrainedHasNoBackwardPass) {
+  const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
+    EXPECT_TRUE(pipeline.run({}, 1, false).fingerprints.empty()) << "the run keeps none";
+    const StrategySummary summary = pipeline.summary();
+    if (comm.rank() != 0) return;
+    std::map<std::string, double> numbers(summary.numbers.begin(), summary.numbers.end());
+    EXPECT_EQ(numbers.size(), 3 + 2 * 3U);
+    EXPECT_EQ(numbers["bytes_sent"], 784 * 16 * 4);
+    EXPECT_GT(numbers["stage_0_forward_seconds"], 0);
+    EXPECT_EQ(numbers["stage_0_backward_seconds"], 0);
+    EXPECT_GT(numbers["stage_1_forward_seconds"], 0);
+    EXPECT_GT(numbers["stage_1_backward_seconds"], 0);
+  };
+  with_pipeline(take_a_step, {"parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]",
+                              "data.global_batch=4", "run.trail=false"});
 }
 
 /// Passes of a replay are work of the step that is replayed.

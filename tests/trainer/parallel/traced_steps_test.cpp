@@ -99,6 +99,14 @@ TEST(TracedStepsTest, EachLayerOfEachGrainIsThere) {
     expect_steps(rank.timeline);
     const std::size_t attempts = count_of(rank.timeline, Work::kAttempt), grains = 4;
     EXPECT_EQ(count_of(rank.timeline, Work::kLoss), attempts * grains);
+    // All steps but the epoch's last one read the samples of the next one ahead.
+    const auto tries = slices_of(rank.timeline, Work::kAttempt),
+               inputs = slices_of(rank.timeline, Work::kInput);
+    const TimeSlice last = slices_of(rank.timeline, Work::kStep).back();
+    const auto of_last =
+        std::ranges::count_if(tries, [&](const TimeSlice& one) { return lies_in(one, last); });
+    EXPECT_EQ(std::ranges::count(inputs, "next", &TimeSlice::of),
+              (std::ssize(tries) - of_last) * static_cast<std::ptrdiff_t>(grains));
     for (const char* name : {"conv2", "fc1", "fc2"}) {
       for (const Work work : {Work::kForward, Work::kSums}) {
         const auto slices = slices_of(rank.timeline, work);
@@ -184,6 +192,9 @@ TEST(TracedStepsTest, HogwildShowsItsSteps) {
     expect_nested(rank.timeline);
     EXPECT_EQ(count_of(rank.timeline, Work::kStep), std::size_t{kSteps});
     EXPECT_EQ(count_of(rank.timeline, Work::kUpdate), std::size_t{kSteps});
+    EXPECT_EQ(describe(slices_of(rank.timeline, Work::kStep).front()), "step 2");
+    EXPECT_EQ(count_of(rank.timeline, Work::kInput), std::size_t{kSteps * 4}) << "micro-batches";
+    EXPECT_GT(count_of(rank.timeline, Work::kForward), 0U);
   });
 }
 

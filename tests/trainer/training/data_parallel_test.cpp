@@ -165,6 +165,11 @@ Traces traces_of(bool on_device) {
                                  series.fingerprints.end());
     }
     EXPECT_EQ(strategy->times().queueing > 0, on_device) << "where no step is looked at";
+    strategy->visit_own_state([&](const TrainedState& own) {
+      own.weights.front() += 1;
+      traces.state.emplace_back(own.weights.begin(), own.weights.end());
+      return true;
+    });
     strategy->collect();
     const TrainedState state = strategy->whole_state();
     traces.state.emplace_back(state.weights.begin(), state.weights.end());
@@ -180,8 +185,30 @@ TEST(DataParallelTest, FingerprintsAndAveragesOfADeviceAreThoseOfACpu) {
   EXPECT_FALSE(cpu.fingerprints.empty());
   EXPECT_EQ(device.fingerprints, cpu.fingerprints);
   EXPECT_EQ(device.numbers, cpu.numbers);
-  EXPECT_EQ(cpu.state.size(), 4U);
+  EXPECT_EQ(cpu.state.size(), 5U);
+  EXPECT_EQ(cpu.state[1], cpu.state[0]);
   EXPECT_EQ(device.state, cpu.state);
+}
+
+/// Counts how often the outputs of a grain are computed.
+class CountedOutputs final : public StepObserver {
+ public:
+  void outputs_computed(std::span<float> /*outputs*/, int /*lanes*/) override { ++count; }
+  int count = 0;
+};
+
+/// Gradients of black images are all zero.
+TEST(DataParallelTest, UnitsOfACpuBecomeFinerWithoutAnotherPass) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = make_job();
+    const JobSetup setup = setup_of(job, kOneLayer, kOneBucket);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    const auto outputs = std::make_shared<CountedOutputs>();
+    strategy->observe(outputs);
+    strategy->run({}, 1, false);
+    EXPECT_LT(strategy->whole_state().units.exponents().front(), kExactExponent);
+    EXPECT_EQ(outputs->count, 2) << "grains";
+  });
 }
 
 /// Before the first trained layer backward has no sums.
