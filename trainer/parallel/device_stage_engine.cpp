@@ -41,7 +41,6 @@ class DeviceStageEngine final : public StageEngine {
 
   void make_room(int stage, int micro_batches) override {
     Slots& slots = at(slots_, stage);
-    slots.reserve(static_cast<std::size_t>(micro_batches));
     while (std::ssize(slots) < micro_batches) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                          part(stage));
@@ -75,9 +74,7 @@ class DeviceStageEngine final : public StageEngine {
   }
   void begin_replay(int /*grains*/) override {
     replaying_ = true;
-    if (!arena_) return;
-    arena_->queue_zero_sums();
-    arena_->reducer().begin();
+    begin_sums();
   }
   SumFingerprints end_replay() override {
     replaying_ = false;
@@ -120,7 +117,7 @@ class DeviceStageEngine final : public StageEngine {
   /// Numbers in the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const {
     if (direct_) return 0;
-    std::size_t most = 0;
+    std::size_t most = {};
     for (const int stage : stages_) {
       if (stage > 0) most = std::max(most, input_features(stage));
       if (stage < plan().last()) most = std::max(most, output_features(stage));
@@ -158,6 +155,11 @@ class DeviceStageEngine final : public StageEngine {
             .state = state_.data(),
             .grain = grain_};
   }
+  void begin_sums() {
+    if (!arena_) return;
+    arena_->queue_zero_sums();
+    arena_->reducer().begin();
+  }
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
   DeviceData& data_on_device(const StageVisit& visit) {
     if (visit.training) return *train_;
@@ -184,8 +186,8 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
   std::optional<DeviceData> train_, test_, validation_;  ///< empty unless the rank has the first stage
-  bool replaying_ = false;
-  std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
+  bool replaying_ = {};
+  std::int64_t step_ = {}, first_of_step_ = {};  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< for each stage of the network; none for others'
@@ -256,6 +258,7 @@ std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
   if (!parts_.device.streams) return std::nullopt;
   RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_local_grains()),
                   .has_pairs = parts_.setup.mixer.mixes(),
+                  .steps = {},
                   .spare_columns = grain_};
   sizes.steps =
       training_ring_steps(static_cast<std::uint64_t>(sizes.rows()) * row_bytes_of(parts_.setup.data->train));
@@ -346,19 +349,16 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   timeline_.begin_step(*main_);
   step_ = position.global_step;
   const std::vector<Grain> grains = parts_.sampler.local_grains(position.step_in_epoch);
-  first_of_step_ = grains.empty() ? 0 : grains.front().first;
+  if (!grains.empty()) first_of_step_ = grains.front().first;
   StepState state;
   state.epoch = position.epoch;
-  state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
   state.loss_scales[0] = loss_.scale_of(parts_.sampler, position.step_in_epoch);
   if (arena_) state.scalars = arena_->weight_update().scalars(position.global_step);
   state_.queue_to_device(*main_, state);
   main_->fill_zero(counters_.data(), counters_.bytes());
-  if (!arena_) return;
-  if (held().take_units(units, arena_->units())) arena_->use_units();
-  arena_->queue_zero_sums();
-  arena_->reducer().begin();
+  if (arena_ && held().take_units(units, arena_->units())) arena_->use_units();
+  begin_sums();
 }
 
 /// The update divides by the samples that the sums bring with them. It stops where they say that a number was
