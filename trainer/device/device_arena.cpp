@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace lockstep {
 
@@ -70,11 +69,11 @@ void DeviceArena::use_units() {
     all_first &= units_.exponents()[i] == kExactExponent;
     exponents.resize(units_.end(i), units_.exponents()[i]);
   }
-  if (all_first) exponents.clear();
-  auto on_device = upload(*gpu_.device, stream_, exponents);
   stream_.synchronize();  // queued work may still read the old ones
-  exponents_ = std::move(on_device);
+  if (all_first) exponents.clear();
+  exponents_ = upload(*gpu_.device, stream_, exponents);
   reducer_.set_exponents(exponents_.data());
+  stream_.synchronize();
 }
 
 void DeviceArena::queue_zero_sums() {
@@ -150,7 +149,7 @@ UpdateArgs DeviceArena::update_args() const {
                               .ranges = ranges_.data(),
                               .range_of = range_of_.data(),
                               .factors = factors_.data()},
-                  .clip = {update_.clip().limit(), clip_factor_.data()},
+                  .clip = {update_.clip().step(1).limit, clip_factor_.data()},
                   .fingerprints = fingerprints_ ? fingerprints_->of_update() : StepFingerprints{},
                   .state = state_.data()};
   for (std::size_t i = 0; i < update_.rule_buffers(); ++i) args.buffers[i] = buffers_[i].data();
@@ -254,7 +253,7 @@ Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor
                 kOptimizerBuffer + static_cast<std::uint32_t>(buffer), tables.kept);
     }
   }
-  tables.tensors.emplace_back().offset = parameters;
+  tables.tensors.push_back({.first = 0, .offset = parameters});
   return tables;
 }
 
@@ -284,6 +283,7 @@ DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const Fin
   tensors_ = upload(device, stream, tables.tensors);
   tensor_of_ = upload(device, stream, tables.tensor_of);
   kept_ = upload(device, stream, tables.kept);
+  zero(stream);
   stream.synchronize();
 }
 

@@ -62,7 +62,7 @@ StreamedRows SampleRing::rows_of_step(std::int64_t step, std::int64_t column) co
 
 void SampleRing::begin(std::int64_t step) {
   const std::lock_guard lock(mutex_);
-  const bool goes_on = first_ && *first_ <= step && step <= next_ && !error_;
+  const bool goes_on = first_ >= 0 && first_ <= step && step <= next_ && !error_;
   first_ = step;
   if (!goes_on) {
     next_ = step;
@@ -76,7 +76,7 @@ void SampleRing::begin(std::int64_t step) {
 /// @throws what the thread met on its way there
 bool SampleRing::is_sent(std::int64_t end) {
   const std::lock_guard lock(mutex_);
-  LOCKSTEP_CHECK(first_ && end <= *first_ + sizes_.steps && !(at_end_ && next_ < end));
+  LOCKSTEP_CHECK(first_ >= 0 && end <= first_ + sizes_.steps && !(at_end_ && next_ < end));
   if (error_ && next_ < end) std::rethrow_exception(error_);
   return next_ >= end;
 }
@@ -120,8 +120,9 @@ void SampleRing::put(std::span<const std::int32_t> samples, std::int64_t first, 
 void SampleRing::fill() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(
-        lock, [this] { return ends_ || (first_ && !at_end_ && !error_ && next_ < *first_ + sizes_.steps); });
+    changed_.wait(lock, [this] {
+      return ends_ || (first_ >= 0 && !at_end_ && !error_ && next_ < first_ + sizes_.steps);
+    });
     if (ends_) return;
     const std::int64_t step = next_;
     const std::uint64_t beginning = beginning_;
@@ -202,7 +203,7 @@ DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, cons
                        const std::optional<Streaming>& streaming)
     : rows_(device, streaming ? 0 : data.labels.size() * row_bytes_of(data)),
       labels_(upload(device, stream, data.labels)),
-      scales_(device, 2 * data.scales.scale.size()),
+      scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
       augment_(device, augment == nullptr ? 0 : 1),
       view_{.labels = labels_.data(), .features = data.shape.features(), .augment = augment_.data()} {
   if (streaming) ring_.emplace(device, data, streaming->sizes, streaming->rows_of);

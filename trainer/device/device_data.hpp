@@ -33,9 +33,9 @@ namespace lockstep {
 
 /// How large a ring is.
 struct RingSizes {
-  int columns;             ///< samples of a step, at most
+  int columns = 1;         ///< samples of a step, at most
   bool has_pairs = false;  ///< after those lie as many that they are mixed with
-  std::int64_t steps;
+  std::int64_t steps = 2;
   int spare_columns = 0;  ///< for what load_now() takes
 
   std::int64_t rows() const { return std::int64_t{has_pairs ? 2 : 1} * columns; }
@@ -96,17 +96,16 @@ class SampleRing {
   DeviceBuffer<std::uint8_t> device_rows_;
   PinnedBuffer<std::uint8_t> host_rows_;
   std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Event>> sent_;   ///< one for each step of the ring
-  std::optional<std::int64_t> rows_ahead_of_;  ///< the step that rows_ahead_ are of
+  std::vector<std::unique_ptr<Event>> sent_;  ///< one for each step of the ring
+  std::int64_t rows_ahead_of_ = -1;           ///< the step that rows_ahead_ are of
   Rows rows_ahead_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  /// The ring may hold first_, ... first_ + steps - 1; those before next_ are sent. Nothing: none has begun.
-  std::optional<std::int64_t> first_;
-  std::int64_t next_ = {};
-  std::uint64_t beginning_ = {};  ///< counts those that dropped what was there
-  bool at_end_ = {}, ends_ = false;
+  std::int64_t first_ = -1,
+               next_ = 0;  ///< the ring may hold first_, ... first_ + steps - 1; those before next_ are sent
+  std::uint64_t beginning_ = 0;  ///< counts those that dropped what was there
+  bool at_end_ = false, ends_ = false;
   std::exception_ptr error_;  ///< in step next_
   std::thread thread_;        ///< the last member: it uses the others
 };
@@ -151,7 +150,7 @@ class DeviceData {
   std::optional<SampleRing> ring_;
   DeviceBuffer<std::uint8_t> rows_;  ///< [sample][bytes of a sample]; empty where the set streams
   DeviceBuffer<std::int32_t> labels_;
-  DeviceBuffer<float> scales_;  ///< scale and then shift of each channel
+  DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
   DeviceBuffer<AugmentPlan> augment_;
   DeviceDataset view_;
 };

@@ -36,10 +36,11 @@ std::int64_t longest_series_for(bool emulated, std::int64_t global_batch) {
   return std::clamp<std::int64_t>(kMostLossTerms / global_batch, 1, wanted);
 }
 
-int samples_of(const std::vector<Grain>& grains) {
-  int samples = 0;
-  for (const Grain& grain : grains) samples += grain.samples;
-  return samples;
+BatchShare share_of_grains(const std::vector<Grain>& grains) {
+  BatchShare share;
+  if (!grains.empty()) share.first = grains.front().first;
+  for (const Grain& grain : grains) share.columns += grain.samples;
+  return share;
 }
 
 /// Samples of the rank that has most in a full batch.
@@ -58,8 +59,8 @@ std::int64_t ring_steps(const TrainingSetup& setup, bool streams, const Distribu
 
 /// Columns in a full batch or an epoch's last one, whose grains are dealt anew. Now and then it gives a rank more.
 int share_of_rank(const DistributedSampler& sampler, int rank) {
-  return std::max(samples_of(sampler.grains_of(rank, 0)),
-                  samples_of(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)));
+  return std::max(share_of_grains(sampler.grains_of(rank, 0)).columns,
+                  share_of_grains(sampler.grains_of(rank, sampler.steps_per_epoch() - 1)).columns);
 }
 
 StepTotals totals_of(std::span<const std::int64_t> counters) {
@@ -106,9 +107,9 @@ class DeviceDataParallel final : public DataParallel {
   /// Fingerprints of the share that was computed last.
   SumFingerprints parts_of_share(const SumFingerprints& tensors);
   BatchShare share_of(const std::vector<Grain>& grains, std::int64_t step_in_epoch) const {
-    return {.columns = samples_of(grains),
-            .first = grains.empty() ? std::int64_t{} : grains.front().first,
-            .batch = sampler_.batch_samples(step_in_epoch)};
+    BatchShare share = share_of_grains(grains);
+    share.batch = sampler_.batch_samples(step_in_epoch);
+    return share;
   }
   BatchShare share_of(std::int64_t step_in_epoch) const {
     return share_of(sampler_.local_grains(step_in_epoch), step_in_epoch);
@@ -143,10 +144,10 @@ class DeviceDataParallel final : public DataParallel {
   StepGraphs graphs_;
   bool streams_;
   std::optional<DeviceEvaluator> tester_, validator_;  ///< made by evaluator_of()
-  std::uint64_t tested_set_ = {};                      ///< as TrainingSetup::test_sets
+  std::uint64_t tested_set_ = 0;                       ///< as TrainingSetup::test_sets
   std::unique_ptr<Event> series_done_;
-  std::optional<std::int64_t> epoch_on_device_;
-  std::int64_t first_of_series_ = {};  ///< steps taken before it
+  std::int64_t epoch_on_device_ = -1;
+  std::int64_t first_of_series_ = 0;  ///< steps taken before it
 };
 
 DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device,
@@ -265,12 +266,14 @@ void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t 
 void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
                                     StepSeries& series) {
   const auto start = Clock::now();
+  arena_.reducer().take_fingerprints_that_left();
   queue_state(position, count, stop_requested);
   queue_steps(position, count);
   step_.queue_state_to_host();
   times_.queueing += seconds_since(start);
   wait_for_stream();
   const StepState& result = step_.state();
+  if (result.steps_done == 0) return;
   series.add(result.steps_done, totals_of(result.sums), totals_of(result.last));
   arena_.append_rows(result.steps_done, series.fingerprints);
   append_own_sums(result.steps_done, series);
@@ -328,6 +331,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
   take_step(step, arena_.units(), observers_, comm_.activity().timeline(), series);
   step_.end_trace();
   if (compares_on_streams()) arena_.reducer().hold_buckets(false);
+  if (series.failure) arena_.queue_zero_sums();
 }
 
 /// Behind a step that was refused, the device took none.
@@ -374,7 +378,7 @@ std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {
 
 /// Full batches come first in an epoch, so a series has at most two shapes.
 void DeviceDataParallel::queue_steps(const StepPosition& position, std::int64_t count) {
-  const std::int64_t most = ring_steps_ > 0 ? DeviceStep::kSeries : count;
+  const std::int64_t most = ring_steps_ > 0 ? DeviceStep::kStreamedAtOnce : count;
   for (std::int64_t done = 0, alike = 1; done < count; done += alike) {
     const std::int64_t first = position.step_in_epoch + done;
     const auto is_alike = [&](std::int64_t step) {

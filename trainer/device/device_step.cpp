@@ -13,6 +13,13 @@
 
 namespace lockstep {
 
+namespace {
+
+/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
+constexpr int kSeries = 8;
+
+}  // namespace
+
 std::uint64_t bytes_gathered_ahead(GraphUse graph, const Network& network, std::int64_t samples,
                                    bool long_steps) {
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;  // Beside a step with more, a gather is short.
@@ -93,6 +100,7 @@ void DeviceStep::queue_gradients(const BatchShare& share, CutSumsFrom from, cons
     if (piece > 0) reduce(cut_);
     queue_gradients(share, piece);
   }
+  from_ = CutSumsFrom::kRanks;
 }
 
 /// A step's samples are gathered beside the gradients of the one before it. They depend on no weights, and the state
@@ -288,8 +296,7 @@ void StepGraphs::queue_directly(const BatchShare& share) {
 void StepGraphs::capture(Captured& captured) {
   if (!step_.arena().reducer().on_host()) {
     captured.step = record([&] { step_.queue_series(captured.share, 1); });
-    if (!step_.is_long())
-      captured.series = record([&] { step_.queue_series(captured.share, DeviceStep::kSeries); });
+    if (!step_.is_long()) captured.series = record([&] { step_.queue_series(captured.share, kSeries); });
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
@@ -301,23 +308,18 @@ void StepGraphs::capture(Captured& captured) {
 
 void StepGraphs::launch(Captured& captured, std::int64_t count) {
   Stream& stream = step_.stream();
-  DeviceGradientReducer& reducer = step_.arena().reducer();
   if (!captured.gradients.empty()) {
     for (; count > 0; --count) {
       for (std::size_t piece = 0; piece < captured.gradients.size(); ++piece) {
-        if (piece > 0) {
-          const CutSums& cut = captured.cuts[piece - 1];
-          reducer.sum(stream, cut.words, cut.count);
-        }
+        if (piece > 0) step_.reduce(captured.cuts[piece - 1]);
         stream.launch(*captured.gradients[piece]);
       }
-      reducer.reduce(stream);
+      step_.arena().reducer().reduce(stream);
       stream.launch(*captured.update);
     }
     return;
   }
-  for (; captured.series && count >= DeviceStep::kSeries; count -= DeviceStep::kSeries)
-    stream.launch(*captured.series);
+  for (; captured.series && count >= kSeries; count -= kSeries) stream.launch(*captured.series);
   for (; count > 0; --count) stream.launch(*captured.step);
 }
 

@@ -24,29 +24,30 @@ namespace lockstep {
 
 /// A rank's share of a global batch: neighbouring grains.
 struct BatchShare {
-  int columns;         ///< samples; 0: this rank has no grain in this batch
-  std::int64_t first;  ///< position of column 0 in the global batch
+  int columns = 0;         ///< samples; 0: this rank has no grain in this batch
+  std::int64_t first = 0;  ///< position of column 0 in the global batch
   /// Samples of the global batch. A rank can have the same columns in a full batch and in an epoch's last one
   /// while others have not; with this, all ranks agree on which shares are alike.
-  std::int64_t batch;
+  std::int64_t batch = 0;
   friend bool operator==(const BatchShare&, const BatchShare&) = default;
 };
 
 struct StepSizes {
-  int max_columns;  ///< computed at a time: whole grains, or the largest share
+  int max_columns = 0;  ///< computed at a time: whole grains, or the largest share
   /// Some rank computes its share of a full batch in several micro-batches. All ranks say the same.
-  bool long_steps;
-  std::int64_t global_batch;   ///< samples of a full batch, all ranks together
-  std::int64_t global_grains;  ///< grains of it
-  std::int64_t steps_per_epoch;
-  std::int64_t longest_series;  ///< steps whose losses are added up before the host writes the state again
+  bool long_steps = false;
+  std::int64_t global_batch = 0;   ///< samples of a full batch, all ranks together
+  std::int64_t global_grains = 0;  ///< grains of it
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t longest_series =
+      0;  ///< steps whose losses are added up before the host writes the state again
   std::optional<Streaming> streaming = std::nullopt;  ///< for the training set
 };
 
 /// A step among others of the same share that are queued as a series.
 struct SeriesPlace {
-  bool has_samples;   ///< the one before has gathered them
-  bool gathers_next;  ///< this one gathers those of the next one, beside its gradients
+  bool has_samples = false;   ///< the one before has gathered them
+  bool gathers_next = false;  ///< this one gathers those of the next one, beside its gradients
 };
 
 /// Device memory into which a step gathers the samples of the next one, beside its own gradients. 0: it does not.
@@ -63,11 +64,12 @@ class DeviceStep {
 
   /// Gathers the batch, runs forward and backward; with a reduction on streams, that too. Where the host takes
   /// part in the reduction, sums that a network needs on the way (models/batch_layer.hpp) cut this into pieces,
-  /// to be queued in turn, with the sum of cut() over the ranks after each but the last; otherwise there is one piece.
+  /// to be queued in turn, with reduce(cut()) after each but the last; otherwise there is one piece.
   void queue_gradients(const BatchShare& share, std::size_t piece);
   std::size_t pieces() const;
   /// End of the piece that was queued last.
   const CutSums& cut() const { return cut_; }
+  void reduce(const CutSums& cut);
   /// Source of sums at cuts.
   enum class CutSumsFrom {
     kRanks,
@@ -89,12 +91,11 @@ class DeviceStep {
   using RowsOfPart = std::function<std::vector<std::int32_t>(const BatchShare& part)>;
   void queue_gradients_of_others(const BatchShare& share, const RowsOfPart& rows_of);
   /// Returns when the samples of the steps before `end` are on their way to the device, where they stream. Counted over
-  /// all epochs. Before these steps are queued, at most kSeries at a time.
+  /// all epochs. Before these steps are queued, at most kStreamedAtOnce at a time.
   void await_samples(Communicator& comm, std::int64_t end) {
     if (data_.ring() != nullptr) data_.ring()->await(comm, *main_, end);
   }
-  /// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
-  static constexpr int kSeries = 8;
+  static constexpr std::int64_t kStreamedAtOnce = 8;
   /// The next step that is queued is refused by all ranks, unless sums are zeroed before.
   void queue_refusal() {
     host_counters_[kRefused] = 1;
@@ -128,7 +129,6 @@ class DeviceStep {
   std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
 
  private:
-  void reduce(const CutSums& cut);
   /// How many parts a share is computed in, one after the other; at least 1, which may be empty.
   int micro_batches(const BatchShare& share) const;
   /// Part i of a share, of which each but the last fills the execution.
@@ -162,13 +162,13 @@ class DeviceStep {
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_ = {};                  ///< in the pass that is being queued
+  bool in_backward_ = false;               ///< in the pass that is being queued
   const RowsOfPart* of_others_ = nullptr;  ///< in that pass; null: the samples are the rank's own
   CutSums cut_;                            ///< the cut that it is at
   CutSumsFrom from_ = CutSumsFrom::kRanks;
-  SeriesPlace place_ = {};
+  SeriesPlace place_;
   std::unique_ptr<Event> next_may_come_, next_is_there_;
-  std::size_t cuts_passed_ = {};
+  std::size_t cuts_passed_ = 0;
   std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut
 };
 

@@ -118,7 +118,7 @@ class CpuStageEngine final : public StageEngine {
   std::vector<std::int32_t> labels_;
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< for the step under way
-  double narrow_limit_ = {};
+  double narrow_limit_ = 0;
   StepCounters counters_, evaluated_;  ///< in the step under way, in an evaluation
 };
 
@@ -190,6 +190,7 @@ std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   Execution& execution = slot(visit);
   execution.backward(weights_of(range), execution.output_gradient(),
                      range == nullptr ? nullptr : gradients_.data() + range->local, add, [this] { poll(); });
+  poll();
   const float* gradient = execution.input_gradient();
   return {gradient, gradient == nullptr ? 0 : input_size(visit)};
 }

@@ -41,6 +41,7 @@ class DeviceStageEngine final : public StageEngine {
 
   void make_room(int stage, int micro_batches) override {
     Slots& slots = at(slots_, stage);
+    slots.reserve(static_cast<std::size_t>(micro_batches));
     while (std::ssize(slots) < micro_batches) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                          part(stage));
@@ -117,7 +118,7 @@ class DeviceStageEngine final : public StageEngine {
   /// Numbers in the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const {
     if (direct_) return 0;
-    std::size_t most = {};
+    std::size_t most = 0;
     for (const int stage : stages_) {
       if (stage > 0) most = std::max(most, input_features(stage));
       if (stage < plan().last()) most = std::max(most, output_features(stage));
@@ -186,8 +187,8 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
   std::optional<DeviceData> train_, test_, validation_;  ///< empty unless the rank has the first stage
-  bool replaying_ = {};
-  std::int64_t step_ = {}, first_of_step_ = {};  ///< under way; of the rank's pipeline in its global batch
+  bool replaying_ = false;
+  std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< for each stage of the network; none for others'
@@ -258,7 +259,6 @@ std::optional<Streaming> DeviceStageEngine::streaming_of_steps() const {
   if (!parts_.device.streams) return std::nullopt;
   RingSizes sizes{.columns = grain_ * std::max(1, parts_.sampler.most_local_grains()),
                   .has_pairs = parts_.setup.mixer.mixes(),
-                  .steps = {},
                   .spare_columns = grain_};
   sizes.steps =
       training_ring_steps(static_cast<std::uint64_t>(sizes.rows()) * row_bytes_of(parts_.setup.data->train));
@@ -349,9 +349,10 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   timeline_.begin_step(*main_);
   step_ = position.global_step;
   const std::vector<Grain> grains = parts_.sampler.local_grains(position.step_in_epoch);
-  if (!grains.empty()) first_of_step_ = grains.front().first;
+  first_of_step_ = grains.empty() ? 0 : grains.front().first;
   StepState state;
   state.epoch = position.epoch;
+  state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
   state.loss_scales[0] = loss_.scale_of(parts_.sampler, position.step_in_epoch);
   if (arena_) state.scalars = arena_->weight_update().scalars(position.global_step);

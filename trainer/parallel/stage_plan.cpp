@@ -179,7 +179,7 @@ StagePlan plan_stages(const PipelineOptions& options, const Network& network, in
   StagePlan plan;
   plan.width = *std::ranges::max_element(ranks) + 1;
   plan.replicas = world / plan.width;
-  const double all = std::accumulate(work.begin(), work.end(), double{});
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const bool is_last = s + 1 == begins.size();
     PipelineStage stage;
@@ -202,7 +202,7 @@ namespace {
 
 /// How good some first stages are: smaller is better, the largest stage first.
 struct Cost {
-  double largest = std::numeric_limits<double>::infinity(), squares = {};
+  double largest = std::numeric_limits<double>::infinity(), squares = 0;
   // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's, in what it makes of this line
   auto operator<=>(const Cost&) const = default;
   Cost with(double stage) const { return {std::max(largest, stage), squares + stage * stage}; }
@@ -251,13 +251,14 @@ std::optional<std::vector<std::size_t>> balance_stages(const Network& network, s
   if (count == 0 || count >= places.size()) return std::nullopt;
   const auto work = layer_work(network);
   const auto between = [&](std::size_t a, std::size_t b) {
-    const auto part = std::span(work).subspan(places[a], places[b] - places[a]);
-    return std::accumulate(part.begin(), part.end(), double{});
+    double sum = 0;
+    for (std::size_t i = places[a]; i < places[b]; ++i) sum += work[i];
+    return sum;
   };
   // best[s][p]: s stages that end at place p; begin[s][p]: where the last of them begins.
   std::vector best(count + 1, std::vector<Cost>(places.size()));
   std::vector begin(count + 1, std::vector<std::size_t>(places.size()));
-  best[0][0] = {{}, {}};
+  best[0][0] = {0, 0};
   for (std::size_t s = 1; s <= count; ++s) {
     for (std::size_t p = s; p < places.size(); ++p) {
       for (std::size_t from = s - 1; from < p; ++from) {

@@ -22,7 +22,7 @@ namespace lockstep {
 /// Passes of one stage in one direction.
 struct PassTimes {
   double seconds = 0;  ///< from the input being there to the output being on its way
-  std::int64_t passes = {};
+  std::int64_t passes = 0;
 };
 using StageTimes = std::array<PassTimes, 2>;  ///< forward, backward
 

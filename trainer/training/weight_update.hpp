@@ -26,10 +26,10 @@ struct GradientClip {
   double value = 0;  ///< the largest magnitude of an element; 0: any
 
   bool is_given() const { return norm > 0 || value > 0; }
-  /// The largest magnitude of an element, as ClipStep has it.
-  float limit() const { return value > 0 ? static_cast<float>(value) : ClipStep().limit; }
   /// @param factor  that the norm asks for
-  ClipStep step(float factor) const { return {factor, limit()}; }
+  ClipStep step(float factor) const {
+    return {factor, value > 0 ? static_cast<float>(value) : ClipStep().limit};
+  }
 };
 
 /// True if a rule that looks at no norms treats two ranges alike. A range like UpdateTensor{} has the step's numbers.
