@@ -41,7 +41,7 @@ class FakeGpu final : public Device {
 };
 
 /// GPUs of which one kind of call fails, as it does where they cannot be used.
-class FakePlatform final : public Platform {
+class FakePlatform : public Platform {
  public:
   /// @param visible  on this rank
   /// @param search   what devices() throws, if not null

@@ -75,9 +75,7 @@ class DeviceStageEngine final : public StageEngine {
   }
   void begin_replay(int /*grains*/) override {
     replaying_ = true;
-    if (!arena_) return;
-    arena_->queue_zero_sums();
-    arena_->reducer().begin();
+    begin_sums();
   }
   SumFingerprints end_replay() override {
     replaying_ = false;
@@ -157,6 +155,11 @@ class DeviceStageEngine final : public StageEngine {
             .first_sample = visit.grain.key.first_sample,
             .state = state_.data(),
             .grain = grain_};
+  }
+  void begin_sums() {
+    if (!arena_) return;
+    arena_->queue_zero_sums();
+    arena_->reducer().begin();
   }
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
   DeviceData& data_on_device(const StageVisit& visit) {
@@ -355,10 +358,8 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   if (arena_) state.scalars = arena_->weight_update().scalars(position.global_step);
   state_.queue_to_device(*main_, state);
   main_->fill_zero(counters_.data(), counters_.bytes());
-  if (!arena_) return;
-  if (held().take_units(units, arena_->units())) arena_->use_units();
-  arena_->queue_zero_sums();
-  arena_->reducer().begin();
+  if (arena_ && held().take_units(units, arena_->units())) arena_->use_units();
+  begin_sums();
 }
 
 /// The update divides by the samples that the sums bring with them. It stops where they say that a number was

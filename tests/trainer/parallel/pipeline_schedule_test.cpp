@@ -6,8 +6,10 @@
 #include "models/layer.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/parallel/held_layout.hpp"
 #include "trainer/parallel/stage_links.hpp"
 #include "trainer/parallel/stage_plan.hpp"
+#include "trainer/training/setup.hpp"
 
 namespace lockstep {
 namespace {
@@ -150,12 +152,24 @@ TEST(StageBalanceTest, TheLargestStageIsAsSmallAsItCanBe) {
   EXPECT_EQ(most_stages(network), 6U);
 }
 
-TEST(StageBalanceTest, ConnectionsAreNotCut) {
-  const Network network = Network::parse(
+/// Layers with weights have three directions, the first of them no data gradient; others count their numbers twice.
+TEST(StageBalanceTest, WorkIsThatOfAllDirections) {
+  const Network network =
+      Network::parse("layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", "my.yaml", {1, 2, 2}, 2);
+  EXPECT_EQ(layer_work(network), (std::vector<double>{2 * 24, 2 * 3, 3 * 12}));
+  EXPECT_EQ(balance_stages(network, 0), std::nullopt);
+}
+
+Network with_a_connection() {
+  return Network::parse(
       "layers:\n  - linear: {name: in, out: 8}\n  - relu: {name: a}\n  - linear: {name: mid, out: 8}\n  - "
       "add: a\n"
       "  - linear: classes\n",
       "my.yaml", {1, 4, 4}, 10);
+}
+
+TEST(StageBalanceTest, ConnectionsAreNotCut) {
+  const Network network = with_a_connection();
   EXPECT_EQ(most_stages(network), 3U);
   EXPECT_EQ(balance_stages(network, 3), (std::vector<std::size_t>{0, 1, 4}));
   ASSERT_TRUE(connection_across(network, 3));
@@ -180,6 +194,39 @@ TEST(StagePlanTest, RanksThatDoNotComeOutAreRefusedWithThoseThatDo) {
       "parallel.placement: a pipeline of 2 ranks, and 5 were started; start 4 or another multiple of it");
 }
 
+TEST(StagePlanTest, StagesThatAreNotTheNetworksAreRefusedWithItsLayers) {
+  const auto refusal = [](const Network& network, const PipelineOptions& options) {
+    return message_of<OptionError>([&] { plan_stages(options, network, 2); });
+  };
+  const Network mlp = Network::load("mlp", {1, 28, 28}, 10), branched = with_a_connection();
+  const std::string name = mlp.name(), layers = "flatten1, fc1, relu1, fc2, relu2, fc3";
+  EXPECT_EQ(refusal(mlp, {.stages = {7, {}}}),
+            "parallel.stages: 7 stages, but " + name + " has only 6 layers; ask for 6 or fewer");
+  EXPECT_EQ(refusal(branched, {.stages = {4, {}}}),
+            "parallel.stages: 4 stages, but between its residual connections " + branched.name() +
+                " can be cut into 3 at most; ask for 3 or fewer");
+  using Layers = std::vector<std::vector<std::string>>;
+  const std::pair<Layers, std::string> rows[] = {
+      {{{"flatten1", "fc1"}, {"fc2", "relu2", "fc3"}},
+       "the stages do not cover " + name +
+           ": layer relu1 is missing before fc2; list every layer in order, or give a number of stages, such "
+           "as 2"},
+      {{{"flatten1", "fc1"}, {"relu1", "fc2"}},
+       "the stages do not cover " + name +
+           ": layer relu2 is missing at the end; list every layer in order, or give a number of stages, such "
+           "as 2"},
+      {{{"flatten1", "zzzzzz"}, {"fc2"}}, name + " has no layer 'zzzzzz'; its layers are " + layers},
+      {{{"flatten1", "fc1"}, {"fc1"}},
+       "layer fc1 is listed twice, or after a later one; the layers of " + name + " are, in order, " +
+           layers}};
+  for (const auto& [stages, message] : rows)
+    EXPECT_EQ(refusal(mlp, {.stages = {0, stages}}), "parallel.stages: " + message);
+  EXPECT_EQ(refusal(mlp, {.stages = {2, {}}, .placement = {0, 1, 0}}),
+            "parallel.placement: 3 ranks for 2 stages; give one for each");
+  EXPECT_EQ(refusal(mlp, {.stages = {2, {}}, .placement = {0, 2}}),
+            "parallel.placement: rank 1 has no stage; number the ranks of a pipeline from 0 on");
+}
+
 TEST(StagePlanTest, ACutThroughAConnectionIsRefusedWithStagesThatFit) {
   const Network network = Network::parse(
       "layers:\n  - linear: {name: in, out: 8}\n  - relu: {name: a}\n  - linear: {name: mid, out: 8}\n  - "
@@ -189,6 +236,20 @@ TEST(StagePlanTest, ACutThroughAConnectionIsRefusedWithStagesThatFit) {
   EXPECT_EQ(message_of<OptionError>([&] { plan_stages(options, network, 3); }),
             "parallel.stages: stage 2 begins between a and sum, which adds its output; put both into one "
             "stage, such as [[in], [a, mid, sum], [last]]");
+}
+
+TEST(HeldLayoutTest, UnitsOfItsTensorsAreTakenWhereTheyDiffer) {
+  const Network network = Network::load("mlp", {1, 28, 28}, 10);
+  const HeldLayout held = held_layout(network, plan_stages({.stages = {2, {}}}, network, 2), 1);
+  GradientUnits whole = make_gradient_units(network.parameters(), 4),
+                own = make_gradient_units(held.layout, 4);
+  EXPECT_FALSE(held.take_units(whole, own));
+  using Exponents = std::vector<std::int16_t>;
+  whole.restore(Exponents{-41, -42, -43, -44, -45, -46}, 7);
+  EXPECT_TRUE(held.take_units(whole, own));
+  EXPECT_EQ(Exponents(own.exponents().begin(), own.exponents().end()), (Exponents{-43, -44, -45, -46}));
+  EXPECT_EQ(own.changed_at(), 7);
+  EXPECT_FALSE(held.take_units(whole, own));
 }
 
 /// Two pipelines. In each, one rank waits for the activations of the other, which waits for gradients.

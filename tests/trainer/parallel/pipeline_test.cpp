@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/saboteur.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
@@ -214,6 +215,31 @@ TEST(PipelineTest, WhatARankHasNotCannotBeShown) {
               "inject.what: this rank takes no messages of other stages in host memory");
   };
   with_pipeline(check_one_rank, {"parallel.stages=2"}, 1);
+  const auto check_device = [&](ParallelStrategy& pipeline, Communicator&) {
+    EXPECT_EQ(refusal(pipeline, Sight::kOutputs),
+              "inject.what: outputs on a GPU cannot be reached; use parallel.device=cpu");
+    EXPECT_EQ(refusal(pipeline, Sight::kMessages), "");
+    EXPECT_EQ(refusal(pipeline, Sight::kSumsOnTheirWay), "");
+  };
+  const std::vector<std::string> on_device = {"parallel.device=emulated", "parallel.stages=2"};
+  with_pipeline(check_device, on_device, 4);
+  const auto check_fp32 = [&](ParallelStrategy& pipeline, Communicator&) {
+    test::expect_words(refusal(pipeline, Sight::kSumsOnTheirWay),
+                       {"sums that do not go by way of the host cannot be reached"});
+  };
+  with_pipeline(check_fp32, {on_device[0], on_device[1], "parallel.determinism=off"}, 4);
+}
+
+/// Two pipelines, of which the second one's first rank changes what it sends.
+TEST(PipelineTest, ObserversOfADeviceSeeItsSums) {
+  const auto change_sums = [](ParallelStrategy& pipeline, Communicator& comm) {
+    if (comm.rank() == 2)
+      pipeline.observe(std::make_shared<test::Saboteur<StepObserver>>(
+          [](const ShownSums& shown) { shown.sums.front() += 1; }));
+    const std::string found = test::error_of<WrongRankError>([&] { pipeline.run({}, 1, false); });
+    test::expect_words(found, {"step 1: rank 2 on ", "sent other sums of "});
+  };
+  with_pipeline(change_sums, {"parallel.device=emulated", "parallel.stages=2", "data.global_batch=8"}, 4);
 }
 
 }  // namespace

@@ -182,6 +182,8 @@ TEST(TracedStepsTest, APipelineOnADeviceHasTheTracksOfItsStreams) {
   const std::vector<std::string> whole = {"model=mlp", "parallel.strategy=pipeline", "parallel.stages=1",
                                           "parallel.device=emulated", "data.global_batch=32"};
   with_traced_steps(2, whole, [](const TracedRank& rank) {
+    const std::size_t attempts = count_of(rank.timeline, Work::kAttempt);
+    EXPECT_EQ(count_of(rank.timeline, Work::kAllReduce), attempts) << "of one bucket";
     for (const char* name : {"device: main stream", "device: side stream"})
       EXPECT_EQ(std::ranges::count(rank.timeline.tracks(), name, &TimeTrack::name), 1) << name;
   });

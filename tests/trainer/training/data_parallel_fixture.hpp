@@ -4,6 +4,7 @@
 #pragma once
 #include "comm/thread/thread_ranks.hpp"
 #include "models/network.hpp"
+#include "tests/support/held_device.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/training/setup.hpp"
@@ -30,6 +31,15 @@ inline std::shared_ptr<TrainTestData> make_data() {
   return data;
 }
 
+/// The emulated device, whose copies are late.
+inline std::shared_ptr<Gpu> late_gpu() {
+  auto device = std::make_unique<testing::HeldDevice>();
+  auto gpu = std::make_shared<Gpu>();
+  gpu->ops = emulated::platform().make_ops(device->inner());
+  gpu->device = std::move(device);
+  return gpu;
+}
+
 /// Queues nothing, takes its time, and tells when it goes.
 class MortalAllReduce final : public DeviceAllReduce {
  public:
@@ -41,10 +51,13 @@ class MortalAllReduce final : public DeviceAllReduce {
   std::string_view name() const override { return "mortal"; }
   bool on_stream() const override { return true; }
   void all_reduce_into(Stream&, const std::int64_t*, std::int64_t*, std::size_t) override {
+    ++calls;
     std::this_thread::sleep_for(time_);
   }
   void all_reduce_into(Stream&, const float*, float*, std::size_t) override {}
   void check() override {}
+
+  int calls = 0;
 
  private:
   bool& gone_;
@@ -55,7 +68,7 @@ inline constexpr const char* kOneLayer = "layers:\n  - linear: classes\n";
 inline constexpr std::size_t kOneBucket = std::size_t{1} << 20;  // bytes
 
 /// @param bucket_bytes  kOneBucket, or 1: one for each layer
-/// @param all_reduce    of an emulated device; none: of a CPU
+/// @param all_reduce    of a late_gpu(); none: of a CPU
 inline JobSetup setup_of(const Job& job, const char* model, std::size_t bucket_bytes,
                          std::unique_ptr<DeviceAllReduce> all_reduce = nullptr,
                          std::shared_ptr<const TrainTestData> data = make_data()) {
@@ -63,9 +76,7 @@ inline JobSetup setup_of(const Job& job, const char* model, std::size_t bucket_b
   BucketPlan plan = plan_buckets_of_size(network, {}, bucket_bytes);
   DeviceChoice choice;
   if (all_reduce != nullptr) {
-    choice.gpu = std::make_shared<Gpu>();
-    choice.gpu->device = emulated::platform().make_device(0);
-    choice.gpu->ops = emulated::platform().make_ops(*choice.gpu->device);
+    choice.gpu = late_gpu();
     choice.gpu->all_reduce = std::move(all_reduce);
   }
   return make_setup(job, std::move(data), std::move(choice), std::move(network), std::move(plan));

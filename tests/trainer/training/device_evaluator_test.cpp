@@ -3,7 +3,6 @@
 /// Evaluation on a device: how far the host is ahead, and streamed sets.
 #include "trainer/device/device_evaluator.hpp"
 
-#include "tests/support/held_device.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
 #include "trainer/training/evaluator.hpp"
 
@@ -16,16 +15,15 @@ using namespace data_parallel_test;
 /// A request to stop is heard while the device works on two batches, not when all are queued.
 TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
   run_thread_ranks(1, [](Communicator& comm) {
-    auto held = std::make_unique<testing::HeldDevice>();
-    std::atomic<bool>& is_held = held->held;
-    Gpu gpu;
-    gpu.ops = emulated::platform().make_ops(held->inner());
-    gpu.device = std::move(held);
+    const std::shared_ptr<Gpu> late = late_gpu();
+    const Gpu& gpu = *late;
+    std::atomic<bool>& is_held = static_cast<testing::HeldDevice&>(*gpu.device).held;
     const Dataset set = make_set(4000);  // four batches
     const Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
     const auto stream = gpu.device->make_stream();
     DeviceEvaluator evaluator(network, gpu, *stream, set, LossKind::kCrossEntropy);
     const DeviceBuffer<float> weights(*gpu.device, network.parameters().weights_size());
+    stream->fill_zero(weights.data(), weights.bytes());
     is_held = true;
     std::atomic<int> asked = 0;
     int asked_while_held = 0;
@@ -38,6 +36,7 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
     release.join();
     EXPECT_LE(asked_while_held, 2);
     EXPECT_EQ(asked, 4);
+    EXPECT_EQ(evaluation.samples, 3000);
     EXPECT_TRUE(evaluation.interrupted);
   });
 }
@@ -45,9 +44,8 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
 /// Six batches a rank, which the ring has to take in turn, and that twice.
 TEST(DeviceEvaluatorTest, AStreamedSetHasTheNumbersOfAWholeOne) {
   run_thread_ranks(2, [](Communicator& comm) {
-    Gpu gpu;
-    gpu.device = emulated::platform().make_device(0);
-    gpu.ops = emulated::platform().make_ops(*gpu.device);
+    const std::shared_ptr<Gpu> late = late_gpu();
+    const Gpu& gpu = *late;
     Dataset set = make_set(53);
     for (std::size_t i = 0; i < set.images.size(); ++i)
       set.images.span()[i] = static_cast<std::uint8_t>(37 * i % 251);

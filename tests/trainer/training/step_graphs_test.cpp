@@ -306,6 +306,9 @@ TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
   Training training(Reduce::kExact, GraphUse::kOn);
   training.queue({kLastBatch, 0, kBatch}, 3);
   const int calls = training.all_reduces();
+  EXPECT_EQ(calls, (1 + 1 + 8) * kLayers) << "a step by itself, a graph of one and one of eight";
+  training.queue({kLastBatch, 0, kBatch}, 1);
+  EXPECT_EQ(training.all_reduces(), calls) << "captured again";
   training.queue({kLastBatch, 0, kLastBatch}, 1);
   EXPECT_EQ(training.all_reduces(), calls + kLayers) << "not run directly";
 }

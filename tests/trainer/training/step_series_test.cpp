@@ -35,6 +35,27 @@ TEST(DataParallelTest, ASeriesOfSlowStepsOnADeviceIsShort) {
   EXPECT_EQ(longest_series_after(2, 0.3), 1);
 }
 
+/// 2^31 of them. Here a batch is the whole set, but the job says more.
+TEST(DataParallelTest, ASeriesHasNoMoreLossesThanTheirSumHasRoomFor) {
+  const auto longest_series = [](std::int64_t global_batch) {
+    std::int64_t longest = 0;
+    run_thread_ranks(1, [&](Communicator& comm) {
+      Job job = make_job();
+      job.data.global_batch = global_batch;
+      bool gone = false;
+      const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone));
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      strategy->distribute();
+      for (std::int64_t epoch = 0; epoch < 4; ++epoch)
+        strategy->run({.epoch = epoch, .step_in_epoch = 0, .global_step = epoch}, 1, false);
+      longest = strategy->longest_series();
+    });
+    return longest;
+  };
+  EXPECT_EQ(longest_series(kMostLossTerms / 3), 3);
+  EXPECT_EQ(longest_series(2 * kMostLossTerms), 1);
+}
+
 TEST(SeriesLengthTest, FollowsTheTimeOfSteps) {
   run_thread_ranks(1, [](Communicator& comm) {
     SeriesLength length(64);
