@@ -116,15 +116,11 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
 }
 
 void Heartbeat::on_closed(Connection& connection) {
-  const auto self = connection.shared_from_this();
-  strangers_.erase(self);
-  if (connection.rank < 0) return;
+  strangers_.erase(connection.shared_from_this());
   const int rank = connection.rank;
-  Link& link = at(links_, rank);
-  if (link.connection != self) return;
-  link.connection.reset();
-  const Peer& peer = at(peers_, rank);
-  if (peer.watched && !peer.leaving && !is_dropped(rank)) probe(rank, kProbes);
+  if (rank < 0) return;
+  at(links_, rank).connection.reset();
+  if (at(peers_, rank).watched) probe(rank, kProbes);
 }
 
 /// True if a process still listens there. A process that ends closes its connections and its port in no

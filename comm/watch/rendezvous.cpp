@@ -12,13 +12,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -30,9 +31,9 @@ using asio::ip::tcp;
 /// Identifies host, boot and network namespace: equal for two processes that reach each other over the loopback
 /// interface.
 std::string network_here() {
-  struct stat space {};
-  const bool known = ::stat("/proc/self/ns/net", &space) == 0;
-  return fmt::format("{}/{}/{}", host_name(), host_boot_id(), known ? space.st_ino : 0);
+  std::error_code hidden;
+  const std::string network = std::filesystem::read_symlink("/proc/self/ns/net", hidden).string();
+  return host_name() + "/" + host_boot_id() + "/" + network;
 }
 
 bool on_one_machine(Communicator& comm) {
@@ -40,28 +41,12 @@ bool on_one_machine(Communicator& comm) {
   return std::ranges::count(networks, networks.front()) == comm.size();
 }
 
-/// Addresses of this rank: for others; the one to bind to, if there is but one.
-struct Endpoint {
-  std::vector<std::string> addresses;
-  asio::ip::address bind_to = asio::ip::address_v4::any();
-};
-
-Endpoint choose_endpoint(bool one_machine) {
-  if (one_machine) return {{"127.0.0.1"}, asio::ip::address_v4::loopback()};
-  Endpoint endpoint;
-  const auto chosen = usable(interfaces_here(), included_interfaces());
-  for (const Interface& interface : chosen)
-    endpoint.addresses.push_back(asio::ip::address_v4(interface.address).to_string());
-  if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
-  return endpoint;
-}
-
 /// Empty: it listens.
 std::string listen(tcp::acceptor& acceptor, const asio::ip::address& address) {
   asio::error_code error;
   acceptor.open(tcp::v4(), error);
   if (!error) acceptor.bind({address, 0}, error);
-  if (!error) acceptor.listen(128, error);
+  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   return error ? error.message() : "";
 }
 
@@ -77,18 +62,18 @@ Identity read_identity(int rank, const std::string& host, const std::string& tex
 }  // namespace
 
 std::optional<Rendezvous> call_roll(Communicator& comm) {
-  auto context = std::make_unique<asio::io_context>(1);
+  auto context = std::make_unique<asio::io_context>();
   tcp::acceptor acceptor(*context);
-  const Endpoint endpoint = choose_endpoint(on_one_machine(comm));
-  const std::string problem = listen(acceptor, endpoint.bind_to);
-  const auto problems = gather_text(comm, problem);
-  for (std::size_t rank = 0; rank < problems.size(); ++rank) {
-    if (problems[rank].empty()) continue;
+  const Endpoint endpoint =
+      choose_endpoint(on_one_machine(comm), usable(interfaces_here(), included_interfaces()));
+  const auto problems = gather_text(comm, listen(acceptor, endpoint.bind_to));
+  const auto first = std::ranges::find_if(problems, [](const auto& problem) { return !problem.empty(); });
+  if (first != problems.end()) {
     if (comm.rank() == 0)
       print_error(fmt::format(
           "rank {} cannot listen on the network ({}): the ranks do not watch each other, and a rank "
           "that is lost shows when the others have waited for {:g} s",
-          rank, problems[rank], comm.timeout().count()));
+          first - problems.begin(), *first, comm.timeout().count()));
     return std::nullopt;
   }
   const auto hosts = gather_hosts(comm);
@@ -129,10 +114,19 @@ bool matches(const Interface& interface, std::string_view included) {
 
 }  // namespace
 
+Endpoint choose_endpoint(bool one_machine, const std::vector<Interface>& chosen) {
+  if (one_machine) return {{"127.0.0.1"}, asio::ip::address_v4::loopback()};
+  Endpoint endpoint;
+  for (const Interface& interface : chosen)
+    endpoint.addresses.push_back(asio::ip::address_v4(interface.address).to_string());
+  if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
+  return endpoint;
+}
+
 std::vector<Interface> interfaces_here() {
   std::vector<Interface> found;
   ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return found;
+  getifaddrs(&first);
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     const bool up = (entry->ifa_flags & IFF_UP) != 0;
     if (!up || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;

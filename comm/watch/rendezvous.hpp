@@ -33,11 +33,19 @@ std::optional<Rendezvous> call_roll(Communicator& comm);
 /// An IPv4 address of an interface that is up.
 struct Interface {
   std::string name;
-  std::uint32_t address = 0;  ///< host order
+  std::uint32_t address{};  ///< host order
   bool loopback = false;
 };
 
 std::vector<Interface> interfaces_here();
+
+/// Addresses of a rank: for others; the one to bind to, if there is but one.
+struct Endpoint {
+  std::vector<std::string> addresses;
+  asio::ip::address bind_to = asio::ip::address_v4::any();
+};
+/// @param chosen  interfaces that other hosts can use
+Endpoint choose_endpoint(bool one_machine, const std::vector<Interface>& chosen);
 
 /// Those that other hosts can use, the likeliest first. Bridges of containers and virtual machines, which have
 /// the same address on many hosts, come last.

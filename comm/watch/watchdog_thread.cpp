@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <exception>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -31,13 +30,29 @@ constexpr std::int64_t kLookAroundNs = 500'000'000;
 constexpr std::int64_t kAwayNs = 1'000'000'000;
 constexpr milliseconds kSoon{10};
 
+/// Signals are the main thread's: while it lives, threads are started that get none.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
 WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
     : comm_(comm),
       rank_(comm.rank()),
       limits_(Limits::for_timeout(comm.timeout().count())),
-      interval_(std::clamp<int>(static_cast<int>(limits_.silent_seconds * 1000 / 6), 10, 500)),
+      interval_(limits_.beat_interval()),
       peers_(std::move(roll.peers)),
       detector_(rank_, limits_),
       context_(std::move(roll.context)),
@@ -46,18 +61,10 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
       heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
                  {.make_beat = [this] { return make_beat(); }, .changed = [this] { look_soon(); }}),
       shutdown_(comm, detector_, heartbeat_, peers_) {
-  // Signals are the main thread's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::exception_ptr not_started;
-  try {
+  {
+    const WithoutSignals blocked;
     thread_ = start_thread([this] { run(); });
-  } catch (...) {
-    not_started = std::current_exception();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (not_started) std::rethrow_exception(not_started);
   comm_.be_watched(this);
 }
 
@@ -76,7 +83,7 @@ bool WatchdogThread::accounts_for_loss() {
     if (overdue_ns_ == 0) overdue_ns_ = clock_ns();
     look_soon();
   });
-  return shutdown_.wait_until_settled(std::chrono::nanoseconds(2 * Shutdown::kLeaveWithinNs));
+  return shutdown_.wait_until_settled(std::chrono::nanoseconds(Shutdown::kLeaveWithinNs));
 }
 
 void WatchdogThread::leave_alone(int exit_code) {
@@ -162,7 +169,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
   witnessed_ = -1;
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_) {
-    if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
+    if (peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
@@ -198,8 +205,7 @@ void WatchdogThread::finish(const Message& last) {
 void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
     shutdown_.settle();
-    context_->stop();
-    return;
+    return context_->stop();
   }
   timer_.expires_after(milliseconds(5));
   timer_.async_wait([this, tries](const asio::error_code& stopped) {
@@ -220,7 +226,7 @@ std::string folder_of(int pid) {
 /// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
-    unsigned long signals = 0;
+    unsigned long signals{};
     std::istringstream(value_after(folder_of(pid) + "/status", where)) >> std::hex >> signals;
     return (signals >> (SIGKILL - 1) & 1U) != 0;
   };
@@ -244,7 +250,7 @@ bool is_ending(int pid) {
   std::istringstream words(process_stat(folder_of(pid)));
   char state = 'X';
   std::string skipped;
-  unsigned long flags = 0;
+  unsigned long flags{};
   words >> state;
   for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
   words >> flags;
