@@ -42,13 +42,15 @@ std::optional<asio::ip::address> Connection::remote_address() const {
 void Connection::read() {
   socket_.async_read_some(asio::buffer(in_),
                           [self = shared_from_this()](const asio::error_code& error, std::size_t size) {
+                            if (self->owner_ == nullptr) return;
                             self->parser_.feed(std::span(self->in_).first(size));
-                            bool good = !error && self->owner_ != nullptr;
-                            while (good) {
+                            bool good = !error;
+                            while (good && self->owner_ != nullptr) {
                               const auto message = self->parser_.next();
                               if (!message) break;
                               good = self->owner_->on_message(*self, *message);
                             }
+                            if (self->owner_ == nullptr) return;
                             if (good && !self->parser_.is_bad()) return self->read();
                             self->close();
                           });
@@ -63,8 +65,9 @@ void Connection::send(std::vector<std::uint8_t> bytes) {
 
 void Connection::write() {
   asio::async_write(socket_, asio::buffer(out_.front()),
-                    [self = shared_from_this()](const asio::error_code& /*error*/, std::size_t /*size*/) {
-                      self->out_.pop_front();  // also after an error, which reading will tell
+                    [self = shared_from_this()](const asio::error_code& error, std::size_t /*size*/) {
+                      self->out_.pop_front();
+                      if (error) self->out_.clear();  // reading will say so, too
                       if (!self->out_.empty()) self->write();
                     });
 }

@@ -60,7 +60,7 @@ Limits Limits::for_timeout(double seconds) {
 }
 
 std::chrono::milliseconds Limits::beat_interval() const {
-  return std::chrono::milliseconds(std::max(10, static_cast<int>(silent_seconds * 1000 / 6)));
+  return std::chrono::milliseconds(std::clamp(static_cast<int>(silent_seconds * 1000 / 6), 10, 500));
 }
 
 Findings FailureDetector::look(std::int64_t now_ns, const Peers& peers) {
@@ -91,8 +91,8 @@ void FailureDetector::learn(std::int64_t now_ns, const RankStatus& own) {
   }
   const bool same = own.waits() && own.collective == wait_;
   if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
-  wait_ = own.collective;
-  if (own.waits()) wait_age_ns_ = now_ns - own.since_ns;
+  wait_ = own.waits() ? own.collective : 0;
+  wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
 }
 
 double FailureDetector::learnt(double least, double factor, std::int64_t longest_ns) const {
@@ -129,13 +129,14 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const Peers& peers, Fi
   const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};
   for (const Peer& peer : peers) {
+    if (peer.who.rank == rank_) continue;
     Memory& memory = at(memory_, peer.who.rank);
-    const bool silent = is_silent(peer, now_ns);
-    if (silent) memory.heard_ns = peer.heard_ns;
-    if (silent && speaker && !std::exchange(memory.said, true))
+    const bool was_silent = std::exchange(memory.silent, is_silent(peer, now_ns));
+    if (memory.silent && !was_silent) memory.silent_since = peer.heard_ns;
+    if (memory.silent && speaker && !std::exchange(memory.said, true))
       findings.notices.push_back(silence_notice(peer, scene));
-    if (!silent && std::exchange(memory.said, false) && is_there(peer))
-      findings.notices.push_back(return_notice(peer, seconds_since(memory.heard_ns, now_ns)));
+    if (!memory.silent && std::exchange(memory.said, false) && is_there(peer))
+      findings.notices.push_back(return_notice(peer, seconds_since(memory.silent_since, now_ns)));
   }
 }
 

@@ -116,11 +116,15 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
 }
 
 void Heartbeat::on_closed(Connection& connection) {
-  strangers_.erase(connection.shared_from_this());
+  const auto self = connection.shared_from_this();
+  strangers_.erase(self);
+  if (connection.rank < 0) return;
   const int rank = connection.rank;
-  if (rank < 0) return;
-  at(links_, rank).connection.reset();
-  if (at(peers_, rank).watched) probe(rank, kProbes);
+  Link& link = at(links_, rank);
+  if (link.connection != self) return;
+  link.connection.reset();
+  const Peer& peer = at(peers_, rank);
+  if (peer.watched && !peer.leaving && !is_dropped(rank)) probe(rank, kProbes);
 }
 
 /// True if a process still listens there. A process that ends closes its connections and its port in no

@@ -105,7 +105,8 @@ class Reader {
     bytes_ = bytes_.subspan(sizeof(T));
   }
   void operator()(bool& value) {
-    const auto byte = take<std::uint8_t>();
+    std::uint8_t byte = 0;
+    (*this)(byte);
     good_ = good_ && byte <= 1;
     value = byte == 1;
   }
@@ -114,31 +115,29 @@ class Reader {
   /// A text must end.
   template <std::size_t Size>
   void operator()(std::array<char, Size>& text) {
-    text = std::bit_cast<std::array<char, Size>>(take<std::array<std::uint8_t, Size>>());
+    std::array<std::uint8_t, Size> bytes{};
+    (*this)(bytes);
+    std::memcpy(text.data(), bytes.data(), Size);
     good_ = good_ && text.back() == '\0';
   }
   void count(auto& list, std::size_t most) {
-    const auto count = take<std::uint32_t>();
-    good_ = good_ && count <= most;
+    std::uint32_t count = 0;
+    (*this)(count);
+    good_ = good_ && count <= most && count <= bytes_.size();
     if (good_) list.resize(count);
   }
   void kind(Message& said) {
-    const auto kind = take<std::uint8_t>();
+    std::uint8_t kind = 0;
+    (*this)(kind);
     good_ = good_ && can_be_relayed(kind);
     if (good_) make_kind(kind, said);
   }
   template <typename Enum>
   void choice(Enum& value, int count) {
-    const auto byte = take<std::uint8_t>();
+    std::uint8_t byte = 0;
+    (*this)(byte);
     good_ = good_ && byte < count;
     if (good_) value = static_cast<Enum>(byte);
-  }
-  /// Zeros where nothing is left.
-  template <typename T>
-  T take() {
-    T value{};
-    (*this)(value);
-    return value;
   }
   bool read_all() const { return good_ && bytes_.empty(); }
 
@@ -169,7 +168,8 @@ bool equal(const Token& a, const Token& b) {
 
 Token draw_token() {
   Token token{};
-  LOCKSTEP_CHECK(::getentropy(token.data(), token.size()) == 0);
+  if (::getentropy(token.data(), token.size()) != 0)
+    throw InternalError("the system gives no random numbers");
   return token;
 }
 
@@ -198,20 +198,22 @@ std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
 }
 
 void Parser::feed(std::span<const std::uint8_t> bytes) {
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
 std::optional<Message> Parser::next() {
-  const std::span<const std::uint8_t> bytes(bytes_);
-  if (bad_ || bytes.size() < kHeadBytes) return std::nullopt;
-  const auto size = Reader(bytes.subspan(4)).take<std::uint32_t>();
-  const std::uint8_t kind = bytes[3] & 15U;
-  bad_ = !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()) || bytes[3] >> 4 != kVersion ||
+  const auto rest = std::span<const std::uint8_t>(bytes_).subspan(begin_);
+  if (bad_ || rest.size() < kHeadBytes) return std::nullopt;
+  std::uint32_t size = 0;
+  std::memcpy(&size, rest.data() + 4, 4);
+  const std::uint8_t kind = rest[3] & 15U;
+  bad_ = !std::equal(kMagic.begin(), kMagic.end(), rest.begin()) || rest[3] >> 4 != kVersion ||
          kind >= std::variant_size_v<Message> || size > kMostBytes;
-  if (bad_ || bytes.size() - kHeadBytes < size) return std::nullopt;
-  auto message = read(kind, bytes.subspan(kHeadBytes, size));
+  if (bad_ || rest.size() - kHeadBytes < size) return std::nullopt;
+  auto message = read(kind, rest.subspan(kHeadBytes, size));
   bad_ = !message;
-  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(kHeadBytes + size));
+  begin_ += kHeadBytes + size;
   return message;
 }
 

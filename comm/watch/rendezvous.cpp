@@ -12,14 +12,13 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -31,9 +30,9 @@ using asio::ip::tcp;
 /// Identifies host, boot and network namespace: equal for two processes that reach each other over the loopback
 /// interface.
 std::string network_here() {
-  std::error_code hidden;
-  const std::string network = std::filesystem::read_symlink("/proc/self/ns/net", hidden).string();
-  return host_name() + "/" + host_boot_id() + "/" + network;
+  struct stat space {};
+  const bool known = ::stat("/proc/self/ns/net", &space) == 0;
+  return fmt::format("{}/{}/{}", host_name(), host_boot_id(), known ? space.st_ino : 0);
 }
 
 bool on_one_machine(Communicator& comm) {
@@ -46,7 +45,7 @@ std::string listen(tcp::acceptor& acceptor, const asio::ip::address& address) {
   asio::error_code error;
   acceptor.open(tcp::v4(), error);
   if (!error) acceptor.bind({address, 0}, error);
-  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error) acceptor.listen(128, error);
   return error ? error.message() : "";
 }
 
@@ -62,18 +61,19 @@ Identity read_identity(int rank, const std::string& host, const std::string& tex
 }  // namespace
 
 std::optional<Rendezvous> call_roll(Communicator& comm) {
-  auto context = std::make_unique<asio::io_context>();
+  auto context = std::make_unique<asio::io_context>(1);
   tcp::acceptor acceptor(*context);
   const Endpoint endpoint =
       choose_endpoint(on_one_machine(comm), usable(interfaces_here(), included_interfaces()));
-  const auto problems = gather_text(comm, listen(acceptor, endpoint.bind_to));
-  const auto first = std::ranges::find_if(problems, [](const auto& problem) { return !problem.empty(); });
-  if (first != problems.end()) {
+  const std::string problem = listen(acceptor, endpoint.bind_to);
+  const auto problems = gather_text(comm, problem);
+  for (std::size_t rank = 0; rank < problems.size(); ++rank) {
+    if (problems[rank].empty()) continue;
     if (comm.rank() == 0)
       print_error(fmt::format(
           "rank {} cannot listen on the network ({}): the ranks do not watch each other, and a rank "
           "that is lost shows when the others have waited for {:g} s",
-          first - problems.begin(), *first, comm.timeout().count()));
+          rank, problems[rank], comm.timeout().count()));
     return std::nullopt;
   }
   const auto hosts = gather_hosts(comm);
@@ -126,7 +126,7 @@ Endpoint choose_endpoint(bool one_machine, const std::vector<Interface>& chosen)
 std::vector<Interface> interfaces_here() {
   std::vector<Interface> found;
   ifaddrs* first = nullptr;
-  getifaddrs(&first);
+  if (getifaddrs(&first) != 0) return found;
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     const bool up = (entry->ifa_flags & IFF_UP) != 0;
     if (!up || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;

@@ -33,7 +33,7 @@ std::optional<Rendezvous> call_roll(Communicator& comm);
 /// An IPv4 address of an interface that is up.
 struct Interface {
   std::string name;
-  std::uint32_t address{};  ///< host order
+  std::uint32_t address = 0;  ///< host order
   bool loopback = false;
 };
 

@@ -96,6 +96,7 @@ bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
 /// For later readers. False if another rank has done so.
 bool Shutdown::write_down(const std::vector<std::string>& lines) {
   const std::string path = comm_.activity().verdict_file.get();
+  if (path.empty()) return true;
   auto first = std::make_shared<std::promise<bool>>();
   auto is_first = first->get_future();
   try {

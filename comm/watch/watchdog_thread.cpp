@@ -83,7 +83,7 @@ bool WatchdogThread::accounts_for_loss() {
     if (overdue_ns_ == 0) overdue_ns_ = clock_ns();
     look_soon();
   });
-  return shutdown_.wait_until_settled(std::chrono::nanoseconds(Shutdown::kLeaveWithinNs));
+  return shutdown_.wait_until_settled(std::chrono::nanoseconds(2 * Shutdown::kLeaveWithinNs));
 }
 
 void WatchdogThread::leave_alone(int exit_code) {
@@ -169,7 +169,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
   witnessed_ = -1;
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_) {
-    if (peer.who.host != host || !detector_.is_silent(peer, now)) continue;
+    if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
@@ -205,7 +205,8 @@ void WatchdogThread::finish(const Message& last) {
 void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
     shutdown_.settle();
-    return context_->stop();
+    context_->stop();
+    return;
   }
   timer_.expires_after(milliseconds(5));
   timer_.async_wait([this, tries](const asio::error_code& stopped) {
@@ -226,7 +227,7 @@ std::string folder_of(int pid) {
 /// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
-    unsigned long signals{};
+    unsigned long signals = 0;
     std::istringstream(value_after(folder_of(pid) + "/status", where)) >> std::hex >> signals;
     return (signals >> (SIGKILL - 1) & 1U) != 0;
   };
@@ -250,7 +251,7 @@ bool is_ending(int pid) {
   std::istringstream words(process_stat(folder_of(pid)));
   char state = 'X';
   std::string skipped;
-  unsigned long flags{};
+  unsigned long flags = 0;
   words >> state;
   for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
   words >> flags;
