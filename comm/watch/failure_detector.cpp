@@ -59,6 +59,10 @@ Limits Limits::for_timeout(double seconds) {
   return limits;
 }
 
+std::chrono::milliseconds Limits::beat_interval() const {
+  return std::chrono::milliseconds(std::clamp(static_cast<int>(silent_seconds * 1000 / 6), 10, 500));
+}
+
 Findings FailureDetector::look(std::int64_t now_ns, const Peers& peers) {
   memory_.resize(peers.size());
   Findings findings;

@@ -6,6 +6,7 @@
 #include "comm/watch/message.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -70,6 +71,8 @@ struct Limits {
 
   /// Those for a given timeout: the others never longer than it.
   static Limits for_timeout(double seconds);
+  /// From one sign of life to the next: a rank that misses six counts as silent.
+  std::chrono::milliseconds beat_interval() const;
 };
 
 struct Findings {

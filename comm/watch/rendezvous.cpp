@@ -40,22 +40,6 @@ bool on_one_machine(Communicator& comm) {
   return std::ranges::count(networks, networks.front()) == comm.size();
 }
 
-/// Addresses of this rank: for others; the one to bind to, if there is but one.
-struct Endpoint {
-  std::vector<std::string> addresses;
-  asio::ip::address bind_to = asio::ip::address_v4::any();
-};
-
-Endpoint choose_endpoint(bool one_machine) {
-  if (one_machine) return {{"127.0.0.1"}, asio::ip::address_v4::loopback()};
-  Endpoint endpoint;
-  const auto chosen = usable(interfaces_here(), included_interfaces());
-  for (const Interface& interface : chosen)
-    endpoint.addresses.push_back(asio::ip::address_v4(interface.address).to_string());
-  if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
-  return endpoint;
-}
-
 /// Empty: it listens.
 std::string listen(tcp::acceptor& acceptor, const asio::ip::address& address) {
   asio::error_code error;
@@ -79,7 +63,8 @@ Identity read_identity(int rank, const std::string& host, const std::string& tex
 std::optional<Rendezvous> call_roll(Communicator& comm) {
   auto context = std::make_unique<asio::io_context>(1);
   tcp::acceptor acceptor(*context);
-  const Endpoint endpoint = choose_endpoint(on_one_machine(comm));
+  const Endpoint endpoint =
+      choose_endpoint(on_one_machine(comm), usable(interfaces_here(), included_interfaces()));
   const std::string problem = listen(acceptor, endpoint.bind_to);
   const auto problems = gather_text(comm, problem);
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
@@ -128,6 +113,15 @@ bool matches(const Interface& interface, std::string_view included) {
 }
 
 }  // namespace
+
+Endpoint choose_endpoint(bool one_machine, const std::vector<Interface>& chosen) {
+  if (one_machine) return {{"127.0.0.1"}, asio::ip::address_v4::loopback()};
+  Endpoint endpoint;
+  for (const Interface& interface : chosen)
+    endpoint.addresses.push_back(asio::ip::address_v4(interface.address).to_string());
+  if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
+  return endpoint;
+}
 
 std::vector<Interface> interfaces_here() {
   std::vector<Interface> found;

@@ -39,6 +39,14 @@ struct Interface {
 
 std::vector<Interface> interfaces_here();
 
+/// Addresses of a rank: for others; the one to bind to, if there is but one.
+struct Endpoint {
+  std::vector<std::string> addresses;
+  asio::ip::address bind_to = asio::ip::address_v4::any();
+};
+/// @param chosen  interfaces that other hosts can use
+Endpoint choose_endpoint(bool one_machine, const std::vector<Interface>& chosen);
+
 /// Those that other hosts can use, the likeliest first. Bridges of containers and virtual machines, which have
 /// the same address on many hosts, come last.
 /// @param included  as Open MPI's btl_tcp_if_include has it: names and subnets, "eth0,10.1.0.0/16"; empty: all.

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <exception>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -31,13 +30,29 @@ constexpr std::int64_t kLookAroundNs = 500'000'000;
 constexpr std::int64_t kAwayNs = 1'000'000'000;
 constexpr milliseconds kSoon{10};
 
+/// Signals are the main thread's: while it lives, threads are started that get none.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
 WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
     : comm_(comm),
       rank_(comm.rank()),
       limits_(Limits::for_timeout(comm.timeout().count())),
-      interval_(std::clamp<int>(static_cast<int>(limits_.silent_seconds * 1000 / 6), 10, 500)),
+      interval_(limits_.beat_interval()),
       peers_(std::move(roll.peers)),
       detector_(rank_, limits_),
       context_(std::move(roll.context)),
@@ -46,18 +61,10 @@ WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
       heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
                  {.make_beat = [this] { return make_beat(); }, .changed = [this] { look_soon(); }}),
       shutdown_(comm, detector_, heartbeat_, peers_) {
-  // Signals are the main thread's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::exception_ptr not_started;
-  try {
+  {
+    const WithoutSignals blocked;
     thread_ = start_thread([this] { run(); });
-  } catch (...) {
-    not_started = std::current_exception();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (not_started) std::rethrow_exception(not_started);
   comm_.be_watched(this);
 }
 

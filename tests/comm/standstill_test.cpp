@@ -10,8 +10,8 @@ TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   computes(3);
   EXPECT_TRUE(look(4).notices.empty());
   EXPECT_EQ(
-      notice_at(5),
-      "rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s; the others wait "
+      notice_at(4.5),
+      "rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 4.5 s; the others wait "
       "for it");
   EXPECT_TRUE(look(6).notices.empty()) << "it is said once";
   const Verdict verdict = verdict_at(31);
@@ -67,11 +67,13 @@ TEST_F(FailureDetectorTest, OnlyARankInAStepStandsStill) {
 TEST(LimitsTest, AreNeverLongerThanTheTimeout) {
   const auto of = [](double timeout) {
     const Limits limits = Limits::for_timeout(timeout);
-    return std::tuple(limits.timeout_seconds, limits.silent_seconds, limits.least_stuck_seconds);
+    return std::tuple(limits.timeout_seconds, limits.silent_seconds, limits.least_stuck_seconds,
+                      limits.beat_interval().count());
   };
-  EXPECT_EQ(of(4), std::tuple(4.0, 2.0, 4.0));
-  EXPECT_EQ(of(50), std::tuple(50.0, 3.0, 50.0));
-  EXPECT_EQ(of(300), std::tuple(300.0, 3.0, 60.0));
+  EXPECT_EQ(of(0.1), std::tuple(0.1, 0.05, 0.1, 10));
+  EXPECT_EQ(of(4), std::tuple(4.0, 2.0, 4.0, 333));
+  EXPECT_EQ(of(50), std::tuple(50.0, 3.0, 50.0, 500));
+  EXPECT_EQ(of(300), std::tuple(300.0, 3.0, 60.0, 500));
 }
 
 TEST_F(FailureDetectorTest, RankInADebuggerMayStandStillWithoutEnd) {
@@ -129,8 +131,9 @@ TEST_F(FailureDetectorTest, DeadlinesForStandstillLearnFromWaitsThatEnded) {
 TEST_F(FailureDetectorTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
   watch_as(0, 100'000);
   peer(0).where.waiting = Waiting::kNo;
+  peer(0).where.step = 0;  // the start counts as one, too: of 30 s
   look(1);
-  peer(0).where.step = 101;  // a step of 30 s
+  peer(0).where.step = 101;
   look(31);
   for (Peer& other : peers) {
     other.where = at("the gradients' all-reduce");
@@ -164,6 +167,8 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   EXPECT_EQ(detector.find_overdue(after(2), peers).cause, Cause::kOutOfStep);
   peer(3).where = at("a");
   EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, (std::vector<int>{1, 3}));
+  peer(0).where = peer(3).where = peer(1).where;
+  EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, std::vector<int>{2}) << "the many are right";
 }
 
 TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {

@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Packets between watchdogs arrive as they were sent; nothing else arrives at all. And the interfaces that they take.
+/// Packets between watchdogs arrive as they were sent; nothing else arrives at all.
 #include "comm/watch/message.hpp"
-#include "comm/watch/rendezvous.hpp"
 #include "common/error.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/set_variable.hpp"
 
 namespace lockstep::watchdog {
 namespace {
@@ -20,6 +18,17 @@ Beat sample_beat() {
   beat.witnessed_state = 'T';
   beat.traced = true;
   return beat;
+}
+
+/// Values one after the other, as they lie in memory.
+Bytes bytes_of(const auto&... values) {
+  Bytes all;
+  const auto add = [&](const auto& value) {
+    const auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof(value)>>(value);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  };
+  (add(values), ...);
+  return all;
 }
 
 std::optional<Message> parse(std::span<const std::uint8_t> bytes) {
@@ -39,6 +48,25 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   EXPECT_EQ(std::get<Relay>(*parse(encode(relay))).list[0].age_ns, 99);
   EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
   EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
+}
+
+/// Ranks of one job may be of builds that differ: another order is another version.
+TEST(WatchdogMessageTest, FieldsOfThisVersionLieInThisOrder) {
+  using Head = std::array<char, 4>;
+  const Token token{1, 2, 3};
+  EXPECT_EQ(encode(Hello{token, 1, 4}), bytes_of(Head{'L', 'S', 'H', 0x60}, 24U, token, 1U, 4U));
+  EXPECT_EQ(encode(Leaving{71, 3, true}), bytes_of(Head{'L', 'S', 'H', 0x62}, 9U, 71, 3, true));
+  EXPECT_EQ(encode(Goodbye{}), bytes_of(Head{'L', 'S', 'H', 0x63}, 0U));
+  EXPECT_EQ(encode(Relay{{{3, 99, Died{}}}}),
+            bytes_of(Head{'L', 'S', 'H', 0x65}, 17U, 1U, 3U, std::int64_t{99}, '\4'));
+  Beat beat{.sent_ns = 1, .where = {.step = 2, .collective = 3, .bucket = 4, .since_ns = 5}};
+  beat.where.phase = Phase::kSaving;
+  beat.where.waiting = Waiting::kForSome;
+  beat.witnessed_rank = 6;
+  beat.witnessed_state = 'T';
+  const std::int64_t sent = 1, step = 2, collective = 3, since = 5;
+  EXPECT_EQ(encode(beat), bytes_of(Head{'L', 'S', 'H', 0x61}, 204U, sent, step, '\6', '\1', collective, 4,
+                                   since, beat.where.place, 6, 'T', false, beat.device));
 }
 
 TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
@@ -93,7 +121,8 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   const Bytes good = encode(sample_beat());
   expect_bad({'G', 'E', 'T', ' ', '/', ' ', 'H', 'T'}, "another protocol");
   expect_bad(with(good, 3, good[3] ^ 0x10U), "another version");
-  expect_bad(with(encode(Hello{}), 3, (good[3] & 0xf0U) | std::variant_size_v<Message>), "an unknown kind");
+  for (std::size_t kind = std::variant_size_v<Message>; kind < 16; ++kind)
+    expect_bad(with(encode(Hello{}), 3, (good[3] & 0xf0U) | kind), "an unknown kind");
   expect_bad(with(good, 7, 1), "a size of 16 MiB");
   expect_bad(with(good, kHeadBytes + 16, kPhases), "an unknown phase");
   EXPECT_TRUE(parse(with(good, kHeadBytes + 16, kPhases - 1)));
@@ -121,6 +150,15 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   const std::uint32_t many = 1'000'000;
   std::memcpy(bytes.data() + kHeadBytes, &many, 4);
   expect_bad(bytes, "a list longer than the message");
+  const auto goodbyes = [](std::size_t count) {
+    return encode(Relay{std::vector<Relayed>(count, Relayed{1, 0, Goodbye{}})});
+  };
+  bytes = with(goodbyes(kMostRelayed), kHeadBytes, 1);  // 1025
+  const Bytes one = goodbyes(1);
+  bytes.insert(bytes.end(), one.begin() + kHeadBytes + 4, one.end());
+  const auto size = static_cast<std::uint32_t>(bytes.size() - kHeadBytes);
+  std::memcpy(bytes.data() + 4, &size, 4);
+  expect_bad(bytes, "a list longer than any");
   bytes = good;
   std::fill(bytes.begin() + kHeadBytes + 38, bytes.begin() + kHeadBytes + 38 + kPlaceBytes,
             std::uint8_t{'x'});
@@ -128,41 +166,6 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   bytes = good;
   std::fill(bytes.end() - 64, bytes.end(), std::uint8_t{'x'});
   expect_bad(bytes, "a device without an end");
-}
-
-TEST(WatchdogAddressesTest, InterfacesOfMpiAreChosenAndBridgesComeLast) {
-  const std::vector<Interface> all = {
-      {"lo", 0x7f000001, true}, {"docker0", 0xac110001}, {"eth0", 0x0a000005}, {"ib0", 0x0a010005}};
-  const auto names = [&](std::string_view included) {
-    std::vector<std::string> found;
-    for (const auto& interface : usable(all, included)) found.push_back(interface.name);
-    return found;
-  };
-  EXPECT_EQ(names(""), (std::vector<std::string>{"eth0", "ib0", "docker0"}));
-  EXPECT_EQ(names("ib0"), std::vector<std::string>{"ib0"});
-  EXPECT_EQ(names("10.0.0.0/24"), std::vector<std::string>{"eth0"});
-  EXPECT_EQ(names("eth9,10.1.0.0/16"), std::vector<std::string>{"ib0"});
-  EXPECT_EQ(names("nonsense/99").size(), 3U);
-  EXPECT_EQ(names("ib0,eth0"), (std::vector<std::string>{"eth0", "ib0"}));
-}
-
-TEST(WatchdogAddressesTest, TheLoopbackInterfaceIsAmongThoseHere) {
-  EXPECT_TRUE(std::ranges::any_of(interfaces_here(), [](const Interface& interface) {
-    return interface.loopback && interface.address == 0x7f000001 && !interface.name.empty();
-  }));
-}
-
-TEST(WatchdogAddressesTest, InterfacesAreNamedAsForMpi) {
-  using test::SetVariable;
-  const SetVariable none("OMPI_MCA_btl_tcp_if_include", nullptr),
-      of_oob("OMPI_MCA_oob_tcp_if_include", nullptr);
-  EXPECT_EQ(included_interfaces(), "");
-  const SetVariable of_launcher("OMPI_MCA_oob_tcp_if_include", "ib0");
-  EXPECT_EQ(included_interfaces(), "ib0");
-  const SetVariable empty("OMPI_MCA_btl_tcp_if_include", "");
-  EXPECT_EQ(included_interfaces(), "ib0");
-  const SetVariable of_messages("OMPI_MCA_btl_tcp_if_include", "eth0");
-  EXPECT_EQ(included_interfaces(), "eth0");
 }
 
 }  // namespace

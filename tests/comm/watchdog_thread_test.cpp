@@ -5,6 +5,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "comm/watch/rendezvous.hpp"
+#include "common/machine.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -18,29 +19,42 @@
 namespace lockstep::watchdog {
 namespace {
 
-TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
-  std::array<std::array<Token, 3>, 2> tokens{};
-  for (auto& of_job : tokens) {
-    run_thread_ranks(3, [&](Communicator& comm) {
-      const auto roll = call_roll(comm);
-      ASSERT_TRUE(roll);
-      of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
-      ASSERT_EQ(roll->peers.size(), 3U);
-      for (int rank = 0; rank < 3; ++rank) {
-        const Identity& who = roll->peers[static_cast<std::size_t>(rank)].who;
-        EXPECT_EQ(who.rank, rank);
-        EXPECT_EQ(who.host, comm.host());
-        EXPECT_EQ(who.pid, ::getpid());
-        EXPECT_EQ(who.addresses, std::vector<std::string>{"127.0.0.1"}) << "ranks of one machine";
-        EXPECT_EQ(who.port == roll->acceptor.local_endpoint().port(), rank == comm.rank());
-      }
-      EXPECT_EQ(roll->acceptor.local_endpoint().address(), asio::ip::address_v4::loopback());
+TEST(WatchdogThreadTest, WatchesWhereThereIsAnotherRank) {
+  for (const int ranks : {1, 2})
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      auto watchdog = Watchdog::start(comm);
+      EXPECT_EQ(watchdog != nullptr, ranks == 2);
+      EXPECT_EQ(comm.watch(), watchdog.get());
+      EXPECT_TRUE(!watchdog || !watchdog->has_patience() || is_traced());
+      watchdog.reset();
+      EXPECT_EQ(comm.watch(), nullptr);
     });
-    EXPECT_EQ(of_job[0], of_job[1]);
-    EXPECT_EQ(of_job[0], of_job[2]);
-    EXPECT_NE(of_job[0], Token{});
-  }
-  EXPECT_NE(tokens[0][0], tokens[1][0]);
+}
+
+TEST(WatchdogThreadTest, GetsNoSignals) {
+  constexpr unsigned long kSome = 1UL << (SIGTERM - 1) | 1UL << (SIGINT - 1) | 1UL << (SIGUSR1 - 1);
+  const auto blocked = [&](const std::filesystem::path& thread) {
+    return std::stoul(value_after(thread / "status", "SigBlk:"), nullptr, 16) & kSome;
+  };
+  const std::filesystem::path this_thread = "/proc/thread-self";
+  run_thread_ranks(2, [&](Communicator& comm) {
+    const unsigned long before = blocked(this_thread);
+    const auto watchdog = Watchdog::start(comm);
+    EXPECT_EQ(blocked(this_thread), before);
+    comm.barrier();
+    int named = 0;  // each by itself, when it begins
+    for (int tries = 0; named < 2 && tries < 60'000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      named = 0;
+      for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+        if (value_after(thread.path() / "comm", "") != "watchdog") continue;
+        EXPECT_EQ(blocked(thread.path()), kSome);
+        ++named;
+      }
+    }
+    EXPECT_EQ(named, 2);
+    comm.barrier();
+  });
 }
 
 /// As when the machine slept: a rank that was away has heard nothing, and the others are not to blame.
@@ -67,15 +81,17 @@ TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
 TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
   constexpr std::chrono::milliseconds kMillisecond{1};
   std::promise<void> connected, held, told, gone;
-  bool followed = true;
+  bool followed = true, settled = false;
   std::chrono::steady_clock::duration waited{};
   run_thread_ranks(2, [&](Communicator& comm) {
     auto roll = call_roll(comm);
     ASSERT_TRUE(roll);
     asio::io_context& context = *roll->context;
     if (comm.rank() == 0) {
+      comm.activity().device.set("a device");
       WatchdogThread watchdog(comm, std::move(*roll));
       connected.get_future().wait();
+      while (!watchdog.has_patience()) std::this_thread::sleep_for(kMillisecond);  // a debugger has rank 1
       // All that rank 1 has sent so far is read before the next handler.
       for (int turn = 0; turn < 2; ++turn) asio::post(context, asio::use_future).get();
       asio::post(context, [&] {
@@ -87,21 +103,29 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
       });
       while (!context.stopped()) std::this_thread::sleep_for(kMillisecond);
       followed = watchdog.is_over();
+      settled = watchdog.accounts_for_loss();
       gone.set_value();
     } else {
       Heartbeat heartbeat(context, std::move(roll->acceptor), 1, roll->token, roll->peers,
-                          {.make_beat = [] { return Beat{}; }, .changed = [] {}});
+                          {.make_beat = [] { return Beat{.where = {}, .traced = true}; }, .changed = [] {}});
       heartbeat.start();
-      while (!roll->peers[0].watched || !heartbeat.all_sent()) context.run_for(kMillisecond);
+      const Peer& rank_0 = roll->peers[0];
+      while (rank_0.device.empty() || !heartbeat.all_sent()) context.run_for(kMillisecond);
+      EXPECT_EQ(rank_0.device, "a device");
+      EXPECT_TRUE(!rank_0.traced || is_traced());
       connected.set_value();
       held.get_future().wait();
       heartbeat.send_to_all(Leaving{71, 1, true});
       while (!heartbeat.all_sent()) context.run_for(kMillisecond);
       told.set_value();
       gone.get_future().wait();
+      while (!rank_0.leaving) context.run_for(kMillisecond);
+      EXPECT_EQ(std::tuple(rank_0.farewell.code, rank_0.farewell.because, rank_0.farewell.spoken),
+                std::tuple(3, -1, true));
     }
   });
   EXPECT_FALSE(followed);
+  EXPECT_TRUE(settled) << "nothing more is to be said";
   EXPECT_GE(waited, std::chrono::seconds(1)) << "for its last message to leave";
 }
 
@@ -112,8 +136,12 @@ TEST(WatchdogThreadTest, ARankThatHasLeftFollowsNoOther) {
     comm.activity().restart_advice.set("go home");
     auto roll = call_roll(comm);
     WatchdogThread watchdog(comm, std::move(*roll));
-    if (comm.rank() == 0)
-      std::fputs(watchdog.accounts_for_loss() ? "it is said\n" : "nothing is said\n", stderr);
+    if (comm.rank() == 0) {
+      const std::int64_t begun = clock_ns();
+      const bool said = watchdog.accounts_for_loss();
+      if (clock_ns() - begun < 500'000'000) std::fputs("it has not looked around\n", stderr);
+      std::fputs(said ? "it is said\n" : "nothing is said\n", stderr);
+    }
     while (comm.rank() == 0 || !watchdog.is_over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::fputs("rank 1 leaves\n", stderr);
   });
@@ -143,9 +171,12 @@ pid_t new_process() {
   return child;
 }
 
-/// Rank 0 of a large job hears from rank 1, on its host, that rank 5 died. The process of rank 1 has just been killed.
+/// Rank 0 of a large job hears from rank 1 that rank 5 died. The process of rank 1 has just got a signal.
+/// @param signal  0: none
+/// @param host_of_1  empty: this one
 /// @param last_word  of rank 1, in the same breath
-[[noreturn]] void lose_ranks_1_and_5(pid_t process_of_1, const std::vector<std::uint8_t>& last_word,
+[[noreturn]] void lose_ranks_1_and_5(pid_t process_of_1, int signal, const std::string& host_of_1,
+                                     const std::vector<std::uint8_t>& last_word,
                                      const std::string& verdict_file) {
   run_thread_ranks(1, [&](Communicator& comm) {
     comm.activity().verdict_file.set(verdict_file);
@@ -154,6 +185,7 @@ pid_t new_process() {
     for (std::size_t rank = 0; rank < roll->peers.size(); ++rank)
       roll->peers[rank].who.rank = static_cast<int>(rank);
     roll->peers[1].who.pid = process_of_1;
+    if (!host_of_1.empty()) roll->peers[1].who.host = host_of_1;
     const Hello hello{roll->token, 1, kMostDirect + 1};
     asio::io_context context;
     asio::ip::tcp::socket rank_1(context);
@@ -163,7 +195,7 @@ pid_t new_process() {
     asio::write(rank_1, asio::buffer(encode(hello)));
     std::array<std::uint8_t, kHeadBytes> answer{};
     asio::read(rank_1, asio::buffer(answer));
-    ::kill(process_of_1, SIGKILL);
+    ::kill(process_of_1, signal);
     std::vector<std::uint8_t> news = encode(Relay{{{5, 0, Beat{}}, {5, 0, Died{}}}});
     news.insert(news.end(), last_word.begin(), last_word.end());
     asio::write(rank_1, asio::buffer(news));
@@ -176,9 +208,10 @@ pid_t new_process() {
 class LostRanksDeathTest : public ::testing::Test {
  protected:
   void expect_said(const std::vector<std::uint8_t>& last_word, const std::string& verdict_file,
-                   const char* said) {
+                   const char* said, int signal = SIGKILL, const std::string& host_of_1 = "") {
     const pid_t child = new_process();
-    EXPECT_EXIT(lose_ranks_1_and_5(child, last_word, verdict_file), ::testing::ExitedWithCode(0), said);
+    EXPECT_EXIT(lose_ranks_1_and_5(child, signal, host_of_1, last_word, verdict_file),
+                ::testing::ExitedWithCode(0), said);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
@@ -186,6 +219,11 @@ class LostRanksDeathTest : public ::testing::Test {
 
 TEST_F(LostRanksDeathTest, ARankOfThisHostWhoseProcessEndsDiedWithAnother) {
   expect_said({}, "", "initiating: rank(s 5, 1| 5; cascading: rank 1)\n");
+}
+
+TEST_F(LostRanksDeathTest, ARankThatLivesOrOfWhichAnotherHostKnowsDidNotDieWithIt) {
+  expect_said({}, "", "initiating: rank 5\n", 0);
+  expect_said({}, "", "initiating: rank 5\n", SIGKILL, "elsewhere");
 }
 
 TEST_F(LostRanksDeathTest, ARankThatEndsMayHaveSaidWhy) {

@@ -125,9 +125,12 @@ TEST_F(WatchersTest, LastWordsReachAll) {
         [&] { return every([&](int rank, int) { return rank >= kWatchers || peer(rank, kMember).ended; }); });
   for (int i = 0; i < 3; ++i) tick();
   EXPECT_TRUE(every([&](int rank, int) { return rank == kMember || !peer(rank, kMember).watched; }));
-  of(kMember + 1).heartbeat->send_to_all(Leaving{71, kMember + 2, false});
-  until("the watchers know that it leaves", [&] {
-    return every([&](int rank, int) { return rank >= kWatchers || peer(rank, kMember + 1).leaving; });
+  constexpr std::array kTwo = {kWatchers, kWatchers + 15};  // they have the same watcher
+  for (const int member : kTwo) of(member).heartbeat->send_to_all(Leaving{71, kMember + 2, false});
+  until("the watchers know that they leave", [&] {
+    return every([&](int rank, int) {
+      return rank >= kWatchers || (peer(rank, kTwo[0]).leaving && peer(rank, kTwo[1]).leaving);
+    });
   });
   of(0).heartbeat->send_to_all(Leaving{71, kMember + 2, true});
   until("rank 0 has spoken for all",
@@ -136,8 +139,10 @@ TEST_F(WatchersTest, LastWordsReachAll) {
   until("a member's own reasons are known to all", [&] {
     return every([&](int rank, int) { return rank == kRanks - 1 || peer(rank, kRanks - 1).leaving; });
   });
-  EXPECT_TRUE(every([&](int rank, int) { return rank < kWatchers || !peer(rank, kMember + 1).leaving; }))
-      << "it has not spoken for all: no news for members";
+  EXPECT_TRUE(every([&](int rank, int) {
+    return rank < kWatchers || !(peer(rank, kTwo[0]).leaving || peer(rank, kTwo[1]).leaving);
+  })) << "they have not spoken for all: no news for members";
+  EXPECT_FALSE(peer(0, 0).leaving) << "each knows best of itself";
 }
 
 /// It ends at the moment at which it hears them.
@@ -161,6 +166,7 @@ TEST_F(WatchersTest, OnlyAWatchersWordOnARankOfTheJobCounts) {
   for (int i = 0; i < 5; ++i) tick();
   EXPECT_TRUE(every([&](int rank, int other) { return !peer(rank, other).ended; }));
   for (const Rank& rank : ranks) EXPECT_EQ(rank.changes, 0);
+  expect_disconnected(encode(Hello{token, kWatchers + 1, kRanks}), "members know no members", kWatchers);
 }
 
 }  // namespace
