@@ -82,7 +82,7 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
                     "start one process, without mpirun or srun, or leave out {}",
                     this_launch().world_size,
                     parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
-  std::atomic<int> code = 0;
+  std::atomic<int> code{};
   run_thread_ranks(
       std::max(1, parallel.ranks),
       [&](Communicator& comm) {
@@ -97,7 +97,7 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
-  if (!threads && parallel.ranks > 0)
+  if (!threads && parallel.ranks != 0)
     throw ConfigError(
         "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: "
         "mpirun -np N lockstep ...");

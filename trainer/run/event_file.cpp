@@ -60,7 +60,7 @@ std::string next_event_file(Env& env, const std::string& directory) {
   auto seconds = static_cast<std::int64_t>(now_seconds());
   for (const std::string& name : env.list(directory)) {
     if (!is_event_file(name)) continue;
-    std::int64_t taken = 0;
+    std::int64_t taken{};
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), taken);
     constexpr std::int64_t kMost = 9'999'999'999;  // largest number of ten digits
     if (taken < kMost) seconds = std::max(seconds, taken + 1);
@@ -137,7 +137,7 @@ TensorBoard::TensorBoard(Env& env, const std::string& run_dir, std::int64_t step
     file_.emplace(env, run_dir);
     if (goes_on) file_->start_again_at(step);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      if (goes_on && event.integer("step").value_or(0) < step) return;
+      if (goes_on && event.integer("step") < step) return;  // one without a step is no scalar
       file_->add_line(Json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
     });
   });

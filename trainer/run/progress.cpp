@@ -4,7 +4,6 @@
 #include "trainer/run/progress.hpp"
 
 #include "common/printable.hpp"
-#include "data/sample_store.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +23,7 @@ DataWatch::DataWatch(int rank, std::string host, bool silent)
     : who_(fmt::format("rank {} on {}", rank, host)) {
   if (silent) return;
   thread_ = start_thread([this, end = end_.get_future().share()] {
-    while (end.wait_for(kBetweenLooks) == std::future_status::timeout) look();
+    while (end.wait_for(kBetweenLooks) == std::future_status::timeout) look(longest_read());
   });
 }
 
@@ -33,8 +32,7 @@ DataWatch::~DataWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void DataWatch::look() {
-  const auto read = longest_read();
+void DataWatch::look(const std::optional<ReadUnderWay>& read) {
   if (said_at_ > 0 && (!read || read->seconds < said_at_)) {
     print_error(fmt::format("{}: {} could be read again, and the run goes on", who_, file_));
     said_at_ = 0;
@@ -76,8 +74,8 @@ void Progress::steps_taken(const StepSeries& series) {
   const double seconds = bar_.seconds();
   const auto taken = facts_.step - begun_.steps_taken;
   facts_.samples_per_second = static_cast<double>(samples_) / seconds;
-  facts_.eta_seconds = seconds / static_cast<double>(std::max<std::int64_t>(taken, 1)) *
-                       static_cast<double>(std::max<std::int64_t>(begun_.steps_left_in_run - taken, 0));
+  facts_.eta_seconds =
+      seconds / static_cast<double>(taken) * static_cast<double>(begun_.steps_left_in_run - taken);
   bar_.draw(progress_fields(facts_), progress_fraction(facts_));
 }
 
@@ -125,14 +123,14 @@ namespace {
 constexpr int kLabels = 16, kWidest = 72, kNarrowest = 10;
 
 int plot_columns(int columns) {
-  return std::clamp(std::min(columns, kWidest) - kLabels, kNarrowest, kWidest);
+  return std::max(std::min(columns, kWidest) - kLabels, kNarrowest);
 }
 
 }  // namespace
 
 std::string curve_row(std::int64_t epoch, double accuracy, int columns, bool unicode) {
   const int width = plot_columns(columns);
-  const int at = std::clamp(static_cast<int>(std::lround(accuracy * (width - 1))), 0, width - 1);
+  const int at = static_cast<int>(std::lround(accuracy * (width - 1)));
   return fmt::format("{:>4} |{:{}}{}{:{}}| {:.4f}", epoch, "", at, unicode ? "●" : "*", "", width - 1 - at,
                      accuracy);
 }

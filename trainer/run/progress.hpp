@@ -6,10 +6,12 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "data/sample_store.hpp"
 #include "trainer/run/run_events.hpp"
 
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,11 +22,11 @@ namespace lockstep {
 // The lines that tell how far a run is, as wide as there is room.
 
 struct ProgressStatus {
-  std::int64_t epoch = 0, epochs = 0;
-  std::int64_t step = 0, steps = 0;  ///< this epoch's
-  double samples_per_second = 0;
-  double loss = 0;         ///< a sample's
-  double eta_seconds = 0;  ///< until the run ends
+  std::int64_t epoch{}, epochs{};
+  std::int64_t step{}, steps{};  ///< this epoch's
+  double samples_per_second{};
+  double loss{};         ///< a sample's
+  double eta_seconds{};  ///< until the run ends
 };
 
 /// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; in order of importance: epoch, loss, ETA,
@@ -60,7 +62,7 @@ class Progress final : public RunListener {
 
   ProgressBar bar_;
   BegunEpoch begun_;
-  std::int64_t samples_ = 0;
+  std::int64_t samples_{};
   ProgressStatus facts_;
 };
 
@@ -71,10 +73,10 @@ class DataWatch {
   /// @param silent  another rank of this process says it
   DataWatch(int rank, std::string host, bool silent);
   ~DataWatch();
+  /// Once a second, on its thread. @param read  the one that has taken longest so far
+  void look(const std::optional<ReadUnderWay>& read);
 
  private:
-  void look();
-
   std::string who_;     ///< "rank 1 on node2"
   double said_at_ = 0;  ///< seconds of the wait under way when it was said last; 0: not yet
   std::string file_;

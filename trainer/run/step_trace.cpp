@@ -51,7 +51,7 @@ ClockReading ask_rank_0(Communicator& comm, const std::function<std::int64_t()>&
 
 void answer(Communicator& comm, int rank, const std::function<std::int64_t()>& now) {
   for (int round = 0; round < kClockRounds; ++round) {
-    std::int64_t time = 0;
+    std::int64_t time{};
     comm.receive(bytes_of(time), rank, kTraceTag);
     time = now();
     comm.send(bytes_of(time), rank, kTraceTag);
@@ -163,7 +163,7 @@ std::string StepTrace::before_step(std::int64_t step, const std::string& directo
 std::string StepTrace::end(std::int64_t steps_taken, const std::string& directory) {
   if (timeline_ == nullptr) return "";
   if (timeline_->is_open()) return write(std::min(steps_taken, steps_.last), directory);
-  if (first_ > 0) return "";
+  if (first_ != 0) return "";
   return fmt::format("trace: none, since this start took no step of {}..{}", steps_.first, steps_.last);
 }
 

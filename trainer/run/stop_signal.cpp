@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/timeline.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -52,16 +52,9 @@ constexpr StopWords kReporting{" received: stopping, with a report of what was d
 
 /// Set before the handlers are.
 const StopWords* stop_words = &kSaving;
-bool speaker = true;
-bool drops_unread_text = false;
+bool speaker{}, drops_unread_text{};
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
-std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
-
-std::int64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
+std::size_t wipe_size{};            ///< bytes of the code that wipes a bar
 
 /// Spaces become line ends, so that no line is longer than `columns`, where words allow it.
 void fold_in_place(char* text, std::size_t size, std::size_t columns) {
@@ -88,20 +81,20 @@ void say(const char* signal, const char* text) {
   }
   fold_in_place(line.data() + wipe_size, size - 1 - wipe_size,
                 static_cast<std::size_t>(last_output_columns()));
-  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // standard error is closed: nothing to be done
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);  // it may be closed
 }
 
 void on_signal(int signal) {
   // Linux repeats it every second beyond the limit: that is no impatience.
   if (signal == SIGXCPU && received_signal.load() != 0) return;
   const int saved_errno = errno;
-  switch (requests.add(monotonic_ns())) {
+  switch (requests.add(clock_ns())) {
+    case StopRequests::Effect::kSame:
+      break;
     case StopRequests::Effect::kStop:
       received_signal = signal;
       if (drops_unread_text) drop_unread_output();
       if (speaker) say(stop_signal_name(signal), stop_words->first);
-      break;
-    case StopRequests::Effect::kSame:
       break;
     case StopRequests::Effect::kPatience:
       if (speaker) say(stop_signal_name(signal), stop_words->again);
