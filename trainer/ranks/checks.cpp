@@ -36,7 +36,7 @@ std::vector<const RankView*> one_of_each_host(Views ranks) {
 /// The ranks of a host together: no core counts twice.
 struct HostLoad {
   const RankView* first = nullptr;
-  int ranks = 0, threads = 0, launcher_cores{};
+  int ranks = 0, threads = 0, launcher_cores = 0;
   std::set<int> cores;
 
   bool is_crowded() const { return !cores.empty() && threads > static_cast<int>(cores.size()); }

@@ -29,26 +29,26 @@ struct RankDevice {
 
 struct RankView {
   // The launch.
-  int rank = 0, local_rank = 0, local_size{};
-  int world_size{};      ///< as MPI has it
-  int launched{};        ///< as the launcher has it; 1 where it says nothing
+  int rank = 0, local_rank = 0, local_size = 1;
+  int world_size = 1;    ///< as MPI has it
+  int launched = 1;      ///< as the launcher has it; 1 where it says nothing
   std::string launcher;  ///< "mpirun", "srun", "PMI", ""
   std::string host;
-  int pid{};
+  int pid = 0;
   // Computing.
   RankDevice device;
-  int threads{};
+  int threads = 1;
   std::vector<int> cores;  ///< that this process may use
-  int launcher_cores{};    ///< how many its launcher may use; 0: not known
+  int launcher_cores = 0;  ///< how many its launcher may use; 0: not known
   int cpus_per_task = 0;   ///< as Slurm says for this step; 0: it says nothing
   // Memory.
-  std::uint64_t free_bytes{};
+  std::uint64_t free_bytes = 0;
   std::string free_limited_by;
   std::int64_t oom_kills = 0;  ///< counted by its cgroup since that was made
-  double clock_seconds{};      ///< since 1970, when all ranks looked
+  double clock_seconds = 0;    ///< since 1970, when all ranks looked
   // The run directory.
-  bool sees_run_directory = true;   ///< finds rank 0's mark in it
-  std::uint64_t disk_free_bytes{};  ///< for the run directory, of rank 0
+  bool sees_run_directory = true;     ///< finds rank 0's mark in it
+  std::uint64_t disk_free_bytes = 0;  ///< for the run directory, of rank 0
   // Everything that people set, by name, secrets masked.
   std::map<std::string, std::string> settings;
   std::map<std::string, std::string> versions;  ///< "lockstep", "MPI", "PMIx of the launcher"

@@ -82,7 +82,7 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
                     "start one process, without mpirun or srun, or leave out {}",
                     this_launch().world_size,
                     parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
-  std::atomic<int> code{};
+  std::atomic<int> code = 0;
   run_thread_ranks(
       std::max(1, parallel.ranks),
       [&](Communicator& comm) {

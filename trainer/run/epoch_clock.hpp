@@ -20,15 +20,15 @@ namespace lockstep {
 
 /// Clock readings of one rank. Plain numbers, so that they can be gathered.
 struct RankClock {
-  double busy_seconds = 0;   ///< in steps, without the next one
-  double exposed_seconds{};  ///< in steps, its own work done: waiting for communication and other ranks
+  double busy_seconds = 0;     ///< in steps, without the next one
+  double exposed_seconds = 0;  ///< in steps, its own work done: waiting for communication and other ranks
   std::uint64_t resident = 0, peak_resident = 0;  ///< bytes of the process
-  std::uint64_t device{}, peak_device = 0;        ///< bytes allocated on its GPU; 0: it has none
+  std::uint64_t device = 0, peak_device = 0;      ///< bytes allocated on its GPU; 0: it has none
 };
 
 /// Peak memory of a rank's process in bytes, and the part shared with other processes: libraries, and sets of data.
 struct RankMemory {
-  std::uint64_t peak{}, shared{};
+  std::uint64_t peak = 0, shared = 0;
 };
 
 /// The peaks of ranks of one host together, where what they share counts once.
@@ -62,14 +62,14 @@ class EpochClock {
 
  private:
   struct Series {
-    double seconds_of_step{};
-    std::int64_t steps{};
+    double seconds_of_step = 0;
+    std::int64_t steps = 0;
   };
   std::vector<Series> series_;
   StepTimes at_start_;
   Clock::time_point start_{};
   std::optional<double> train_seconds_;
-  std::int64_t samples_before_{};
+  std::int64_t samples_before_ = 0;
 };
 
 }  // namespace lockstep

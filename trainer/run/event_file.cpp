@@ -60,7 +60,7 @@ std::string next_event_file(Env& env, const std::string& directory) {
   auto seconds = static_cast<std::int64_t>(now_seconds());
   for (const std::string& name : env.list(directory)) {
     if (!is_event_file(name)) continue;
-    std::int64_t taken{};
+    std::int64_t taken = 0;
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), taken);
     constexpr std::int64_t kMost = 9'999'999'999;  // largest number of ten digits
     if (taken < kMost) seconds = std::max(seconds, taken + 1);

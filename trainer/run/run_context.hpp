@@ -53,19 +53,19 @@ struct RunContext {
   EvaluatedPart judge;  ///< set that training is evaluated on
   RunState state;
   Evaluations evaluations;           ///< results for the weights evaluated last
-  std::int64_t first_step{};         ///< steps taken before this start of the run
+  std::int64_t first_step = 0;       ///< steps taken before this start of the run
   std::unique_ptr<RunWriter> files;  ///< rank 0's, where something is left to do; it speaks and writes
 };
 
 struct RunStart {
   std::string chosen;              ///< rank 0: which directory was chosen, and why; may be empty
   std::vector<std::string> hosts;  ///< names by rank
-  bool resumed{};
+  bool resumed = false;
   bool nothing_left = false;
-  bool lacks_page{};                ///< the run had ended before, and was killed before its page was written
+  bool lacks_page = false;          ///< the run had ended before, and was killed before its page was written
   std::string names_taken;          ///< the sentence of a run that had no names of classes
   StartingWeights initial_weights;  ///< rank 0: what train.initial_weights gave
-  std::unique_ptr<RunDirectory> directory;  ///< rank 0: holds the lock where nothing is left
+  std::unique_ptr<RunDirectory> directory;  ///< rank 0: locked, where nothing is left
 };
 
 /// Chooses the run's directory, takes state and weights from a checkpoint or initialises them, and opens its files.

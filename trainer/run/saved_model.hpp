@@ -23,7 +23,7 @@ struct SavedModel {
   AlignedBuffer<float> weights;             ///< arena order
   DataRecord data;                          ///< set it was trained on, normalisation included
   LossKind loss = LossKind::kCrossEntropy;  ///< that the run made small
-  int grain{};             ///< the run's own; of runs without exact sums, which do not say, the default
+  int grain = 64;          ///< the run's own; of runs without exact sums, which do not say, the default
   std::string checkpoint;  ///< the directory it was read from
 };
 
@@ -45,7 +45,7 @@ SavedModel load_saved_model(const std::string& path);
 struct StartingWeights {
   std::string source;              ///< the file that was read; "": the network's own initialisation
   std::vector<std::string> lines;  ///< the sentences about it that the run prints
-  std::size_t taken{};             ///< tensors
+  std::size_t taken = 0;           ///< tensors
   std::string sha256 = {};         ///< weights_sha256() of all weights
   std::vector<std::string> fresh = {}, left_over = {};  ///< as FittingWeights has them
 };

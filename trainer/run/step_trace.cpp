@@ -51,7 +51,7 @@ ClockReading ask_rank_0(Communicator& comm, const std::function<std::int64_t()>&
 
 void answer(Communicator& comm, int rank, const std::function<std::int64_t()>& now) {
   for (int round = 0; round < kClockRounds; ++round) {
-    std::int64_t time{};
+    std::int64_t time = 0;
     comm.receive(bytes_of(time), rank, kTraceTag);
     time = now();
     comm.send(bytes_of(time), rank, kTraceTag);

@@ -20,7 +20,7 @@ inline constexpr const char* kTraceFile = "trace.pftrace";
 
 /// How far this rank's clock was ahead of rank 0's.
 struct ClockReading {
-  std::int64_t at_ns{};  ///< by this rank's clock
+  std::int64_t at_ns = 0;  ///< by this rank's clock
   std::int64_t ahead_ns = 0;
 };
 

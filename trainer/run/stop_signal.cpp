@@ -54,7 +54,7 @@ constexpr StopWords kReporting{" received: stopping, with a report of what was d
 const StopWords* stop_words = &kSaving;
 bool speaker{}, drops_unread_text{};
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
-std::size_t wipe_size{};            ///< bytes of the code that wipes a bar
+std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
 
 /// Spaces become line ends, so that no line is longer than `columns`, where words allow it.
 void fold_in_place(char* text, std::size_t size, std::size_t columns) {

@@ -51,7 +51,7 @@ auto with_places(const Job& job, const Action& action) {
 
 struct JobSetup : TrainingSetup {
   DeviceChoice device;
-  bool streams{};  ///< the set comes to the ranks' devices step by step, and is not copied there
+  bool streams = false;  ///< the set comes to the ranks' devices step by step, and is not copied there
   GraphUse graph = GraphUse::kOn;
   std::optional<GradientPath> path = {};  ///< as DeviceSetup has it
   PipelineOptions pipeline = {};

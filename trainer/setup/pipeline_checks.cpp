@@ -135,7 +135,7 @@ namespace {
 void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
                          const Gpu* gpu, const Communicator& comm) {
   const int first = comm.rank() - comm.local_rank();  // ranks of one host are neighbours
-  std::uint64_t bytes{};
+  std::uint64_t bytes = 0;
   for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
     bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
   require_memory(bytes,
