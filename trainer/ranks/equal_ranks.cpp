@@ -123,7 +123,7 @@ std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
   const auto many_lines = [](const RanksOfValue& g) { return g.value.find('\n') != std::string::npos; };
   if (std::ranges::none_of(groups, many_lines)) return 0;
   for (std::size_t line = 0;; ++line) {
-    const std::string first = line_of(groups.front().value, line);
+    const std::string first = line_of(groups[0].value, line);
     if (std::ranges::all_of(groups, [&](const RanksOfValue& g) { return line_of(g.value, line) == first; }))
       continue;
     for (RanksOfValue& g : groups) {
@@ -144,7 +144,7 @@ std::string shown(const RanksOfValue& g) {
 /// "ranks 0, 2-12"; with their hosts where there are several.
 std::string named(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
   std::string text = list_of("rank", ranks);
-  if (std::ranges::count(hosts, hosts.front()) == std::ssize(hosts)) return text;
+  if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
   for (const int rank : ranks) names.insert(at(hosts, rank));
   if (names.size() > kMostHosts) return fmt::format("{} ({} hosts)", text, names.size());

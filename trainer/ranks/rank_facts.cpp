@@ -27,8 +27,8 @@ constexpr const char* kSelf = "/proc/self/exe";
 /// Digest of a file, or "unreadable".
 std::string file_digest(const fs::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "unreadable";
   const std::streamoff size = file.tellg();
+  if (size < 0) return "unreadable";
   std::vector<char> bytes(static_cast<std::size_t>(size));
   file.seekg(0).read(bytes.data(), size);
   return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";

@@ -97,7 +97,7 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
-  if (!threads && parallel.ranks != 0)
+  if (!threads && parallel.ranks > 0)
     throw ConfigError(
         "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: "
         "mpirun -np N lockstep ...");

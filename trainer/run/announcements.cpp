@@ -100,7 +100,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
                   job.parallel.grain, counted(sampler.steps_per_epoch(), "step"),
                   spelt(job.parallel.determinism), description.sums));
   for (const std::string& line : description.lines) say(line);
-  if (job.data.per_rank_batch != 0)
+  if (job.data.per_rank_batch > 0)
     say(fmt::format(
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
         with_thousands(job.data.global_batch), counted(run_.comm.size(), "rank"), job.data.per_rank_batch));
@@ -124,7 +124,7 @@ void RunReporter::announce(const RunStart& start, int hosts) {
   if (run_.state.step > 0)
     say(fmt::format("going on from step {} in {}", with_thousands(run_.state.step), job.run.dir));
   say(start.names_taken);
-  if (run_.state.arithmetic.since != 0)
+  if (run_.state.arithmetic.since > 0)
     say(fmt::format(
         "its steps up to {} were computed by a version of this program that rounded gradients elsewhere: it "
         "goes on from there, with other last digits than either version alone",
@@ -274,7 +274,7 @@ void RunReporter::batch_shapes(const StepSeries& series) {
     for (const Grain& grain : sampler.local_grains(step)) mine += grain.samples;
     const auto samples = gather(run_.comm, mine);
     for (std::size_t rank = 0; rank < samples.size(); ++rank)
-      if (samples[rank] != 0)
+      if (samples[rank] > 0)
         say(fmt::format("    In Model: input size {} output size [{}, {}]  (rank {}, {})",
                         input_size(samples[rank], shape), samples[rank], classes, rank, devices_[rank]));
     const std::int64_t whole = sampler.batch_samples(step);

@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <numeric>
@@ -85,7 +86,8 @@ std::string known_set(const std::string& set, const std::string& checkpoint) {
 void require_possible(const DatasetOptions& options, const std::string& checkpoint) {
   bool normal =
       options.mean.size() == options.std.size() || options.mean.size() == 1 || options.std.size() == 1;
-  for (const double std : options.std) normal = normal && std > 0;
+  for (const double mean : options.mean) normal = normal && std::isfinite(mean);
+  for (const double std : options.std) normal = normal && std::isfinite(std) && std > 0;
   const std::int64_t most =
       is_made_in_memory(options.set) ? kMostMadeSamples : std::numeric_limits<std::int32_t>::max();
   const auto possible = [most](std::int64_t samples) { return samples >= 0 && samples <= most; };
@@ -219,7 +221,7 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
                fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,
                differences);
-  if (record.validation_samples != 0 && now.is_validated_by_files())
+  if (record.validation_samples > 0 && now.is_validated_by_files())
     compare_half(record.fingerprints.validation, record.validation_samples, now.validation,
                  now.validation.size(), fingerprints.validation, differences);
   return differences;

@@ -49,7 +49,7 @@ void EpochClock::start(const ParallelStrategy& strategy, std::int64_t samples) {
 }
 
 void EpochClock::add(std::int64_t steps, double seconds) {
-  series_.push_back({seconds / static_cast<double>(steps), steps});
+  if (steps > 0) series_.push_back({seconds / static_cast<double>(steps), steps});
 }
 
 double EpochClock::percentile(double share) const {
@@ -98,7 +98,7 @@ void EpochClock::add_to(nlohmann::ordered_json& event, const std::vector<RankClo
   }
   event["resident_bytes"] = most(ranks, &RankClock::resident);
   event["peak_resident_bytes"] = most(ranks, &RankClock::peak_resident);
-  if (most(ranks, &RankClock::peak_device) != 0) {
+  if (most(ranks, &RankClock::peak_device) > 0) {
     event["device_bytes"] = most(ranks, &RankClock::device);
     event["peak_device_bytes"] = most(ranks, &RankClock::peak_device);
   }

@@ -37,7 +37,7 @@ std::uint64_t resident_together(std::span<const RankMemory> ranks);
 class EpochClock {
  public:
   /// An epoch begins, or goes on after a resume with so many samples.
-  void start(const ParallelStrategy& strategy, std::int64_t samples);
+  void start(const ParallelStrategy& strategy, std::int64_t samples = 0);
   /// A series of steps has ended: each of them took its share.
   void add(std::int64_t steps, double seconds);
   /// Leaves out what was no step.

@@ -137,7 +137,7 @@ TensorBoard::TensorBoard(Env& env, const std::string& run_dir, std::int64_t step
     file_.emplace(env, run_dir);
     if (goes_on) file_->start_again_at(step);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      if (goes_on && event.integer("step") < step) return;  // one without a step is no scalar
+      if (goes_on && event.integer("step").value_or(0) < step) return;
       file_->add_line(Json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
     });
   });

@@ -121,10 +121,11 @@ FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestDat
     if (rank_ >= comm_.size())
       throw ConfigError(
           fmt::format("inject.rank: there is no rank {}, only 0 to {}", rank_, comm_.size() - 1));
+    if (comm_.rank() != 0 || lasts(fault_.kind)) return;
     struck_ = !job.run.starts_anew() && is_file(Env::posix(), marker_) &&
               as_text(Env::posix().read(marker_)) == story_ + "\n";
   });
-  broadcast(comm_, struck_);  // as rank 0 finds it
+  broadcast(comm_, struck_);
 }
 
 std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t count) const {
@@ -135,6 +136,7 @@ std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t c
 void FaultInjector::before_series(std::int64_t steps_taken) {
   if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
   if (struck_ || steps_taken != step_ - 1) return;
+  struck_ = true;
   agree(comm_, [&] {
     if (comm_.rank() != 0) return;
     print_error(fmt::format("injected on purpose: {}", story_));
@@ -146,8 +148,11 @@ void FaultInjector::before_series(std::int64_t steps_taken) {
 void FaultInjector::strike() {
   switch (fault_.kind) {
     case Kind::kDie:
+      std::raise(SIGKILL);
+      return;
     case Kind::kStop:
-      return static_cast<void>(std::raise(fault_.kind == Kind::kDie ? SIGKILL : SIGSTOP));
+      std::raise(SIGSTOP);
+      return;
     case Kind::kDelay:
       return sleep(fault_.amount);
     case Kind::kSlow:
@@ -189,7 +194,7 @@ void FaultInjector::lose_time() const {
 
 void FaultInjector::change_state(const TrainedState& trained) const {
   if (fault_.kind == Kind::kNan) {
-    trained.weights.front() = std::numeric_limits<float>::quiet_NaN();
+    trained.weights[trained.weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
     return;
   }
   if (fault_.target == Fault::Target::kWeights) return change_all(trained.weights, fault_);
@@ -262,7 +267,7 @@ void FaultInjector::flip_bits_of_a_sample() {
   const auto flip = [&](auto numbers) {
     change_all(std::as_writable_bytes(numbers.subspan(sample * size, size)), fault_);
   };
-  data_.train.has_images() ? flip(data_.train.images.span()) : flip(data_.train.features.span());
+  data_.train.images.size() > 0 ? flip(data_.train.images.span()) : flip(data_.train.features.span());
 }
 
 }  // namespace lockstep

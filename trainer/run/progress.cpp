@@ -74,8 +74,8 @@ void Progress::steps_taken(const StepSeries& series) {
   const double seconds = bar_.seconds();
   const auto taken = facts_.step - begun_.steps_taken;
   facts_.samples_per_second = static_cast<double>(samples_) / seconds;
-  facts_.eta_seconds =
-      seconds / static_cast<double>(taken) * static_cast<double>(begun_.steps_left_in_run - taken);
+  facts_.eta_seconds = seconds / static_cast<double>(std::max<std::int64_t>(taken, 1)) *
+                       static_cast<double>(std::max<std::int64_t>(begun_.steps_left_in_run - taken, 0));
   bar_.draw(progress_fields(facts_), progress_fraction(facts_));
 }
 
@@ -123,14 +123,14 @@ namespace {
 constexpr int kLabels = 16, kWidest = 72, kNarrowest = 10;
 
 int plot_columns(int columns) {
-  return std::max(std::min(columns, kWidest) - kLabels, kNarrowest);
+  return std::clamp(std::min(columns, kWidest) - kLabels, kNarrowest, kWidest);
 }
 
 }  // namespace
 
 std::string curve_row(std::int64_t epoch, double accuracy, int columns, bool unicode) {
   const int width = plot_columns(columns);
-  const int at = static_cast<int>(std::lround(accuracy * (width - 1)));
+  const int at = std::clamp(static_cast<int>(std::lround(accuracy * (width - 1))), 0, width - 1);
   return fmt::format("{:>4} |{:{}}{}{:{}}| {:.4f}", epoch, "", at, unicode ? "●" : "*", "", width - 1 - at,
                      accuracy);
 }

@@ -43,7 +43,7 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
                 {"data_origin", setup.data->origin},
                 {"train_samples", setup.data->train.size()},
                 {"test_samples", setup.data->test.size()}});
-  if (const std::int64_t held_out = setup.data->validation.size(); held_out != 0)
+  if (const std::int64_t held_out = setup.data->validation.size(); held_out > 0)
     event["validation_samples"] = held_out;
   event.update({{"global_batch", job.data.global_batch},
                 {"grain", job.parallel.grain},
@@ -118,7 +118,7 @@ nlohmann::ordered_json epoch_event(const FinishedEpoch& epoch) {
 
 nlohmann::ordered_json end_event(const FinishedRun& run) {
   nlohmann::ordered_json event = {{"event", "end"}, {"step", run.state.step}, {"seconds", run.seconds}};
-  if (run.from_step != 0) event["from_step"] = run.from_step;
+  if (run.from_step > 0) event["from_step"] = run.from_step;
   add_evaluations(event, run.evaluations);
   if (run.stopped_early) event["stopped_early"] = true;
   for (const auto& [name, number] : run.numbers) event[run.strategy][name] = number;

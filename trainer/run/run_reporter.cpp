@@ -83,13 +83,13 @@ void RunReporter::run_finished(const FinishedRun& run) {
   if (run.stopped_early) {
     const auto& [best, without_better, from] = *run.state.patience;
     say(fmt::format("no better accuracy than {:.2f} %{} in {}: ended by train.patience at step {} of {}",
-                    100 * best, from != 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
+                    100 * best, from > 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
                     counted(without_better, "evaluation"), with_thousands(run.state.step),
                     with_thousands(run_.steps())));
   }
   const Evaluation& tested = *run.evaluations.test;
   const std::string of_this_start =
-      run.from_step != 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";
+      run.from_step > 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";
   say(fmt::format("done: {}{} in {}, accuracy {:.2f} % of {}, run directory {}",
                   counted(run.state.step, "step"), of_this_start,
                   run.seconds < 60 ? format_seconds(run.seconds) : format_duration(run.seconds),

@@ -52,7 +52,8 @@ constexpr StopWords kReporting{" received: stopping, with a report of what was d
 
 /// Set before the handlers are.
 const StopWords* stop_words = &kSaving;
-bool speaker{}, drops_unread_text{};
+bool speaker = true;
+bool drops_unread_text = false;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
 std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
 
@@ -81,7 +82,7 @@ void say(const char* signal, const char* text) {
   }
   fold_in_place(line.data() + wipe_size, size - 1 - wipe_size,
                 static_cast<std::size_t>(last_output_columns()));
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);  // it may be closed
+  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // standard error is closed: nothing to be done
 }
 
 void on_signal(int signal) {
@@ -89,12 +90,12 @@ void on_signal(int signal) {
   if (signal == SIGXCPU && received_signal.load() != 0) return;
   const int saved_errno = errno;
   switch (requests.add(clock_ns())) {
-    case StopRequests::Effect::kSame:
-      break;
     case StopRequests::Effect::kStop:
       received_signal = signal;
       if (drops_unread_text) drop_unread_output();
       if (speaker) say(stop_signal_name(signal), stop_words->first);
+      break;
+    case StopRequests::Effect::kSame:
       break;
     case StopRequests::Effect::kPatience:
       if (speaker) say(stop_signal_name(signal), stop_words->again);

@@ -130,6 +130,7 @@ RunStart begin_run(RunContext& run) {
     const bool evaluated =
         state.step_in_epoch == 0 || (!run.epoch_finished() && accuracy_on(run.judge, state));
     run.files = std::move(*start.directory).open(state.step, evaluated, facts);
+    start.directory.reset();
     ranks.from = state.step + 1;
     run.files->open_trail(trail_head(run.job, run.setup, run.strategy->weight_update().buffer_names()), ranks,
                           facts.trail);

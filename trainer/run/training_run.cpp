@@ -57,6 +57,7 @@ class TrainingRun {
     } catch (...) {
       if (run_.files) run_.files->note({.state = "failed", .step = run_.state.step});
       run_.files.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
+      start_.directory.reset();
       throw;
     }
   }
@@ -152,12 +153,12 @@ class TrainingRun {
     const auto step = run_.state.step;
     std::int64_t count = std::min({run_.strategy->longest_series(),
                                    run_.steps_per_epoch - run_.state.step_in_epoch, run_.steps() - step});
-    if (const std::int64_t every = run_.job.run.print_loss_every_steps; every != 0)
+    if (const std::int64_t every = run_.job.run.print_loss_every_steps; every > 0)
       count = std::min(count, every - run_.state.step_in_epoch % every);
     for (const std::int64_t every :
          {log_spacing(run_.job, step), run_.job.run.checkpoint_every_steps,
           run_.job.parallel.check_replicas_every_steps, run_.job.train.evaluate_every_steps})
-      if (every != 0) count = std::min(count, every - step % every);
+      if (every > 0) count = std::min(count, every - step % every);
     count = run_.trace.series_from(step, count);
     if (faults_) count = faults_->series_from(step, count);
     LOCKSTEP_CHECK(count > 0);  // or the epoch would never end

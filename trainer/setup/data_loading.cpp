@@ -64,7 +64,7 @@ DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& 
     return failure();
   }
   const bool compared_soon = !remembered.empty() && launch.rank == 0;
-  const bool shares = copy == DataCopy::kOfHost && launch.local_size > 1 &&
+  const bool shares = copy == DataCopy::kOfHost && launch.world_size > 1 && launch.local_size > 1 &&
                       !job.inject.is_given();  // a fault in the data is one rank's
   return start_async([=] {
            LoadedData loaded{.sets = std::make_shared<TrainTestData>(), .options = options};
@@ -90,8 +90,7 @@ namespace {
 /// Until it is so on all ranks, or one has failed. @returns whether none has
 bool await_all(Communicator& comm, const DatasetFuture& data) {
   const auto pulse = std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm.timeout() / 4);
-  std::array<std::int64_t, 2> waiting_and_failed{};
-  do {
+  for (std::array<std::int64_t, 2> waiting_and_failed{1, 0}; waiting_and_failed[0] > 0;) {
     const bool there = has_ended(data, pulse);
     waiting_and_failed = {there ? 0 : 1, 0};
     if (there) {
@@ -103,7 +102,7 @@ bool await_all(Communicator& comm, const DatasetFuture& data) {
     }
     comm.all_reduce(std::span<std::int64_t>(waiting_and_failed));
     if (waiting_and_failed[1] > 0) return false;
-  } while (waiting_and_failed[0] > 0);
+  }
   return true;
 }
 
@@ -152,6 +151,7 @@ DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture
   if (!await_all(comm, in_advance) || all_have(comm, in_advance.get())) return in_advance;
   const LoadedData loaded = in_advance.get();
   take_from_host(comm, loaded);
+  if (all_have(comm, loaded)) return in_advance;
   DatasetFuture own = loaded.is_here() ? in_advance : load_now(job, loaded);
   await_all(comm, own);
   return own;

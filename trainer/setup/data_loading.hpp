@@ -29,7 +29,7 @@ struct LoadedData {
   std::shared_ptr<MemoryFile> of_host = {};  ///< holds the samples for the other ranks of this host; or null
 
   /// False: they come from the host's first rank, with await_data.
-  bool is_here() const { return sets->train.size() != 0; }
+  bool is_here() const { return sets->train.size() > 0; }
 };
 
 /// A data set on its way into memory; the ranks of one process share it.

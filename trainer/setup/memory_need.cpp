@@ -82,7 +82,7 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
                                                trail_bytes(job, network, kLongestSeries)),
                      .activations = checked_sum(
                          device_execution_bytes(network, samples, true), evaluation_bytes(data.test_samples),
-                         data.validation_samples != 0 ? evaluation_bytes(data.validation_samples) : 0,
+                         data.validation_samples > 0 ? evaluation_bytes(data.validation_samples) : 0,
                          bytes_gathered_ahead(job.parallel.graph, network, samples, samples < share))}};
 }
 

@@ -78,7 +78,7 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
   const bool is_exact = job.parallel.determinism == Determinism::kWorld;
   const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
   const std::uint64_t replayed =
-      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) != 0 ? kExact : 0;
+      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) > 0 ? kExact : 0;
   const std::uint64_t gradients =
       results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
@@ -134,7 +134,7 @@ namespace {
 
 void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
                          const Gpu* gpu, const Communicator& comm) {
-  const int first = comm.rank() - comm.local_rank();  // ranks of one host are neighbours
+  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
   std::uint64_t bytes = 0;
   for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
     bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
@@ -221,7 +221,7 @@ BucketPlan plan_pipeline_buckets(const Job& job, const Network& network, const D
   const StagePlan plan = plan_stages(job.parallel, network, comm.size());
   for (int stage = plan.count(); stage-- > 0;) {
     const ParameterRange& range = at(plan.stages, stage).arena;
-    if (range.size != 0) buckets.buckets.push_back({.offset = range.offset, .size = range.size});
+    if (range.size > 0) buckets.buckets.push_back({.offset = range.offset, .size = range.size});
   }
   return buckets;
 }
