@@ -4,7 +4,6 @@
 #include "trainer/run/progress.hpp"
 
 #include "common/printable.hpp"
-#include "data/stored_file.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +23,7 @@ DataWatch::DataWatch(int rank, std::string host, bool silent)
     : who_(fmt::format("rank {} on {}", rank, host)) {
   if (silent) return;
   thread_ = start_thread([this, end = end_.get_future().share()] {
-    while (end.wait_for(kBetweenLooks) == std::future_status::timeout) look();
+    while (end.wait_for(kBetweenLooks) == std::future_status::timeout) look(longest_read());
   });
 }
 
@@ -33,8 +32,7 @@ DataWatch::~DataWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void DataWatch::look() {
-  const auto read = longest_read();
+void DataWatch::look(const std::optional<ReadUnderWay>& read) {
   if (said_at_ > 0 && (!read || read->seconds < said_at_)) {
     print_error(fmt::format("{}: {} could be read again, and the run goes on", who_, file_));
     said_at_ = 0;

@@ -6,10 +6,12 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "data/stored_file.hpp"
 #include "trainer/run/run_events.hpp"
 
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -71,10 +73,10 @@ class DataWatch {
   /// @param silent  another rank of this process says it
   DataWatch(int rank, std::string host, bool silent);
   ~DataWatch();
+  /// Once a second, on its thread. @param read  the one that has taken longest so far
+  void look(const std::optional<ReadUnderWay>& read);
 
  private:
-  void look();
-
   std::string who_;     ///< "rank 1 on node2"
   double said_at_ = 0;  ///< seconds of the wait under way when it was said last; 0: not yet
   std::string file_;

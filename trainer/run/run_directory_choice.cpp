@@ -37,8 +37,8 @@ int number_of(std::string_view entry, const Job& job) {
   if (!entry.starts_with(job.name)) return 0;
   entry.remove_prefix(job.name.size());
   if (entry.empty()) return 1;
-  const int number = parse_whole<int>(entry.substr(1)).value_or(0);
-  return number >= 2 && entry == fmt::format("-{}", number) ? number : 0;
+  const auto number = parse_whole<int>(entry.substr(1));
+  return number && *number >= 2 && entry == fmt::format("-{}", *number) ? *number : 0;
 }
 
 /// Numbers of the job's directories that there are, newest first. One may be of another job, whose name is this one's
@@ -108,7 +108,7 @@ std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int
       open(path, false);
       if (!env.exists(path + "/job.yaml")) return path;
     } catch (const RunInUseError&) {
-      continue;
+      // the next one, then
     }
   }
   throw IoError(fmt::format("{}: another job holds each of them; give a run.dir", path_of(job, number)));

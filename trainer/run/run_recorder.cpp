@@ -101,7 +101,8 @@ void RunRecorder::save_at_end(const char* what_ends) {
       throw IoError(fmt::format(
           "{} at step {}, but that step is not saved: {}; {} resumes from the newest checkpoint in {}, if "
           "there is one",
-          what_ends, with_thousands(saved_step_), error.what(), way_to_go_on(run_.job), run_.job.run.dir));
+          what_ends, with_thousands(run_.state.step), error.what(), way_to_go_on(run_.job),
+          run_.job.run.dir));
     }
   });
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lockstep {
@@ -44,12 +45,12 @@ class RunRecorder {
   void flush_trail();
 
   RunContext& run_;
-  std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at
-  std::int64_t saved_step_ = -1;           ///< the last checkpoint's, saved or being saved
-  int saved_evaluations_ = 0;              ///< and how many evaluations of that step it holds
-  std::size_t trail_slots_;                ///< per step; 0: no trail is kept
-  std::vector<std::uint64_t> trail_rows_;  ///< the last steps', not yet written
-  std::vector<std::uint64_t> own_sums_;    ///< the last steps', not yet written
+  std::optional<std::int64_t> finite_step_;  ///< the last one whose weights were looked at
+  std::optional<std::int64_t> saved_step_;   ///< the last checkpoint's, saved or being saved
+  int saved_evaluations_ = 0;                ///< and how many evaluations of that step it holds
+  std::size_t trail_slots_;                  ///< per step; 0: no trail is kept
+  std::vector<std::uint64_t> trail_rows_;    ///< the last steps', not yet written
+  std::vector<std::uint64_t> own_sums_;      ///< the last steps', not yet written
 };
 
 }  // namespace lockstep

@@ -121,13 +121,26 @@ void RunWriter::append(auto& file, const auto& what) {
   }
 }
 
-/// With the moment at which it is written down, by the clock that people set.
+namespace {
+
+/// Time by the clock that people set.
+struct WallClock {
+  std::time_t second;
+  std::int64_t milliseconds;  ///< beyond it
+};
+
+WallClock wall_clock() {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  return {std::chrono::system_clock::to_time_t(second), (now - second).count()};
+}
+
+}  // namespace
+
+/// With the moment at which it is written down.
 nlohmann::ordered_json RunWriter::line_of(nlohmann::ordered_json event) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  event["time"] =
-      fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(milliseconds / 1000)),
-                  milliseconds % 1000);
+  const WallClock now = wall_clock();
+  event["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(now.second), now.milliseconds);
   if (board_) board_->add_line(event);
   return event;
 }
@@ -162,11 +175,10 @@ void RunWriter::write_trail(std::span<const TrailRecord> records, std::span<cons
 }
 
 void RunWriter::log(const std::string& line) {
-  using namespace std::chrono;
-  const auto now = floor<milliseconds>(system_clock::now());
+  const WallClock now = wall_clock();
   try {
-    log_.append(fmt::format("[{:%F %T}.{:03}] {}\n", fmt::localtime(system_clock::to_time_t(now)),
-                            now.time_since_epoch().count() % 1000, printable_line(line)));
+    log_.append(fmt::format("[{:%F %T}.{:03}] {}\n", fmt::localtime(now.second), now.milliseconds,
+                            printable_line(line)));
   } catch (const IoError& error) {
     if (!std::exchange(log_failed_, true))
       print_error(fmt::format("warning: {}; the run goes on without it", error.what()));

@@ -7,6 +7,7 @@
 #include "common/env.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/timeline.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -57,12 +57,6 @@ bool drops_unread_text = false;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", after the code to wipe a bar
 std::size_t wipe_size = 0;          ///< bytes of the code that wipes a bar
 
-std::int64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
-
 /// Spaces become line ends, so that no line is longer than `columns`, where words allow it.
 void fold_in_place(char* text, std::size_t size, std::size_t columns) {
   std::size_t line = 0;
@@ -95,7 +89,7 @@ void on_signal(int signal) {
   // Linux repeats it every second beyond the limit: that is no impatience.
   if (signal == SIGXCPU && received_signal.load() != 0) return;
   const int saved_errno = errno;
-  switch (requests.add(monotonic_ns())) {
+  switch (requests.add(clock_ns())) {
     case StopRequests::Effect::kStop:
       received_signal = signal;
       if (drops_unread_text) drop_unread_output();

@@ -115,6 +115,8 @@ TEST_F(RunDirectoryTest, ARunThatIsFurtherThanTheJobGoesIsLeftAlone) {
   for (int step = 0; step < 2; ++step) interrupt("train.epochs=3");
   expect_says(train("train.max_steps=1"), 0,
               {"runs/digits cannot be resumed (it is at step 2, beyond the 1 that"});
+  expect_line("runs/digits-2 is finished; going on with the unfinished run: runs/digits",
+              "train.max_steps=2");
 }
 
 TEST_F(RunDirectoryTest, OnRequestEveryRunIsNew) {

@@ -162,6 +162,8 @@ TEST_F(SignalTest, AStopOnAFullDiskIsNo75) {
     const auto full = run_shell("ulimit -f 60; " + command);
     expect_says(full, 74,
                 {"stopped on request at step 1, but that step is not saved",
+                 "; the same command resumes from the newest checkpoint in " + path(on_save_error) +
+                     ", if there is one",
                  "File too large; raise the limit on the size of files (ulimit -f)"});
     EXPECT_EQ(full.out.find("stopped on request"), std::string::npos) << full.out;
     expect_says(run_shell(command), 75);

@@ -145,7 +145,7 @@ std::string refusal(const ParallelSection& parallel, int usable_ranks) {
 }
 
 TEST(ChooseDeviceTest, AutoIsRefusedWhereOnlySomeRanksCanUseTheirGpuAndWhatIsDemandedWithTheReason) {
-  test::expect_words(refusal(section("auto"), 2), {"other ranks have a GPU", kTooOld, "parallel.device=cpu"});
+  test::expect_words(refusal(section("auto"), 1), {"other ranks have a GPU", kTooOld, "parallel.device=cpu"});
   test::expect_words(refusal(section("cuda"), 0), {kTooOld});
   for (const int usable_ranks : {0, 1})
     test::expect_words(refusal(section("auto", "nccl"), usable_ranks), {kTooOld});

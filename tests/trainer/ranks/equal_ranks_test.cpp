@@ -67,6 +67,7 @@ TEST(EqualRanksTest, EveryKeyOfTheJobIsComparedAndNamedWithBothValues) {
 
 TEST(EqualRanksTest, WhereFilesLieIsEachHostsOwnBusiness) {
   expect_equal(2, [](int rank) { return job_facts(job_with("data.root", rank == 0 ? "/here" : "/there")); });
+  EXPECT_EQ(job_facts(job_with("data.root", "/here")).size(), job_schema().size() - 1);
 }
 
 TEST(EqualRanksTest, AllDifferencesAreListedInOneLineAndTheProgramsComeFirst) {
@@ -78,7 +79,8 @@ TEST(EqualRanksTest, AllDifferencesAreListedInOneLineAndTheProgramsComeFirst) {
   expect_one_line_with(
       message,
       {": the program is a (/bin/lockstep) on ranks 0-11, but b (/bin/lockstep) on rank 12; train.seed is 1 "
-       "on ranks 0-3, but 2 on ranks 4-12; the data is x on ranks 0-6, 8-12, but y on rank 7; "});
+       "on ranks 0-3, but 2 on ranks 4-12; the data is x on ranks 0-6, 8-12, but y on rank 7; install the "
+       "same build of lockstep on every host and start that one"});
 }
 
 TEST(EqualRanksTest, OfLongTextsTheFirstLineThatDiffersIsShown) {
@@ -108,6 +110,7 @@ TEST(EqualRanksTest, HostsAreNamedWhereThereAreSeveral) {
 TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameBytesAndOtherNames) {
   TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
   const RankFacts good = data_facts(data);
+  EXPECT_EQ(good.size(), 9U) << "four of each half";
   const auto refusal = [&] {
     const RankFacts bad = data_facts(data);
     return refusal_of(3, ExitCode::kDataDamaged, [&](int rank) { return rank == 2 ? bad : good; });
@@ -115,12 +118,13 @@ TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameByte
   data.train.images[7] ^= 1;
   data.train.labels[3] ^= 1;
   data.train.quick = quick_fingerprint_of(data.train);
-  test::expect_words(refusal(), {"the digest of synthetic train samples is ", "on rank 2",
-                                 "the digest of synthetic train labels is "});
+  test::expect_words(refusal(),
+                     {"the digest of synthetic train samples is ", "on rank 2",
+                      "the digest of synthetic train labels is ", "; give every host the same files; "});
   data.train.shape = {1, 14, 56};
   data.class_names.back() = "ten";
-  test::expect_words(refusal(),
-                     {"the shape of synthetic train samples is 1 x 28 x 28", "the names of the classes"});
+  test::expect_words(refusal(), {"the shape of synthetic train samples is 1 x 28 x 28", "but 1 x 14 x 56 ",
+                                 "the names of the classes"});
 }
 
 TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
@@ -133,6 +137,8 @@ TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
   };
   EXPECT_EQ(said({"0", "1", "2", "3", "4", "5"}, std::vector<std::string>(6, "n")),
             "is 0 on rank 0, but 1 on rank 1, but 2 on rank 2, but 3 on rank 3, but 2 other values");
+  EXPECT_EQ(said({"0", "1", "2", "3"}, std::vector<std::string>(4, "n")),
+            "is 0 on rank 0, but 1 on rank 1, but 2 on rank 2, but 3 on rank 3");
   EXPECT_EQ(said({"a", "a", "a", "b"}, {"n0", "n1", "n2", "n3"}),
             "is a on ranks 0-2 (n0, n1, n2), but b on rank 3 (n3)");
   EXPECT_EQ(said({"a", "a", "a", "a", "b"}, {"n0", "n1", "n2", "n3", "n4"}),
@@ -141,6 +147,7 @@ TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
   EXPECT_EQ(said({much + "x", much}, {"n", "n"}), "is " + much + "... on rank 0, but " + much + " on rank 1");
   EXPECT_EQ(said({std::string(64, 'a'), ""}, {"n", "n"}), "is aaaaaaaaaaaaaaaa on rank 0, but '' on rank 1")
       << "a digest";
+  EXPECT_EQ(said({"a\nb", "c\nb"}, {"n", "n"}), "line 1 is a on rank 0, but c on rank 1");
   EXPECT_EQ(said({"a\nb", "a"}, {"n", "n"}), "line 2 is b on rank 0, but nothing on rank 1");
 }
 

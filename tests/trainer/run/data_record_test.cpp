@@ -4,6 +4,7 @@
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"
+#include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
@@ -99,6 +100,7 @@ TEST(DataRecordTest, ARecordIsReadAsItWasWritten) {
                      {"validation_labels_sha256", "v2"},
                      {"test_subset", "1"},
                      {"background", "light"},
+                     {"fit", "crop"},
                      {"leave_out", "out.txt"}});
   facts.job = {{"parallel.grain", "32"}, {"data.train_samples", "2"}, {"data.leave_out", "sha256:0"}};
   record = read_data_record(facts, "ck");
@@ -109,6 +111,7 @@ TEST(DataRecordTest, ARecordIsReadAsItWasWritten) {
   EXPECT_TRUE(record.light_background);
   EXPECT_EQ(record.leave_out, "out.txt");
   EXPECT_EQ(record.leave_out_contents, "sha256:0");
+  EXPECT_EQ(record.options.pictures.fit, PictureFit::kCrop);
   EXPECT_EQ(recorded_job(facts, "ck").parallel.grain, 32);
   facts.model["set"] = "synthetic";
   record = read_data_record(facts, "ck");
@@ -125,6 +128,8 @@ TEST(DataRecordTest, ValuesThatNoSetHasAreNamed) {
       {kModel, "std", "-1", " says mean 0.5, std -1, 0 and 0 samples, and "},
       {kData, "test_subset", "-1", " says mean 0.5, std 0.25, 2, 0 and -1 samples, and "},
       {kData, "test_subset", "2147483648", " says mean 0.5, std 0.25, 2, 0 and 2147483648 samples, and "},
+      {&CheckpointFacts::job, "parallel.grain", "0",
+       "'s job.parallel.grain is '0', not a whole number from 1 to 4096"},
       {kData, "train_samples", "many", "'s data.train_samples is 'many', not a number"},
       {kModel, "mean", "[]", "'s model.mean is '[]', not a number or a list of them"}};
   for (const auto& [section, key, value, said] : rows) {
@@ -135,12 +140,15 @@ TEST(DataRecordTest, ValuesThatNoSetHasAreNamed) {
               "ck: the manifest" + std::string(said) + end);
   }
   CheckpointFacts facts = facts_of_set();
-  facts.model["set"] = "synthetic";
+  facts.model["set"] = "mnits";
+  expect_error<DataError>([&] { read_data_record(facts, "ck"); },
+                          {"ck: the manifest's model.set is none of this program's: unknown data set "});
+  facts.model = {{"set", "synthetic"}, {"mean", "[0.25, 0.5]"}, {"std", "1"}};
   facts.data["train_samples"] = "10000000";
   EXPECT_NO_THROW(read_data_record(facts, "ck"));
   facts.data["train_samples"] = "10000001";
   expect_error<DataError>([&] { read_data_record(facts, "ck"); },
-                          {" says mean 0.5, std 0.25, 2, 10000001 and 2 samples, and "});
+                          {" says mean 0.25, 0.5, std 1, 10000001 and 2 samples, and "});
   facts.data.erase("class_names");
   EXPECT_EQ(message_of<DataError>([&] { read_data_record(facts, "ck"); }),
             "ck: the manifest does not say data.class_names");
@@ -175,13 +183,17 @@ TEST(DataRecordTest, EachDifferenceFromTodaysDataIsListed) {
   validated.validation_samples = 0;
   EXPECT_EQ(data_differences(validated, now, {kPrints.train, kPrints.test, {}}), Names());
   DataRecord unnamed = record;
-  unnamed.class_names = {"0", "1"};
-  EXPECT_EQ(data_differences(unnamed, small_set(), kPrints), Names());
+  for (const Names& names : {Names(), Names{"0", "1"}}) {
+    unnamed.class_names = names;
+    EXPECT_EQ(data_differences(unnamed, small_set(), kPrints), Names());
+  }
   DataRecord table = record;
   table.columns = R"([{"name": "a"}, {"name": "b"}])";
   now = small_set();
   now.columns = R"([{"name": "a"}, {"name": "c"}])";
   EXPECT_EQ(data_differences(table, now, kPrints), Names{"the name of column 2 (b then, c now)"});
+  now.columns = "";
+  EXPECT_EQ(data_differences(table, now, kPrints), Names());
 }
 
 TEST(DataRecordTest, ARunThatGoesOnLooksForItsDataWhereTheyWere) {
@@ -224,6 +236,21 @@ TEST(DataRecordTest, ARunGoesOnWithItsOwnDataOnly) {
                           {"Its own were made in memory: "});
 }
 
+TEST(DataRecordTest, AListThatSaysSomethingElseByNowIsRefused) {
+  const TemporaryDirectory directory;
+  DataRecord record;
+  EXPECT_EQ(recorded_leave_out(record, "ck"), nullptr);
+  record.leave_out = directory.path("out.txt");
+  std::ofstream(record.leave_out) << "3\n5\n";
+  const std::string now = record.leave_out_contents = read_leave_out(record.leave_out).contents();
+  EXPECT_EQ(recorded_leave_out(record, "ck")->entries.size(), 2U);
+  record.leave_out_contents = "sha256:0";
+  EXPECT_EQ(message_of<DataError>([&] { recorded_leave_out(record, "ck"); }),
+            fmt::format("{}: names other samples than the list that ck was trained without (data.leave_out: "
+                        "sha256:0 then, {} now); bring it back as it was",
+                        record.leave_out, now));
+}
+
 TEST(DataRecordTest, NamesThatARunGetsAreSaid) {
   CheckpointFacts facts = facts_of_set();
   EXPECT_EQ(names_taken(facts, small_set()), "");
@@ -260,6 +287,10 @@ TEST(DataRecordTest, ABackgroundIsThatOfMostImages) {
   };
   EXPECT_TRUE(is_light({250, 5, 250}));
   EXPECT_FALSE(is_light({250, 5}));
+  std::vector<int> greys(1001, 5);
+  std::fill_n(greys.begin(), 500, 250);
+  greys.back() = 250;
+  EXPECT_FALSE(is_light(greys)) << "half of the first thousand";
   EXPECT_FALSE(has_light_background(job, Dataset()));
   job.data.set = "pictures";
   EXPECT_FALSE(is_light({250}));

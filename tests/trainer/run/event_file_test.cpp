@@ -4,6 +4,7 @@
 #include "trainer/run/event_file.hpp"
 
 #include "common/digest.hpp"
+#include "event_schema.pb.h"
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
@@ -50,6 +51,12 @@ std::vector<std::string> records_of(const std::string& path) {
   return records;
 }
 
+tensorboard::Event event_of(const std::string& record) {
+  tensorboard::Event event;
+  EXPECT_TRUE(event.ParseFromString(record));
+  return event;
+}
+
 class EventFileTest : public ::testing::Test {
  protected:
   TemporaryDirectory directory_;
@@ -64,19 +71,27 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
         {{"event", "step"}, {"epoch", 1}, {"step", 3}, {"loss", 0.5}, {"time", "2026-11-23T16:07:41.250Z"}});
     file.add_line({{"event", "epoch"}, {"step", "3"}, {"loss", 0.5}});
     file.add_line({{"event", "evaluation"}, {"epoch", 1}, {"step", 3}, {"validation_accuracy", 0.5}});
-    file.add_line({{"event", "loss"}, {"step", 4}, {"mean_loss", 0.5}, {"too_large", -1e39}});
+    file.add_line({{"event", "loss"},
+                   {"step", 4},
+                   {"too_large", -1e39},
+                   {"mean_loss", 0.5},
+                   {"largest", std::numeric_limits<float>::max()}});
     file.add_line(nlohmann::ordered_json::array());
   }
   const auto records = records_of(fs::directory_iterator(folder_)->path());
   ASSERT_EQ(records.size(), 4U);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
+  EXPECT_EQ(event_of(records[0]).step(), 0);
   EXPECT_NE(records[1].find("step/loss"), std::string::npos);
   EXPECT_EQ(records[1].find("step/epoch"), std::string::npos);
+  EXPECT_EQ(event_of(records[1]).step(), 3);
+  EXPECT_EQ(event_of(records[1]).summary().value(0).simple_value(), 0.5F);
   double wall_time = 0;
   std::memcpy(&wall_time, records[1].data() + 1, sizeof wall_time);
   EXPECT_EQ(wall_time, 1795450061.25);
   EXPECT_NE(records[2].find("evaluation/validation_accuracy"), std::string::npos);
   EXPECT_NE(records[3].find("loss/mean_loss"), std::string::npos);
+  EXPECT_NE(records[3].find("loss/largest"), std::string::npos);
   EXPECT_EQ(records[3].find("too_large"), std::string::npos) << "no float is";
 }
 
@@ -88,17 +103,25 @@ TEST_F(EventFileTest, ASecondStartWritesTheLinesFromItsStepOn) {
   {
     std::ofstream metrics(folder_ + "/metrics.jsonl");
     for (const int step : {1, 2, 3}) metrics << line(step).dump() << "\n";
+    metrics << "{\"event\":\"step\",\"step\":3,\"loss\":1e999}\n";  // no number of JSON's reader
   }
+  std::string last;
   const auto counts = [&] {
     std::vector<std::size_t> found;
-    for (const std::string& name : Env::posix().list(folder_))
-      if (is_event_file(name)) found.push_back(records_of(folder_ + "/" + name).size());
+    for (const std::string& name : Env::posix().list(folder_)) {
+      if (!is_event_file(name)) continue;
+      found.push_back(records_of(folder_ + "/" + name).size());
+      last = std::max(last, name);
+    }
     return found;
   };
   { TensorBoard(Env::posix(), folder_, 3).add_line(line(4)); }
   EXPECT_EQ(counts(), std::vector<std::size_t>{5}) << "the head, and all lines";
   { TensorBoard(Env::posix(), folder_, 2).add_line(line(4)); }
   EXPECT_EQ(counts(), (std::vector<std::size_t>{5, 5})) << "the head, the start, two lines and one";
+  const tensorboard::Event start = event_of(records_of(folder_ + "/" + last).at(1));
+  EXPECT_EQ(start.step(), 2);
+  EXPECT_TRUE(start.has_session_log());
 }
 
 TEST_F(EventFileTest, WhereTheFileCannotBeWrittenARunGoesOn) {

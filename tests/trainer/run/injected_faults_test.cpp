@@ -7,16 +7,12 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
 #include "tests/trainer/run/short_run.hpp"
+#include "trainer/ranks/checks.hpp"
 #include "trainer/run/fault_injector.hpp"
 #include "trainer/setup/strategies.hpp"
 
 namespace lockstep {
 namespace {
-
-class InjectedFaultTest : public RunOfAFewSteps {
- protected:
-  test::SetVariable allowed_{"LOCKSTEP_ALLOW_INJECT", "1"};
-};
 
 constexpr const char* kTwoSteps =
     "model: linear\n"
@@ -27,6 +23,34 @@ constexpr const char* kTwoSteps =
 std::vector<std::string> fault(const std::string& what, int step = 2, int rank = 0) {
   return {"inject.what=" + what, fmt::format("inject.step={}", step), fmt::format("inject.rank={}", rank)};
 }
+
+class InjectedFaultTest : public RunOfAFewSteps {
+ protected:
+  /// Gives `test` the injector of each rank, before the first series, and whether it is the one of the fault.
+  /// @returns standard error
+  std::string with_injectors(int ranks, const std::string& what, int step,
+                             const std::function<void(FaultInjector&, bool)>& test) const {
+    std::vector<std::string> overrides = fault(what, step);
+    if (ranks > 1)
+      overrides.insert(overrides.end(), {"parallel.backend=thread", "data.global_batch=32",
+                                         fmt::format("parallel.ranks={}", ranks)});
+    const Job job = job_of("run", kTwoSteps, overrides);
+    std::filesystem::create_directory(path("run"));
+    const DatasetFuture data = load_in_advance(job);
+    ::testing::internal::CaptureStderr();
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      const StrategyEntry& entry = find_strategy(job);
+      const JobSetup setup = set_up(job, comm, data, entry.setup);
+      const auto strategy = entry.make(setup, comm);
+      FaultInjector injector(job, setup, *data.get().sets, comm, *strategy);
+      test(injector, comm.rank() == 0);
+    });
+    std::filesystem::remove_all(path("run"));
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  test::SetVariable allowed_{"LOCKSTEP_ALLOW_INJECT", "1"};
+};
 
 /// {place: changed bits} of the numbers that differ.
 std::map<std::size_t, std::uint32_t> changes(const std::vector<float>& before,
@@ -52,7 +76,7 @@ TEST_F(InjectedFaultTest, AFaultChangesTheBitsThatItNames) {
     return state;
   };
   using Changes = std::map<std::size_t, std::uint32_t>;
-  for (const auto& [what, expected] : {std::pair{"flip-bit weights 5:3", Changes{{5, 0x8}}},
+  for (const auto& [what, expected] : {std::pair{"flip-bit weights 7850:3", Changes{{0, 0x8}}},
                                        {"flip-bit weights", Changes{{3925, 0x1}}},
                                        {"flip-bits weights 7855:30", Changes{{5, 0xC0000022}}}})
     EXPECT_EQ(changes(right.weights, struck(what).weights), expected) << what;
@@ -120,8 +144,9 @@ TEST_F(InjectedFaultTest, AFaultThatCannotStrikeIsRefused) {
   EXPECT_EQ(code, 2);
   EXPECT_TRUE(said.ends_with("lockstep: inject.rank: there is no rank 1, only 0 to 0\n")) << said;
   std::filesystem::remove_all(path("run"));
-  EXPECT_EQ(message_of<Error>([&] { train(job_of("run", kTwoSteps, fault("flip-bit statistics"))); }),
+  EXPECT_EQ(message_of<ConfigError>([&] { train(job_of("run", kTwoSteps, fault("flip-bit statistics"))); }),
             "inject.what: this network keeps no running statistics");
+  EXPECT_EQ(outcome_of(job_of("run", kTwoSteps)).first, 0) << "its lock is given back";
   std::filesystem::remove_all(path("run"));
   for (const char* allowed : {"", "0", "11"}) {
     setenv("LOCKSTEP_ALLOW_INJECT", allowed, 1);
@@ -136,28 +161,88 @@ TEST_F(InjectedFaultTest, AFaultThatCannotStrikeIsRefused) {
 
 /// Sixteen sums in two buckets, of which that of the arena's beginning comes last.
 TEST_F(InjectedFaultTest, SumsOfOneStepAreHit) {
-  std::vector<std::string> overrides = fault("flip-bit link 9:0");
-  overrides.insert(overrides.end(), {"parallel.backend=thread", "parallel.ranks=2", "data.global_batch=32"});
-  const Job job = job_of("run", kTwoSteps, overrides);
-  std::filesystem::create_directory(path("run"));
-  const DatasetFuture data = load_in_advance(job);
-  ::testing::internal::CaptureStderr();
-  run_thread_ranks(2, [&](Communicator& comm) {
-    const StrategyEntry& entry = find_strategy(job);
-    const JobSetup setup = set_up(job, comm, data, entry.setup);
-    const auto strategy = entry.make(setup, comm);
-    FaultInjector injector(job, setup, *data.get().sets, comm, *strategy);
+  const auto told = with_injectors(2, "flip-bit link 9:0", 2, [](FaultInjector& injector, bool is_hit) {
     injector.before_series(1);
-    const bool is_hit = comm.rank() == 0;
     std::array<std::int64_t, 16> sums{};
+    sums[9] = 1;
     EXPECT_EQ(injector.sees_sums(), is_hit);
     injector.sums_arrived({8, sums.size(), std::span(sums).subspan(8)});
-    EXPECT_EQ(sums[9], is_hit ? 1 : 0);
+    EXPECT_EQ(sums[9], is_hit ? 0 : 1);
     EXPECT_EQ(injector.sees_sums(), is_hit);
     injector.sums_arrived({0, sums.size(), std::span(sums).first(8)});
     EXPECT_FALSE(injector.sees_sums());
   });
-  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(told, "lockstep: injected on purpose: rank 0, before step 2: flip-bit link 9:0\n") << "once";
+  with_injectors(2, "swapped-message", 2, [](FaultInjector& injector, bool is_hit) {
+    injector.before_series(1);
+    std::array<std::int64_t, 4> sums{1, 2, 3, 4};
+    injector.sums_arrived({0, sums.size(), sums});
+    EXPECT_EQ(sums[0], is_hit ? 3 : 1);
+  });
+}
+
+TEST_F(InjectedFaultTest, ASeriesEndsBeforeTheStepOfAFault) {
+  for (const bool lasts : {false, true})
+    with_injectors(1, lasts ? "slow 400%" : "nan", 5, [&](const FaultInjector& injector, bool) {
+      for (const auto& [taken, most, series] :
+           {std::tuple{0, 10, 4}, {0, 3, 3}, {3, 10, 1}, {4, 10, lasts ? 1 : 10}, {7, 10, lasts ? 1 : 10}})
+        EXPECT_EQ(injector.series_from(taken, most), series) << taken;
+    });
+}
+
+/// By the thread's own time, of which nobody takes a part; a delay lasts no shorter than it says.
+TEST_F(InjectedFaultTest, TimeIsLostOnceOrInEachStepByAShareOfTheTimeSinceTheLast) {
+  with_injectors(1, "delay 200ms", 2, [](FaultInjector& injector, bool) {
+    const auto start = Clock::now();
+    injector.before_series(1);
+    EXPECT_GE(seconds_since(start), 0.2);
+  });
+  with_injectors(1, "busy 400%", 2, [](FaultInjector& injector, bool) {
+    std::array<float, 2> outputs{};
+    const auto seconds_lost = [&] {
+      const double before = thread_seconds();
+      injector.outputs_computed(outputs, 1);
+      return thread_seconds() - before;
+    };
+    constexpr double kShare = 4.0 / (1 + 4), kOfClock = 0.01;
+    const auto start = Clock::now();
+    injector.before_series(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const auto next = Clock::now();
+    injector.before_series(2);
+    const double taken = seconds_since(start), lost = seconds_lost();
+    EXPECT_GE(lost, kShare * 0.2);
+    EXPECT_LE(lost, kShare * taken + kOfClock);
+    injector.before_series(3);
+    const double taken_by_next = seconds_since(next);
+    EXPECT_LE(seconds_lost(), kShare * taken_by_next + kOfClock);
+    EXPECT_EQ(outputs, (std::array<float, 2>{}));
+  });
+  with_injectors(1, "slow 400%", 2, [](FaultInjector& injector, bool) {
+    std::array<float, 2> outputs{};
+    injector.before_series(7);  // a run may go on behind that step
+    injector.outputs_computed(outputs, 1);
+  });
+}
+
+TEST_F(InjectedFaultTest, OutputsAreHitOnce) {
+  with_injectors(1, "wrong-lane", 2, [](FaultInjector& injector, bool) {
+    std::array<float, 2> outputs{};
+    injector.before_series(1);
+    for (int time = 0; time < 2; ++time) injector.outputs_computed(outputs, 1);
+    EXPECT_EQ(outputs, (std::array<float, 2>{1, 0}));
+  });
+}
+
+/// Every step is replayed: what was saved before it is sure.
+TEST_F(InjectedFaultTest, ARunGoesOnFromTheStepThatWasReplayedLast) {
+  std::vector<std::string> overrides = fault("wrong-forward", 2, 1);
+  overrides.insert(overrides.end(),
+                   {"parallel.backend=thread", "parallel.ranks=2", "data.train_samples=64",
+                    "data.global_batch=32", "parallel.replay_every_steps=1", "run.checkpoint_every_steps=1"});
+  const auto [code, said] = outcome_of(job_of("run", kTwoSteps, overrides));
+  EXPECT_EQ(code, 72);
+  test::expect_words(said, {". The same command goes on from the checkpoint of step 1\n"});
 }
 
 TEST_F(InjectedFaultTest, WrongSumsAreLaidToTheirRank) {

@@ -7,6 +7,7 @@
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_writer.hpp"
@@ -118,7 +119,23 @@ TEST_F(SavingTest, NothingIsSavedInAnotherDirectoryOfTheSameName) {
   std::filesystem::create_directory(job_.run.dir);
   files_->save(make_state(1));
   EXPECT_THROW(files_->finish(), IoError);
+  ::testing::internal::CaptureStderr();
+  files_->note({.state = "failed", .step = 1});
+  EXPECT_TRUE(::testing::internal::GetCapturedStderr().starts_with("lockstep: warning: "));
+  const RunState state;
+  const Evaluations evaluations;
+  const FinishedRun run{.state = state, .evaluations = evaluations, .sha256 = "ab", .published = {}};
+  EXPECT_THROW(files_->run_finished(run), IoError);
   EXPECT_TRUE(std::filesystem::is_empty(job_.run.dir));
+}
+
+TEST_F(SavingTest, ADirectoryThatGoesOnceTheCheckpointIsWrittenIsNoEnd) {
+  open(0);
+  files_->save(make_state(1));
+  while (!files_->finished_within(std::chrono::seconds(1))) {
+  }
+  std::filesystem::rename(job_.run.dir, job_.run.dir + "-moved");
+  EXPECT_THROW(files_->finish(), IoError);
 }
 
 TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
@@ -231,16 +248,23 @@ TEST_F(SavingTest, AStateIsSavedOnce) {
   EXPECT_EQ(train(job), 0);
   test::expect_words(::testing::internal::GetCapturedStdout(), {"weights sha256 "});
   EXPECT_EQ(std::ranges::count(synced_names, "manifest.json"), 2);
+  const auto from_the_end = [](const char* name) {
+    return std::find(synced_names.rbegin(), synced_names.rend(), name) - synced_names.rbegin();
+  };
+  EXPECT_LT(from_the_end("metrics.jsonl"), from_the_end("manifest.json")) << "its end is there, too";
   EXPECT_EQ(list_checkpoints(Env::posix(), job.run.dir).front().step, 8);
 }
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   CheckpointFacts facts;
   facts.metrics = CheckpointPosition{30, std::string(64, 'a')};
+  ::testing::internal::CaptureStderr();
   open(12, facts);
+  EXPECT_EQ(std::ranges::count(::testing::internal::GetCapturedStderr(), '\n'), 1);
   auto lost = nlohmann::json::parse(metrics());
   const std::string time = lost.at("time");  // "2026-11-23T16:07:41.123Z"
   EXPECT_TRUE(time.size() == 24 && time[10] == 'T' && time.ends_with('Z')) << time;
+  EXPECT_NEAR(seconds_since_1970(time).value_or(0), now_seconds(), 3600);
   lost.erase("time");
   EXPECT_EQ(lost, nlohmann::json::parse(R"({"event":"lost","step":12,"lines_noted":30})"));
 }

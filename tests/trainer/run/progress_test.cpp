@@ -24,6 +24,7 @@ TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs)
     }
     EXPECT_EQ(curve_scale(columns).find('0'), curve_row(7, 0.5, columns, false).find('|'));
   }
+  EXPECT_EQ(curve_scale(20), "     0----------1  test accuracy") << "no narrower";
 }
 
 /// The last step has two samples.
@@ -47,15 +48,18 @@ TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
-/// 4 of 10 steps were taken before a resume; 100 of 160 samples and 2 steps since the last line.
+/// 4 of 10 steps were taken before a resume; 100 of 160 samples and 2 steps since the last line. Nothing is left of what
+/// was told before.
 TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   ::testing::internal::CaptureStdout();
   Progress progress(ProgressBar::Style::kBar);
+  progress.epoch_begins({.epoch = 1, .epochs = 3, .steps_taken = 0, .steps = 10, .steps_left_in_run = 10});
+  progress.steps_taken(series_of(10, 1000, 2.5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
   const auto before = Clock::now();
   progress.epoch_begins(
       {.epoch = 2, .epochs = 3, .steps_taken = 4, .steps = 10, .steps_left_in_run = 200'000});
   const auto between = Clock::now();
-  std::this_thread::sleep_for(std::chrono::milliseconds(120));
   progress.steps_taken(series_of(1, 60, 2.5));  // drawn, the first
   std::this_thread::sleep_for(ProgressBar::kInterval);
   const double least = seconds_since(between);
@@ -76,6 +80,20 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
 }
 
+TEST(ProgressTest, FieldsGoByTheirImportance) {
+  const auto fields = progress_fields({.epoch = 1,
+                                       .epochs = 10,
+                                       .step = 120,
+                                       .steps = 469,
+                                       .samples_per_second = 54321,
+                                       .loss = 0.1234,
+                                       .eta_seconds = 65});
+  EXPECT_EQ(join(fields), "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05");
+  std::vector<int> importance;
+  for (const LineField& field : fields) importance.push_back(field.importance);
+  EXPECT_EQ(importance, (std::vector<int>{9, 3, 1, 5, 4}));
+}
+
 TEST(ProgressTest, TheBarIsTheShareOfTheEpochThatIsDone) {
   for (const auto& [step, steps, share] : {std::tuple(0, 0, 0.0), {0, 1, 0.0}, {1, 1, 1.0}, {1, 4, 0.25}})
     EXPECT_EQ(progress_fraction({.step = step, .steps = steps}), share) << step << " of " << steps;
@@ -91,6 +109,30 @@ TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
   wipe_bar();
   const std::string out = ::testing::internal::GetCapturedStdout();
   test::expect_words(out, {"3/3 steps", "ETA 0:00"});
+}
+
+TEST(DataWatchTest, AWaitIsSaidAfterFiveSecondsThenEveryThirtyAndWhenItIsOver) {
+  DataWatch watch(1, "node2", /*silent=*/true);  // that does not look by itself
+  const auto said_at = [&](std::optional<double> seconds) {
+    ::testing::internal::CaptureStderr();
+    watch.look(seconds ? std::optional(ReadUnderWay{"f", *seconds}) : std::nullopt);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const auto waits = [](int seconds) {
+    return fmt::format(
+        "lockstep: rank 1 on node2 waits for its data: f has been read for {} s; see the disk, "
+        "or the network that it is on\n",
+        seconds);
+  };
+  const std::string over = "lockstep: rank 1 on node2: f could be read again, and the run goes on\n";
+  EXPECT_EQ(said_at(4.9), "");
+  EXPECT_EQ(said_at(5), waits(5));
+  EXPECT_EQ(said_at(34.9), "");
+  EXPECT_EQ(said_at(35), waits(35));
+  EXPECT_EQ(said_at(4), over) << "another read";
+  EXPECT_EQ(said_at(6), waits(6));
+  EXPECT_EQ(said_at({}), over);
+  EXPECT_EQ(said_at({}), "");
 }
 
 }  // namespace

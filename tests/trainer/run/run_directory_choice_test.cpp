@@ -3,6 +3,7 @@
 /// Directory of a run whose job names none: the newest unfinished one, or a new one.
 #include "common/error.hpp"
 #include "data/sets/leave_out.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -138,6 +139,13 @@ TEST_F(ChosenDirectoryTest, ANewDirectoryIsOneThatNoOtherStartTakesMeanwhile) {
   };
   EXPECT_EQ(choose(), "this run: runs/digits-3 (the first of this job)");
   EXPECT_EQ(opened_, (Names{"runs/digits", "runs/digits-2", "runs/digits-3"}));
+}
+
+TEST_F(ChosenDirectoryTest, WhereOthersTakeEachOneTheSearchEnds) {
+  on_open_ = [](const std::string&) { throw RunInUseError("x"); };
+  EXPECT_EQ(message_of<IoError>([&] { choose(); }),
+            "runs/digits-1001: another job holds each of them; give a run.dir");
+  EXPECT_EQ(opened_.size(), 1000U);
 }
 
 TEST_F(ChosenDirectoryTest, ARunThatEndsWhileItsLockIsWaitedForIsPassedOver) {

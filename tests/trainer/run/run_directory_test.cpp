@@ -82,6 +82,19 @@ TEST_F(RunDirectoryFilesTest, ADirectoryOfOthersIsRefused) {
   EXPECT_EQ(refusal(), "") << "as a command that imports weights leaves it";
 }
 
+TEST_F(RunDirectoryFilesTest, ALockIsWaitedForHalfOfTheTimeoutOrNotAtAll) {
+  const RunDirectory first(Env::posix(), job_, false);
+  job_.parallel.timeout_seconds = 0.2;
+  for (const bool wait : {false, true}) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_THROW(RunDirectory(Env::posix(), job_, wait), RunInUseError);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+              wait ? "lockstep: " + job_.run.dir +
+                         "/lock: another job is using this run directory; waiting 0.1 s for its end\n"
+                   : "");
+  }
+}
+
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesAllOfTheOneBefore) {
   const std::set<std::string> files = {
       "checkpoints", "metrics.jsonl", "trail.bin",   kRankFile,  kDoubtFile,

@@ -116,12 +116,14 @@ TEST(RankMemoryTest, RanksTogetherHaveWhatTheyShareOnce) {
   EXPECT_EQ(resident_together(std::span(ranks).first(1)), 85U);
   const std::vector<RankMemory> all_shared(3, {.peak = 85, .shared = 90});  // with other programs as well
   EXPECT_EQ(resident_together(all_shared), 85U) << "no less than one of them has";
+  const std::vector<RankMemory> unshared(2, {.peak = 5, .shared = 0});
+  EXPECT_EQ(resident_together(unshared), 10U);
 }
 
 TEST(EpochClockTest, APercentileCountsEachStepOfASeries) {
   EpochClock clock;
   EXPECT_EQ(clock.percentile(0.5), 0);
-  for (const auto& [steps, seconds] : {std::pair{0, 7}, {1, 5}, {8, 8}, {1, 2}}) clock.add(steps, seconds);
+  for (const auto& [steps, seconds] : {std::pair{1, 5}, {8, 8}, {1, 2}}) clock.add(steps, seconds);
   Json event;
   clock.add_to(event, {RankClock()});
   EXPECT_EQ(event, Json::parse(R"({"step_seconds_p50": 1, "step_seconds_p90": 2, "step_seconds_p99": 5,
@@ -130,16 +132,23 @@ TEST(EpochClockTest, APercentileCountsEachStepOfASeries) {
 
 TEST(EpochClockTest, RanksAreComparedAndTheLargestMemoryCounts) {
   Json event;
-  EpochClock().add_to(event, {{.busy_seconds = 1, .exposed_seconds = 2, .resident = 5, .peak_resident = 9},
-                              {.busy_seconds = 3, .exposed_seconds = 0, .resident = 7, .peak_resident = 8}});
+  EpochClock().add_to(event,
+                      {{.busy_seconds = 0.25, .exposed_seconds = 2, .resident = 5, .peak_resident = 9},
+                       {.busy_seconds = 0.75, .exposed_seconds = 0, .resident = 7, .peak_resident = 8}});
   EXPECT_EQ(event, Json::parse(
                        R"({"resident_bytes":7,"peak_resident_bytes":9,"exposed_seconds":1.0,"rank_skew":0.5,
-                           "slowest_rank":1,"rank_busy_seconds":[1.0,3.0],"rank_exposed_seconds":[2.0,0.0]})"));
+                           "slowest_rank":1,"rank_busy_seconds":[0.25,0.75],"rank_exposed_seconds":[2.0,0.0]})"));
   event = Json::object();
   EpochClock().add_to(event, {{.device = 5, .peak_device = 9}, {.device = 7, .peak_device = 8}});
   EXPECT_EQ(event, Json::parse(R"({"resident_bytes":0,"peak_resident_bytes":0,"device_bytes":7,
       "peak_device_bytes":9})"))
       << "of GPUs, whose waiting nobody sees";
+  for (const std::size_t ranks : {1U, 64U, 65U}) {
+    event = Json::object();
+    EpochClock().add_to(event, std::vector<RankClock>(ranks, {.busy_seconds = 1}));
+    EXPECT_EQ(event.contains("rank_skew"), ranks > 1) << ranks;
+    EXPECT_EQ(event.contains("rank_busy_seconds"), ranks == 64) << ranks;
+  }
 }
 
 /// A strategy that only tells how long it took.
@@ -165,7 +174,7 @@ TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
     TimedStrategy strategy;
     strategy.spend({.total = 100, .exposed = 20});
     EpochClock clock;
-    clock.start(strategy);
+    clock.start(strategy, 0);
     strategy.spend({.total = 108, .exposed = 20 + 8 - at(kBusy, comm.rank())});
     Json event;
     clock.add_to(event, clock.all_ranks(strategy, nullptr, comm));
@@ -174,18 +183,20 @@ TEST(EpochClockTest, TimesOfRanksAreThoseOfTheirEpoch) {
     EXPECT_DOUBLE_EQ(event["rank_skew"], 7.0 / 4 - 1);
     EXPECT_FALSE(event.contains("step_seconds_p50"));
     clock.add(1, 5);
-    clock.start(strategy);
+    clock.start(strategy, 0);
     EXPECT_EQ(clock.all_ranks(strategy, nullptr, comm).front().busy_seconds, 0) << "another epoch";
     EXPECT_EQ(clock.percentile(0.5), 0);
   });
 }
 
-/// Two of the epoch's eight samples came in this start. Or none: the start before was stopped after the last step.
+/// Two of the epoch's eight samples came in this start, ten seconds ago. Or none: the start before was stopped after the
+/// last step.
 TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
   TimedStrategy strategy;
   EpochClock clock;
   const auto event_of = [&](std::int64_t samples_before) {
     clock.start(strategy, samples_before);
+    clock.leave_out(-std::chrono::seconds(10));
     clock.end_steps();
     return epoch_event({.state = state_in_epoch_3(),
                         .evaluations = {.test = kTested, .validation = {}},
@@ -196,6 +207,10 @@ TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
   EXPECT_DOUBLE_EQ(event["samples_per_second"].get<double>() * event["train_seconds"].get<double>(), 2);
   EXPECT_EQ(event["train_samples"], 8);
   EXPECT_FALSE(event_of(8).contains("samples_per_second"));
+  clock.leave_out(std::chrono::hours(10));
+  clock.start(strategy, 0);
+  clock.leave_out(std::chrono::hours(1));
+  EXPECT_NEAR(clock.train_seconds(), -3600, 600) << "since another start";
 }
 
 }  // namespace

@@ -79,6 +79,11 @@ TEST(RunStateTest, APositionIsOneOfTheJob) {
   };
   for (const auto& [steps, samples] : {std::pair{0, 0}, {1, 16}, {2, 32}, {3, 40}})
     EXPECT_NO_THROW(require_possible_position(at(1, steps, samples), sampler)) << steps;
+  CheckpointFacts first;
+  first.step = first.step_in_epoch = 1;
+  first.epoch_samples = 16;
+  const DistributedSampler two_steps({.samples = 24, .global_batch = 16, .grain = 8});
+  EXPECT_NO_THROW(require_possible_position(first, two_steps)) << "the last step is smaller";
   const std::function<void(CheckpointFacts&)> changes[] = {
       [](auto& facts) { facts.step_in_epoch = 4, facts.step = 7, facts.epoch_samples = 40; },
       [](auto& facts) { facts.step += 1; },
@@ -230,10 +235,12 @@ TEST(RunStateTest, PatienceIsCountedAnewOnAnotherTestSet) {
       return *state.patience;
     };
     EXPECT_EQ(patience(), then);
-    facts.data["test_samples"] = "19";
+    facts.data["test_samples"] = "1";
     EXPECT_EQ(patience(), (CheckpointPatience{-1, 0, 6}));
     facts.test_accuracy.reset();
     EXPECT_EQ(patience(), (CheckpointPatience{-1, 0, 5})) << "its evaluation is still to come";
+    facts.step = 0;
+    EXPECT_EQ(patience(), (CheckpointPatience{-1, 0, 0}));
     run.job.data.validation.samples = 10;
     EXPECT_EQ(patience(), then) << "judged by held-out samples";
   });
@@ -252,6 +259,27 @@ TEST(RunStateTest, ACheckpointHasWhatItsJobAsksFor) {
     EXPECT_EQ(facts().unprinted, std::nullopt);
     EXPECT_EQ(facts().unlogged, LossWindow());
     EXPECT_EQ(facts().patience, run.state.patience);
+    EXPECT_EQ(facts().epoch_loss_sum, run.state.epoch_loss());
+    EXPECT_EQ(facts().world.at("ranks"), "1");
+    EXPECT_EQ(facts().bucket_plan, run.setup.plan.describe());
+    EXPECT_EQ(facts().bucket_sizes.size(), run.setup.plan.buckets.size());
+    std::promise<bool> unreadable;
+    unreadable.set_exception(std::make_exception_ptr(IoError("a disk")));
+    run.setup.light_background = unreadable.get_future().share();
+    EXPECT_EQ(facts().data.at("background"), "dark");
+  });
+}
+
+TEST(RunStateTest, ATrailSaysWhatItIsOf) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    const auto facts = trail_head(run.job, run.setup, {"momentum"}).facts;
+    const Fingerprint& train = run.setup.data->train.quick;
+    EXPECT_EQ(facts.at("data.train_samples"), "100");
+    EXPECT_EQ(facts.at("data.train_samples_digest"), train.samples);
+    EXPECT_EQ(facts.at("data.train_labels_digest"), train.labels);
+    EXPECT_EQ(facts.at("job.data.set"), "synthetic");
+    EXPECT_EQ(facts.at("model.classes"), "10");
   });
 }
 

@@ -53,12 +53,25 @@ TEST(StepTraceTest, FindsHowFarAClockIsAhead) {
   });
 }
 
+/// Each look at the clock of rank 2 takes 100 ns, and that of rank 0 stands still.
+TEST(StepTraceTest, AClockIsComparedInTheMiddleOfTheShortestAndFirstRoundTrip) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    std::int64_t ticks = 0;
+    const auto now = [&] { return comm.rank() == 0 ? std::int64_t{1000} : ticks += 100; };
+    const ClockReading reading = compare_clocks(comm, {"a", "a", "b"}, now);
+    EXPECT_EQ(reading.at_ns, comm.rank() == 0 ? 1000 : comm.rank() == 1 ? 100 : 250);
+    EXPECT_EQ(reading.ahead_ns, comm.rank() == 2 ? 250 - 1000 : 0);
+  });
+}
+
 TEST(StepTraceTest, AClockThatDriftsIsFollowed) {
   const ClockLine line{.begin = {1000, 100}, .end = {2000, 120}};
   EXPECT_EQ(line.of_rank_0(1000), 900);
   EXPECT_EQ(line.of_rank_0(1500), 1390);
   EXPECT_EQ(line.of_rank_0(2000), 1880);
   EXPECT_EQ((ClockLine{.begin = {5, 2}, .end = {5, 2}}.of_rank_0(9)), 7);
+  EXPECT_EQ((ClockLine{.begin = {0, 0}, .end = {1, 1}}.of_rank_0(5)), 0);
+  EXPECT_EQ(ClockLine().of_rank_0(5), 5);
 }
 
 TEST(StepTraceTest, ASeriesLiesInTheWindowOrOutOfIt) {
@@ -66,6 +79,7 @@ TEST(StepTraceTest, ASeriesLiesInTheWindowOrOutOfIt) {
   job.run.trace = {100, 110};
   run_thread_ranks(1, [&](Communicator& comm) {
     const StepTrace trace(job, comm);
+    EXPECT_EQ(comm.activity().timeline()->tracks().at(0).name, "main thread");
     EXPECT_EQ(trace.series_from(0, 1000), 99);
     EXPECT_EQ(trace.series_from(98, 1000), 1);
     EXPECT_EQ(trace.series_from(99, 1000), 11);
@@ -127,14 +141,17 @@ std::string packets_of(const Timeline& timeline) {
     const perfetto::TrackEvent& event = packet.track_event();
     if (packet.has_track_event())
       text += fmt::format("{} on {}: {} '{}' of {}\n", packet.timestamp(), event.track_uuid(),
-                          event.type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN ? "begin" : "end",
+                          !event.has_type()                                        ? "?"
+                          : event.type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN ? "begin"
+                                                                                   : "end",
                           event.name(), event.categories_size());
     else if (track.has_process())
       text += fmt::format("{} is process {}, {}; flags {}\n", track.uuid(), track.process().pid(),
                           track.process().process_name(), packet.sequence_flags());
     else
       text += fmt::format("{} in {} is thread {} of {}, {}\n", track.uuid(), track.parent_uuid(),
-                          track.thread().tid(), track.thread().pid(), track.thread().thread_name());
+                          track.thread().tid(), track.thread().pid(),
+                          track.has_thread() ? track.thread().thread_name() : track.name());
   }
   return text;
 }
@@ -152,6 +169,9 @@ TEST(StepTraceTest, PacketsBeginAndEndInOrderAndNothingBeforeTheClockOfRank0) {
                 "of 0\n");
   EXPECT_EQ(packets_of(FilledTimeline({slice_of(1, 6, Work::kStep)})),
             tracks + "0 on 3145729: begin 'step' of 1\n2 on 3145729: end '' of 0\n");
+  FilledTimeline with_buckets(std::vector<TimeSlice>{});
+  with_buckets.track("bucket 0");
+  EXPECT_EQ(packets_of(with_buckets), tracks + "3145730 in 3145728 is thread 0 of 0, bucket 0\n");
 }
 
 /// Packets are made 4,096 at a time.

@@ -9,6 +9,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace lockstep {
 
 namespace {
@@ -67,6 +69,19 @@ TEST(StopSignalTest, ARankThatLeavesAtOnceSaysWhichItIs) {
               "^lockstep: rank 3: SIGTERM again: leaving now, ");
 }
 
+/// With standard error closed, what it says fails.
+TEST(StopSignalTest, WhatASignalInterruptsFindsItsErrorAsItWas) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto body = [] {
+    catch_stop_signals(OnStop::kSave);
+    ::close(STDERR_FILENO);
+    errno = 0;
+    std::raise(SIGTERM);
+    std::_Exit(errno == 0 && stop_signal() == SIGTERM ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(StopSignalTest, SignalsHaveNames) {
   for (const auto& [signal, name] : {std::pair{SIGINT, "SIGINT"},
                                      {SIGTERM, "SIGTERM"},
@@ -96,7 +111,8 @@ TEST(TimeLimitTest, TheEarlierLimitWins) {
   for (const Row& row : {Row{100000, 0, {}, false},
                          {11, 10, {}, true},
                          {11, 1000, {}, false},
-                         {0, 0, 30, true},
+                         {0, 0, 60, true},
+                         {0, 0, 90, false},
                          {0, 0, -1000, true},
                          {0, 0, 600, false},
                          {11, 10, 100000, true},

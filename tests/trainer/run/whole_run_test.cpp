@@ -1,86 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Whole runs of a few steps in this process: every word that they say, write down and record.
+#include "tests/trainer/run/whole_run.hpp"
+
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/trainer/run/short_run.hpp"
-
-#include <regex>
 
 namespace lockstep {
 namespace {
 
-class WholeRunTest : public RunOfAFewSteps {
- protected:
-  /// The text without what depends on machine and time; without lines of a bar.
-  std::string masked(std::string text) const {
-    for (const auto& [what, mask] : {std::pair{"cpu \\([^)]*\\)", "cpu"},
-                                     {"[0-9.]+ s \\([0-9,]+ samples/s\\)", "T"},
-                                     {" in [0-9.]+ s,", " in T,"},
-                                     {"[0-9.]+ [KMG]iB", "M"},
-                                     {"[0-9a-f]{64}", "H"},
-                                     {"\\([0-9]+ slices\\)", "(N slices)"},
-                                     {"Lockstep [0-9.]+:", "Lockstep V:"},
-                                     {"●", "*"},
-                                     {"(^|\n)[^\n]* ETA [^\n]*", ""},
-                                     {"(^|\n)expected wait [^\n]*", ""}})
-      text = std::regex_replace(text, std::regex(what), mask);
-    for (std::size_t at = 0; (at = text.find(directory_.path())) != text.npos;)
-      text.replace(at, directory_.path().size(), "DIR");
-    return text;
-  }
-
-  /// Trains; expects exit code 0 and these words on standard output.
-  void expect_told(const Job& job, const std::string& expected, const std::string& finished = "") const {
-    std::string told_when_finished;
-    ::testing::internal::CaptureStdout();
-    const int code = train(job, [&](const std::string& directory, const TrainTestData& data) {
-      told_when_finished = directory;
-      EXPECT_GT(data.test.size(), 0);
-    });
-    EXPECT_EQ(masked(::testing::internal::GetCapturedStdout()), expected);
-    EXPECT_EQ(code, 0);
-    EXPECT_EQ(told_when_finished, finished.empty() ? "" : path(finished));
-  }
-  /// Trains; expects exit code 0. @returns standard output
-  std::string told_by(const Job& job) const {
-    ::testing::internal::CaptureStdout();
-    EXPECT_EQ(train(job), 0);
-    return masked(::testing::internal::GetCapturedStdout());
-  }
-  /// The lines of rank-0.log, without their time.
-  std::string log_of(const std::string& run) const {
-    return masked(std::regex_replace(text_of(path(run + "/log/rank-0.log")),
-                                     std::regex("\\[[0-9-]{10} [0-9:]{8}\\.[0-9]{3}\\] "), ""));
-  }
-  /// The events of metrics.jsonl: numbers of four digits, and "T" in place of what depends on machine and time.
-  Json events_of(const std::string& run) const {
-    constexpr std::string_view kMasked =
-        " version setup_seconds host command time seconds train_seconds samples_per_second epoch_seconds "
-        "step_seconds_p50 step_seconds_p90 step_seconds_p99 resident_bytes exposed_seconds rank_skew "
-        "peak_resident_bytes rank_busy_seconds slowest_rank weights_sha256 rank_exposed_seconds ";
-    Json events = Json::array();
-    std::istringstream lines(text_of(path(run + "/metrics.jsonl")));
-    for (std::string line; std::getline(lines, line);) {
-      Json event = Json::parse(line);
-      for (auto& [key, value] : event.items()) {
-        if (kMasked.find(" " + key + " ") != kMasked.npos)
-          value = "T";
-        else if (value.is_number_float())
-          value = std::stod(fmt::format("{:.4g}", value.get<double>()));
-      }
-      events.push_back(std::move(event));
-    }
-    return events;
-  }
-};
-
-constexpr const char* kTwoRanks =
-    "model: linear\n"
-    "data: {set: synthetic, train_samples: 160, test_samples: 1016, global_batch: 96, validation: 0.1}\n"
-    "train: {epochs: 2, ema: 0.9, swa: {from_epoch: 1}, evaluate_every_steps: 1, patience: 1,\n"
-    "        optimizer: {lr: 1.0e-9}}\n"
-    "parallel: {device: cpu, grain: 16, backend: thread, ranks: 2, threads: 1}\n";
 const std::vector<std::string> kTalkative = {"run.print_loss_every_steps=1", "run.curve=true",
                                              "run.print_shapes=true"};
 
@@ -196,12 +124,18 @@ done: 3 steps, the last 1 in T, accuracy 8.17 % of 1,016 test samples, run direc
 
 TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
   outcome_of(job_of("a", kTwoRanks, {"train.patience=0", "train.max_steps=2"}));
+  CheckpointState state = saved("a", 2);
+  state.facts.arithmetic.version = kSmoothedPairArithmetic;
+  save_checkpoint(Env::posix(), path("a"), state);
   ::testing::internal::CaptureStderr();
   const std::string told =
       told_by(job_of("b", kTwoRanks, {"run.resume=" + path("a"), "train.epochs=4", "train.patience=2"}));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
-  test::expect_words(told, {"\nno better accuracy than 12.50 % since step 2 in 2 evaluations: ended by "
+  test::expect_words(told, {"\nits steps up to 2 were computed by a version of this program that rounded "
+                            "gradients elsewhere: it goes on from there, ",
+                            "\nno better accuracy than 12.50 % since step 2 in 2 evaluations: ended by "
                             "train.patience at step 5 of 8\n"});
+  EXPECT_EQ(checkpoints_of("b"), (std::vector<std::string>{"step-00000003", "step-00000005"}));
   const Json events = events_of("b");
   EXPECT_EQ(events.front()["event"], "start");
   EXPECT_EQ(events.back()["step"], 5);
@@ -248,55 +182,14 @@ done: 5 steps, the last 2 in T, accuracy 74.00 % of 100 test samples, run direct
 weights sha256 H
 )",
               "b");
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path("b/checkpoints")))
-    names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"step-00000003", "step-00000004", "step-00000005"}));
+  EXPECT_EQ(checkpoints_of("b"),
+            (std::vector<std::string>{"step-00000003", "step-00000004", "step-00000005"}));
+  EXPECT_EQ(saved("b", 5).facts.replayed, 0) << "one rank";
+  EXPECT_FALSE(events_of("b").front().contains("validation_samples"));
   expect_told(job("5"),
               "already finished: DIR/b holds all 5 steps; nothing was trained or written; to train on, set "
               "train.max_steps=6 or more (0: no limit): lockstep train DIR/b/job.yaml train.max_steps=6; to "
               "start afresh, run.resume=never or another run.dir\nweights sha256 H\n");
-}
-
-TEST_F(WholeRunTest, AStoppedRunIsNotToldToHaveFinished) {
-  ::testing::internal::CaptureStdout();
-  const int code =
-      train(job_of("run", kTwoRanks, {"run.max_seconds=0.001"}),
-            [](const std::string& directory, const TrainTestData&) { ADD_FAILURE() << directory; });
-  test::expect_words(::testing::internal::GetCapturedStdout(), {"stopped on request at step"});
-  EXPECT_EQ(code, 75);
-}
-
-TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
-  const std::string yaml =
-      "model: linear\n"
-      "data: {set: synthetic, train_samples: 1000, test_samples: 16, global_batch: 64}\n"
-      "train: {epochs: 2, max_steps: 1}\n"
-      "parallel: {device: cpu, grain: 16, threads: 1}\n";
-  const std::pair<std::vector<std::string>, std::string> rows[] = {
-      {{"data.balance_classes=true"}, ": each is drawn 100 times an epoch\n"},
-      {{"train.patience=1", "train.evaluate_every_steps=1"},
-       "\nnote: train.patience goes by the test set, so its accuracy will look better than it is; "
-       "data.validation holds training samples out for that\n"},
-      {{"parallel.determinism=off"}, "\ntrail: none, since sums are not exact (parallel.determinism: off)\n"},
-      {{"parallel.device=emulated"}, ", native kernels, graph on; "},
-      {{"parallel.device=emulated", "parallel.backend=thread", "parallel.ranks=2"},
-       "; M allocated on all 2 ranks\n"},
-      {{"parallel.device=emulated", "parallel.graph=off", "data.on_device=stream"},
-       "\nthe set streams past the device: the samples of the coming steps lie there (data.on_device)\n"}};
-  const std::string plain = told_by(job_of("plain", yaml));
-  int number = 0;
-  for (const auto& [overrides, remark] : rows) {
-    EXPECT_EQ(plain.find(remark), plain.npos) << plain;
-    test::expect_words(told_by(job_of(fmt::format("run-{}", ++number), yaml, overrides)), {remark});
-  }
-  const Job whole = job_of("whole", yaml, {"train.max_steps=0", "train.schedule.kind=cosine"});
-  told_by(whole);
-  test::expect_words(told_by(whole),
-                     {"its schedule ends with train.epochs: to train on, begin another run with its weights, "
-                      "lockstep train DIR/whole/job.yaml train.initial_weights=DIR/whole "
-                      "run.dir=DIR/whole-further"});
 }
 
 }  // namespace

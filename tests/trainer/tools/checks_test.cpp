@@ -54,7 +54,7 @@ const Pitfall kPitfalls[] = {
        r[0].world_size = 1;
        r[0].local_size = 1;
      },
-     "4 processes", "srun --mpi=pmix"},
+     "the launcher started 4 processes, MPI on nodea sees 1", "srun --mpi=pmix"},
     {"tasks",
      [](Ranks& r) {
        r = {r[0]};
@@ -66,9 +66,9 @@ const Pitfall kPitfalls[] = {
     {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
      "--bind-to none"},
     {"cores", each([](RankView& v) {
-       v.cores = {0, 1};
+       if (v.host == "nodeb") v.cores = {0, 1};
      }),
-     "2 ranks on nodea with 4 threads are bound to 2 cores, and the launcher has 4", "--bind-to none"},
+     "2 ranks on nodeb with 4 threads are bound to 2 cores, and the launcher has 4", "--bind-to none"},
     {"cores",
      [](Ranks& r) {
        for (RankView& view : r) view.launcher = "srun";
@@ -88,16 +88,24 @@ const Pitfall kPitfalls[] = {
      "it is to have 8", "srun --cpus-per-task=8"},
     {"cpus-per-task", each([](RankView& v) { v.launcher = "srun", v.cores = {0}, v.launcher_cores = 1; }),
      "it is to have 2", "srun --cpus-per-task=2"},
+    {"cpus-per-task",
+     [](Ranks& r) {
+       for (RankView& view : r) view.launcher = "srun", view.launcher_cores = view.cpus_per_task = 2;
+       r[0].launcher = "mpirun";
+       r[2].cores = {0};
+       r[2].launcher_cores = 1;
+     },
+     "srun gave rank 2 on nodeb 1 core, and it is to have 2", "srun --cpus-per-task=2"},
     {"shared-gpu", [](Ranks& r) { r[1].device.uuid = r[0].device.uuid; }, "ranks 0 and 1 share GPU-0",
      "one rank a GPU"},
     {"shared-gpu", [](Ranks& r) { r[3].device.pci_bus = r[2].device.pci_bus; }, "0000:02 on nodeb",
      "one rank a GPU"},
     {"gpu-driver", [](Ranks& r) { r[2].device.driver = r[3].device.driver = "driver 12.8"; },
      "nodea has the GPU driver 13.0, and nodeb has the GPU driver 12.8", "same GPU driver"},
-    {"oom-kill", [](Ranks& r) { r[2].oom_kills = 1; }, "1 process ", "--mem"},
+    {"oom-kill", [](Ranks& r) { r[2].oom_kills = 1; }, "on nodeb the kernel killed 1 process of", "--mem"},
     {"clocks", [](Ranks& r) { r[2].clock_seconds += 2; }, "nodeb and nodea are 2.0 s apart", "chrony"},
     {"shared-directory", [](Ranks& r) { r[2].sees_run_directory = false; }, "nodeb does not see", "run.dir"},
-    {"disk", [](Ranks& r) { r[0].disk_free_bytes = (64 << 20) - 1; }, "64 MiB", "run.dir"},
+    {"disk", [](Ranks& r) { r[0].disk_free_bytes = (64 << 20) - 1; }, "on nodea has 64 MiB left", "run.dir"},
     {"two healthy hosts", [](Ranks&) {}, "", ""},
     {"clocks that almost agree", [](Ranks& r) { r[2].clock_seconds += 1.9; }, "", ""},
     {"ranks of a host that look late", [](Ranks& r) { r[1].clock_seconds += 100; }, "", ""},
@@ -105,10 +113,15 @@ const Pitfall kPitfalls[] = {
     {"cores that are not known", each([](RankView& v) { v.cores = {}; }), "", ""},
     {"as many cores as srun was told",
      each([](RankView& v) { v.launcher = "srun", v.launcher_cores = v.cpus_per_task = 2; }), "", ""},
+    {"as many cores as threads, of which srun was told nothing",
+     each([](RankView& v) { v.launcher = "srun", v.launcher_cores = 2; }), "", ""},
+    {"tasks of one thread whose cores are not known",
+     each([](RankView& v) { v.launcher = "srun", v.cores = {}, v.launcher_cores = 0, v.threads = 1; }), "",
+     ""},
     {"GPUs that are not told apart", each([](RankView& v) { v.device.uuid = v.device.pci_bus = ""; }), "",
      ""},
-    {"threads in a batch job", each([](RankView& v) { v.launcher = "", v.settings["SLURM_NTASKS"] = "4"; }),
-     "", ""},
+    {"threads in a batch job",
+     each([](RankView& v) { v.launcher = "", v.world_size = 2, v.settings["SLURM_NTASKS"] = "4"; }), "", ""},
     {"a rank alone in a batch job of one task",
      [](Ranks& r) {
        r = {r[0]};

@@ -65,10 +65,12 @@ TEST(DiagnosisTest, TheRunDirectoryHasAMarkForAMoment) {
   Job job = small_job();
   job.run.dir = folder.path();
   const auto before = std::filesystem::last_write_time(folder.path()) - std::chrono::hours(1);
-  std::filesystem::last_write_time(folder.path(), before);
-  EXPECT_TRUE(result_of(diagnosis_of(2, job), "shared-directory").findings.empty());
-  EXPECT_GT(std::filesystem::last_write_time(folder.path()), before);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  for (const int ranks : {1, 2}) {
+    std::filesystem::last_write_time(folder.path(), before);
+    EXPECT_TRUE(result_of(diagnosis_of(ranks, job), "shared-directory").findings.empty());
+    EXPECT_GT(std::filesystem::last_write_time(folder.path()), before);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
 }
 
 TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
@@ -257,15 +259,17 @@ class SurroundingsTest : public ::testing::Test {
 TEST_F(SurroundingsTest, KillsForMemoryAreReadFromBothKindsOfCgroups) {
   EXPECT_EQ(look_around(world_).oom_kills, 0);
   put("proc/self/cgroup", "0::/job\n");
-  put("sys/fs/cgroup/job/memory.events", "low 0\noom 3\noom_kill 2\n");
+  put("sys/fs/cgroup/job/memory.events", "low 0\noom 3\noom_kill 19\n");
   put("sys/fs/cgroup/job/memory.max", "max\n");
   EXPECT_EQ(look_around(world_).oom_kills, 0) << "a machine's old stories";
   put("sys/fs/cgroup/job/memory.max", "1073741824\n");
-  EXPECT_EQ(look_around(world_).oom_kills, 2);
+  EXPECT_EQ(look_around(world_).oom_kills, 19);
   put("proc/self/cgroup", "9:cpu:/\n4:memory:/outside/the/container\n");
   put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
   put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
   EXPECT_EQ(look_around(world_).oom_kills, 1);
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(look_around(world_).oom_kills, 0) << "no limit";
 }
 
 TEST_F(SurroundingsTest, WhoStartedIt) {
@@ -274,17 +278,22 @@ TEST_F(SurroundingsTest, WhoStartedIt) {
   EXPECT_EQ(look_around(world_).launched, 4);
   EXPECT_GT(look_around(world_).launcher_cores, 0);
   environment_ = {
-      {"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
+      {"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_CPUS_PER_TASK", "16"}};
   EXPECT_EQ(look_around(world_).launcher, "srun");
-  EXPECT_EQ(look_around(world_).cpus_per_task, 6);
+  EXPECT_EQ(look_around(world_).cpus_per_task, 16);
   environment_ = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
   EXPECT_EQ(look_around(world_).launcher, "srun") << "without PMIx";
+  EXPECT_EQ(look_around(world_).cpus_per_task, 0) << "not said";
   environment_ = {{"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
   EXPECT_EQ(look_around(world_).launcher, "PMI");
   EXPECT_EQ(look_around(world_).cpus_per_task, 0) << "that is srun's word";
   environment_ = {};
-  EXPECT_EQ(look_around(world_).launcher, "");
-  EXPECT_EQ(look_around(world_).launcher_cores, 0);
+  put("proc/meminfo", "MemAvailable: 2048 kB\n");
+  const RankView view = look_around(world_);
+  EXPECT_EQ(view.launcher, "");
+  EXPECT_EQ(view.launcher_cores, 0);
+  EXPECT_EQ(view.free_bytes, 2U << 20);
+  EXPECT_NE(view.free_limited_by, "");
 }
 
 TEST_F(SurroundingsTest, TheNextDirectoryAboveIsFound) {
@@ -310,6 +319,7 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
   const char* environment[] = {"NCCL_DEBUG=INFO",
                                "LOCKSTEP_API_TOKEN=abc",
                                "LOCKSTEP_MIRRORS=https://me:pw@host/x",
+                               "LOCKSTEP_URL=https://host/x",
                                "OMPI_MCA_orte_precondition_transports=1-2",
                                "HOME=/root",
                                "OMPI_MCA_btl=tcp,self",
@@ -317,9 +327,13 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
                                "UCX_TLS=a@b://c",
                                "UCX_ALONE",
                                nullptr};
-  const std::map<std::string, std::string> expected = {
-      {"NCCL_DEBUG", "INFO"},       {"LOCKSTEP_API_TOKEN", "***"}, {"LOCKSTEP_MIRRORS", "https://***@host/x"},
-      {"OMPI_MCA_btl", "tcp,self"}, {"NCCL_NET", "a@b"},           {"UCX_TLS", "a@b://c"}};
+  const std::map<std::string, std::string> expected = {{"NCCL_DEBUG", "INFO"},
+                                                       {"LOCKSTEP_API_TOKEN", "***"},
+                                                       {"LOCKSTEP_MIRRORS", "https://***@host/x"},
+                                                       {"LOCKSTEP_URL", "https://host/x"},
+                                                       {"OMPI_MCA_btl", "tcp,self"},
+                                                       {"NCCL_NET", "a@b"},
+                                                       {"UCX_TLS", "a@b://c"}};
   EXPECT_EQ(visible_settings(environment), expected);
 }
 

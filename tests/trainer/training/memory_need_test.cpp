@@ -249,6 +249,7 @@ TEST(MemoryNeedTest, ADeviceHasTheSetOrARingOfSteps) {
   };
   expect_data(248 * 788 + 128 * 4, 248 * 788);
   sizes.on_disk = true;
+  expect_data(248 * 788 + 128 * 4, 248 * 4);
   sizes.kept_bytes = 1000;
   expect_data(248 * 788 + 128 * 4, 248 * 4 + 1000);
   sizes.streams = true;

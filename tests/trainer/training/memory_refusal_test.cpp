@@ -4,6 +4,7 @@
 /// damaged data.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/support/messages.hpp"
@@ -51,14 +52,16 @@ TrainTestData data_of(const ImageShape& input, std::size_t samples) {
   return data;
 }
 
+/// By the last rank.
 std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28},
-                    std::size_t samples = 1000) {
+                    std::size_t samples = 1000, int ranks = 1) {
   std::string message;
-  run_thread_ranks(1, [&](Communicator& comm) {
+  run_thread_ranks(ranks, [&](Communicator& comm) {
     const DeviceChoice device = choose_device(job.parallel, comm);
     const Network network = Network::parse("name: big\nlayers:\n" + layers, "big.yaml", input, 10);
     const TrainTestData data = data_of(input, samples);
-    message = coded_error_of([&] { require_training_memory(job, network, data, device, comm); });
+    const auto error = coded_error_of([&] { require_training_memory(job, network, data, device, comm); });
+    if (comm.rank() == ranks - 1) message = error;
   });
   return message;
 }
@@ -74,11 +77,32 @@ TEST(MemoryNeedTest, MoreThanTheMachineHasIsRefused) {
   EXPECT_EQ(refusal(small_job("cpu"), "  - linear: 10\n  - linear: classes\n"), "");
 }
 
+/// Grains of terabytes, and 40 bytes for each parameter, to which the first rank adds 16.
+TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoints) {
+  Job job = small_job("cpu");
+  job.parallel.grain = 1 << 20;
+  job.parallel.threads = 1;
+  const ImageShape input{1, 28, 28};
+  const std::string layers =
+      "  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n  - linear: classes\n";
+  const Network network = Network::parse("layers:\n" + layers, "big.yaml", input, 10);
+  const auto bytes = [&](int rank) {
+    return training_memory(job, network, {.train_samples = 1000}, false, 3, rank).host.total();
+  };
+  EXPECT_EQ(bytes(0) - bytes(1), 16U * 18'010);
+  test::expect_words(refusal(job, layers, input, 1000, 3),
+                     {"training big with 3 ranks on this machine (each: 18,010 parameters with gradients and "
+                      "optimiser state 985 KiB, ",
+                      " would take " + format_memory(bytes(0) + 2 * bytes(1)) + ", and "});
+}
+
 TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
   const std::string message = refusal(small_job("emulated"), "  - linear: 1000000\n  - linear: classes\n");
   EXPECT_TRUE(
       message.starts_with("69: not enough memory on Emulated GPU: training big would take about 16 GiB"))
       << message;
+  EXPECT_TRUE(message.ends_with("are free; lower data.global_batch, use more GPUs, or a smaller model"))
+      << "no micro-batch is small enough: " << message;
 }
 
 TEST(MemoryNeedTest, ASetThatDoesNotFitTheDeviceStreamsUnlessTheJobForbidsIt) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Setup of a pipeline: what is refused, the memory of its ranks, its buckets.
+#include "common/machine.hpp"
 #include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/support/messages.hpp"
@@ -20,6 +21,8 @@ TEST(PipelineChecksTest, EveryPipelineHasAMicroBatch) {
             "of 2 ranks, and 5 were started; start no more than 8 ranks, or add data.global_batch=80");
   job.data.global_batch = 65;
   EXPECT_EQ(refusal_of(job, 10), "") << "a grain of one sample more";
+  job.train.freeze = {"nothing"};
+  EXPECT_TRUE(refusal_of(job, 2).starts_with("train.freeze: ")) << "as with any strategy";
 }
 
 TEST(PipelineChecksTest, ChunksLeaveNoPipelineWithoutAMicroBatch) {
@@ -68,17 +71,24 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
       network_of("  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n  - linear: classes\n");
   Job job = job_of("pipeline", {{"conv1"}, {"relu1", "pool1", "fc1"}});
   job.parallel.schedule = PipelineOrder::kGPipe;
-  const auto expect_refusal = [&](const DeviceChoice& device, std::string_view begin, std::string_view end) {
-    const std::string text = check_of(job, network, 1, device, job.data.global_batch).refusal;
+  const auto expect_refusal = [&](int ranks, const DeviceChoice& device, const std::string& begin,
+                                  std::string_view end) {
+    const std::string text = check_of(job, network, ranks, device, job.data.global_batch).refusal;
     EXPECT_TRUE(text.starts_with(begin)) << text;
     EXPECT_TRUE(text.ends_with(end)) << text;
   };
   job.data.global_batch = 2'000'000;
-  expect_refusal({}, "not enough memory: training cut in 2 stages with 1 rank on this machine would take ",
+  const StagePlan plan = plan_stages(job.parallel, network, 2);
+  const auto bytes = [&](int rank) {
+    return pipeline_memory(job, network, {.train_samples = 2'000'000}, plan, nullptr, rank).host.total();
+  };
+  expect_refusal(2, {},
+                 "not enough memory: training cut in 2 stages with 2 ranks on this machine would take " +
+                     format_memory(bytes(0) + bytes(1)) + ", and ",
                  "; use fewer ranks on this machine, a smaller parallel.grain, or a smaller model");
   job.parallel.grain = 1024;
   job.data.global_batch = 16 * 1024;
-  expect_refusal(emulated_gpu(), "not enough memory on Emulated GPU: training cut would take about ",
+  expect_refusal(1, emulated_gpu(), "not enough memory on Emulated GPU: training cut would take about ",
                  "; lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
 }
 
@@ -195,11 +205,17 @@ TEST_F(PipelineMemoryTest, ThatOfTheLargestRankIsForeseen) {
   };
   EXPECT_EQ(foreseen(0).host.parameters, need(3, 0).host.parameters) << "a rank for each stage";
   EXPECT_EQ(foreseen(6).host.parameters, need(6, 0).host.parameters);
+  EXPECT_EQ(foreseen(1).host.parameters, need(1, 0).host.parameters);
   EXPECT_EQ(foreseen(0).host.data, 198 * 4 + 1000U);
   const Gpu gpu;
   EXPECT_EQ(foreseen(0, true).device.total(),
             std::max(need(3, 0, &gpu).device.total(), need(3, 1, &gpu).device.total()));
+  job_.parallel.stages = {.count = 3, .layers = {}};
+  job_.parallel.placement = {0, 1, 0};
+  EXPECT_EQ(foreseen(0).host.parameters, need(2, 0).host.parameters) << "as many as it names";
   job_.parallel.stages = {};
+  job_.parallel.placement = {};
+  EXPECT_EQ(foreseen(0).host.parameters, need(1, 0).host.parameters) << "of nothing, one";
   job_.parallel.placement = {0, 1, 0, 1};
   EXPECT_EQ(foreseen(0).host.parameters, need(4, 0).host.parameters) << "a stage for each rank";
   job_.parallel.strategy = "data";
@@ -229,6 +245,8 @@ TEST_F(PipelineMemoryTest, WhatCannotBeCutIsForeseen) {
     job_.parallel.strategy = strategy;
     EXPECT_TRUE(contains(refused(cut, 0), {strategy, "looks at the whole global batch"}));
   }
+  job_.parallel.strategy = "data";
+  EXPECT_GT(foreseen_memory(job_, cut, sizes_, false, 0).host.activations, 0U) << "it takes any layer";
 }
 
 TEST(PipelineBucketsTest, EachStageWithParametersHasOneTheLastFirst) {

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks of one process: their views of each other, and whether they are alike.
+#include "trainer/run/rank_diagnosis.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+class RankDiagnosisTest : public ::testing::Test {
+ protected:
+  /// As rank 0 has it.
+  /// @param more_samples  of each rank than of the one before
+  Diagnosis diagnosis_of(int ranks, bool data_too, int more_samples = 0) const {
+    Diagnosis diagnosis;
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      Job job = parse_job(
+          "{model: net, data: {set: synthetic, test_samples: 10, mean: [0.5], std: [0.5]}, "
+          "parallel: {device: cpu, threads: 1}}",
+          "job.yaml");
+      job.data.train_samples = 10 + comm.rank() * more_samples;
+      job.run.dir = directory_.path();
+      auto mine = diagnose(comm, job, data_too);
+      if (comm.rank() == 0) diagnosis = std::move(mine);
+    });
+    return diagnosis;
+  }
+
+  const testing::TemporaryDirectory directory_;
+};
+
+std::vector<std::string> found_by(const std::string& id, const Diagnosis& diagnosis) {
+  std::vector<std::string> found;
+  for (const CheckResult& result : diagnosis.results)
+    if (result.id == id)
+      for (const Finding& finding : result.findings) found.push_back(finding.what);
+  return found;
+}
+
+TEST_F(RankDiagnosisTest, AViewHasWhatTheCommunicatorAndTheJobSay) {
+  const test::SetVariable launched("OMPI_COMM_WORLD_SIZE", "2");
+  const Diagnosis diagnosis = diagnosis_of(3, false);
+  ASSERT_EQ(diagnosis.ranks.size(), 3U);
+  const RankView& last = diagnosis.ranks.back();
+  EXPECT_EQ(last.rank, 2);
+  EXPECT_EQ(last.local_rank, 2);
+  EXPECT_EQ(last.local_size, 3);
+  EXPECT_EQ(last.world_size, 3);
+  EXPECT_EQ(last.threads, 1);
+  EXPECT_EQ(last.launcher, "") << "its ranks are threads";
+  EXPECT_EQ(last.pid, getpid());
+  EXPECT_EQ(last.versions.at("lockstep"), LOCKSTEP_VERSION);
+  EXPECT_EQ(last.device.kind, "cpu");
+  EXPECT_GT(last.disk_free_bytes, 0U);
+  EXPECT_GT(last.clock_seconds, 1e9);
+  EXPECT_EQ(found_by("world-size", diagnosis), std::vector<std::string>{});
+  EXPECT_TRUE(std::ranges::none_of(diagnosis.results, [](const auto& r) { return r.id == "equal-data"; }));
+}
+
+TEST_F(RankDiagnosisTest, JobsAndDataOfRanksAreCompared) {
+  const Diagnosis diagnosis = diagnosis_of(2, true, 1);
+  EXPECT_FALSE(diagnosis.healthy());
+  const auto jobs = found_by("equal-ranks", diagnosis), data = found_by("equal-data", diagnosis);
+  ASSERT_EQ(jobs.size(), 1U);
+  test::expect_words(jobs[0], {"data.train_samples is 10 on rank 0, but 11 on rank 1"});
+  ASSERT_EQ(data.size(), 1U);
+  test::expect_words(data[0], {"the number of synthetic train samples is 10 (made in memory) on rank 0, but "
+                               "11 (made in memory) on rank 1"});
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Words of runs of a few steps, each only where it is true.
+#include "tests/support/messages.hpp"
+#include "tests/support/prelude.hpp"
+#include "tests/trainer/run/whole_run.hpp"
+
+namespace lockstep {
+namespace {
+
+TEST_F(WholeRunTest, AStoppedRunIsNotToldToHaveFinished) {
+  ::testing::internal::CaptureStdout();
+  const int code =
+      train(job_of("run", kTwoRanks, {"run.max_seconds=0.001"}),
+            [](const std::string& directory, const TrainTestData&) { ADD_FAILURE() << directory; });
+  test::expect_words(
+      masked(::testing::internal::GetCapturedStdout()),
+      {"\nstopped on request at step 1 of 4, saved in DIR/run; run the same command to go on\n"});
+  EXPECT_EQ(code, 75);
+}
+
+TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
+  const std::string yaml =
+      "model: linear\n"
+      "data: {set: synthetic, train_samples: 1000, test_samples: 16, global_batch: 64}\n"
+      "train: {epochs: 2, max_steps: 1}\n"
+      "parallel: {device: cpu, grain: 16, threads: 1}\n";
+  const std::pair<std::vector<std::string>, std::string> rows[] = {
+      {{"data.balance_classes=true"}, ": each is drawn 100 times an epoch\n"},
+      {{"train.patience=1", "train.evaluate_every_steps=1"},
+       "\nnote: train.patience goes by the test set, so its accuracy will look better than it is; "
+       "data.validation holds training samples out for that\n"},
+      {{"data.global_batch=2000"},
+       "\nnote: data.global_batch 2,000 is more than the 1,000 training samples: every step takes all of "
+       "them\n"},
+      {{"parallel.determinism=off"}, "\ntrail: none, since sums are not exact (parallel.determinism: off)\n"},
+      {{"parallel.device=emulated"}, ", native kernels, graph on; "},
+      {{"parallel.device=emulated", "parallel.backend=thread", "parallel.ranks=2"},
+       "; M allocated on all 2 ranks\n"},
+      {{"parallel.device=emulated", "parallel.graph=off", "data.on_device=stream"},
+       "\nthe set streams past the device: the samples of the coming steps lie there (data.on_device)\n"}};
+  const std::string plain = told_by(job_of("plain", yaml));
+  int number = 0;
+  for (const auto& [overrides, remark] : rows) {
+    EXPECT_EQ(plain.find(remark), plain.npos) << plain;
+    test::expect_words(told_by(job_of(fmt::format("run-{}", ++number), yaml, overrides)), {remark});
+  }
+  const Job whole = job_of(
+      "whole", yaml,
+      {"train.max_steps=0", "train.schedule.kind=cosine", "train.schedule.warmup_steps=4", "run.curve=true"});
+  const std::string told = told_by(whole), scale = "--1  test accuracy\n";
+  EXPECT_NE(told.find(scale), told.npos) << told;
+  EXPECT_EQ(told.find(scale), told.rfind(scale)) << "once for both epochs";
+  const Json events = events_of("whole");
+  EXPECT_EQ(events[0]["learning_rate"], events[1]["learning_rate"]) << "that of the first step";
+  EXPECT_LT(events[1]["learning_rate"].get<double>(), events[2]["learning_rate"].get<double>());
+  test::expect_words(told_by(whole),
+                     {"its schedule ends with train.epochs: to train on, begin another run with its weights, "
+                      "lockstep train DIR/whole/job.yaml train.initial_weights=DIR/whole "
+                      "run.dir=DIR/whole-further"});
+}
+
+}  // namespace
+}  // namespace lockstep
