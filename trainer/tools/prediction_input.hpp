@@ -50,8 +50,8 @@ class Preparation {
 /// A sample of a set: "test[12]" of the run's own, "DIR/validation[3]" of another, "DIR[12]" of its test half.
 struct SampleName {
   std::string directory;  ///< empty: where the run had its data
-  SetHalf half = SetHalf::kTest;
-  std::int64_t index = 0;  ///< in the files of the half
+  SetHalf half;
+  std::int64_t index;  ///< in the files of the half
 };
 
 /// Nothing: the text is no such name, or there is a file of it.

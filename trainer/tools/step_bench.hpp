@@ -51,10 +51,17 @@ struct BenchedWay {
   std::string label;
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
-  std::int64_t batch = 0;       ///< samples of a full step: no more than there are
-  std::int64_t full_steps = 0;  ///< those of an epoch that have a full batch
-  std::int64_t step = 0;        ///< steps taken
+  std::int64_t batch;       ///< samples of a full step: no more than there are
+  std::int64_t full_steps;  ///< those of an epoch that have a full batch
+  std::int64_t step = 0;    ///< steps taken
 };
+
+/// Sum over the steps of the shortest wait of all ranks: the part that is communication alone. Collective.
+/// @param waits  this rank's, one for each step
+double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits);
+
+/// Rows of the ways of the JSON, their overlap where there are several ranks, and the departures of buckets.
+std::string ways_text(const nlohmann::ordered_json& ways, int ranks, double world_over_off);
 
 /// The job with one key of its section changed.
 Job with(Job job, auto key, auto value) {
@@ -72,21 +79,24 @@ Job with(Job job, auto key, auto value) {
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                        const StepBenchOptions& options, JobSetup setup);
 
+/// A way of its JSON as a row.
+std::string device_way_text(const nlohmann::ordered_json& way);
+
 // Profile of a step, with advice: `lockstep bench step --explain`.
 
 struct LayerTime {
   std::string name;
-  double forward = 0, backward = 0;  ///< seconds a step
+  double forward = {}, backward = {};  ///< seconds a step
 };
 
 /// Profile of traced steps of one rank. Seconds are those of a step.
 struct StepShares {
-  std::int64_t steps = 0;
-  double seconds = 0;  ///< per whole step
+  std::int64_t steps = {};
+  double seconds = {};  ///< per whole step
   /// Self time of each kind of work, without nested work: the mean of the threads.
   std::array<double, kWorks> own{};
   /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
-  double under_way = 0, hidden = 0;
+  double under_way = {}, hidden = {};
   std::vector<LayerTime> layers;  ///< the slowest first
 
   double of(Work work) const { return own[static_cast<std::size_t>(work)]; }
