@@ -36,7 +36,8 @@ TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
               {"3.ppm: ", "(scaled)", "ants", "bees"});
   expect_says(convert(""), 2, {"is there already; --force replaces the set"});
   expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 1 x 4 x 6 (channels"});
-  expect_says(convert("--force --json"), 0, {R"("classes":["ants","bees"],"train_samples":8,)"});
+  expect_says(convert("--force --json"), 0,
+              {R"({"format":1,"directory":")", R"("classes":["ants","bees"],"train_samples":8,)"});
 }
 
 TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
