@@ -45,7 +45,7 @@ Run_prints_the_command_that_it_runs() {
 Run_binds_as_cores_threads_and_gpus_allow() {
   make_world 8
   expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
-  expect_says 0 "mpirun -np 2 --map-by slot:PE=4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=4
+  expect_says 0 "mpirun -np 4 --map-by slot:PE=2 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=2
   expect_says 0 "mpirun -np 1 --map-by slot:PE=8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=8
   expect_says 0 "mpirun -np 1 --bind-to none --oversubscribe" "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
   expect_says 0 "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 " "$repo/launch/run" --dry-run -np 9 train job.yaml

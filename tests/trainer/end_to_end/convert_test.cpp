@@ -44,7 +44,7 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   ended_well(convert("--colour --test-count 2"));
   const std::string images = "'test[0]'";
   train_well("data.set=shards train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set"));
-  expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
+  expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/", "\n          ants "});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " mistaken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
