@@ -665,7 +665,7 @@ class Overrides(unittest.TestCase):
             reader.close()
 
     def trained(self, script, quiet=False):
-        """What a program that is this script leaves: the directory or the error, and what Python printed."""
+        """Run a program that is this script: the directory or the error that it leaves, and what Python printed."""
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out, \
                 contextlib.redirect_stderr(io.StringIO()) as err, unittest.mock.patch.object(training.time, "monotonic", lambda: 0.0):
             try:

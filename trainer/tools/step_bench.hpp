@@ -114,10 +114,10 @@ struct StepSurroundings {
   int threads = 1;
   std::int64_t grains = 1;  ///< per step, on this rank
   std::size_t buckets = 1;
-  int cores = 1;                 ///< that this process may use
-  bool oversubscribed = false;   ///< more ranks on this host than cores
-  double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
-  double share_of_peak = 0;
+  int cores = 1;                   ///< that this process may use
+  bool oversubscribed = {};        ///< more ranks on this host than cores
+  double exposed = {}, skew = {};  ///< shares of a step: as `bench step` measures them
+  double share_of_peak = {};
   std::map<std::string, double> layer_seconds_at_peak = {};  ///< by name: a step's, of those with products
 };
 

@@ -159,7 +159,7 @@ TEST_F(DiagnosisTest, StateComesBeforeGradientsAndRankZeroBeforeTheOthers) {
        "gradient b, bucket 1, [2] bit 50: the summed gradient had bit 50 of element [2] flipped; a flipped "
        "bit "
        "in the sums of gradients, in a rank's memory or on its way (a share)"},
-      {{{1, std::uint64_t{1} << 63}},  // of any element
+      {{{1, std::uint64_t{1} << 63}},  // a bit of any element
        0,
        "gradient b, bucket 1, [0] bit 63: the summed gradient had bit 63 of element [0] flipped; a flipped "
        "bit in the sums of gradients, in a rank's memory or on its way (a share)"},

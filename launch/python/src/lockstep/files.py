@@ -23,7 +23,7 @@ Files = Dict[str, Tuple[Union[bytes, Array], ...]]  # contents by name: parts, o
 
 _MOST_BYTES = 2**31 - 1  # per IDX file
 _MOST_PIXELS = 16384  # per side
-_CHANNELS = range(1, 5)  # of pictures
+_CHANNELS = range(1, 5)  # that pictures may have
 _MOST_FEATURES = 2**24  # per row
 _MOST_CLASSES = 1_000_000  # per table
 _BLOCK, _SHARD = 2**18, 2**30  # bytes of shards that have a SHA-256, and of their files
