@@ -25,9 +25,9 @@ constexpr int kWidestText = 100;  ///< lines of prose become no longer, however 
 
 /// A piece of a description or footer: words that may be folded anywhere, or lines that stay as they are.
 struct TextPiece {
-  std::string text;  ///< without a line break at the end
-  bool as_is;        ///< examples, output
-  bool is_apart;     ///< an empty line precedes it
+  std::string text;       ///< without a line break at the end
+  bool as_is = false;     ///< examples, output
+  bool is_apart = false;  ///< an empty line precedes it
 };
 
 /// Splits a text: lines that begin with a space stay. Others are joined up to an empty line, an "Example" or an "Exit code".
@@ -96,8 +96,8 @@ class HelpFormatter : public CLI::Formatter {
 void add_commands_below(const CLI::App& app, const std::string& prefix, std::vector<NamedCommand>& commands) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     if (!command->get_group().empty()) {
-      commands.push_back({prefix + command->get_name(), command});
-      add_commands_below(*command, commands.back().name + " ", commands);
+    commands.push_back({prefix + command->get_name(), command});
+    add_commands_below(*command, commands.back().name + " ", commands);
     }
   }
 }

@@ -51,12 +51,12 @@ struct Fault {
     kStuck,    ///< the bit of every 32nd word becomes 1
   };
   Kind kind = Kind::kDie;
-  double amount = {};  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
+  double amount = 0;  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
   Target target = Target::kWeights;
   Pattern pattern = Pattern::kOne;
   /// Word (of kData: byte) and bit to change, both modulo their number; nothing: the lowest bit in the middle.
   std::optional<std::uint64_t> element = {};
-  unsigned bit = {};
+  unsigned bit = 0;
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };

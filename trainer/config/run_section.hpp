@@ -25,7 +25,7 @@ struct KeepSection {
 
 /// Steps of a run, counted from 1, with both ends.
 struct TracedSteps {
-  std::int64_t first, last;  ///< last 0: no steps at all
+  std::int64_t first = 0, last = 0;  ///< 0: no steps at all
 
   bool is_given() const { return last > 0; }
   std::int64_t count() const { return last - first + 1; }

@@ -35,7 +35,7 @@ inline constexpr int kMostBars = 20;
 struct ReportStyle {
   std::vector<std::string> class_names;
   int top = 0;                              ///< only so many classes, likeliest first; 0: all, in label order
-  bool unicode = {};                        ///< bars of blocks rather than of #
+  bool unicode = false;                     ///< bars of blocks rather than of #
   LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
   const char* thing = "picture";            ///< that is predicted: what summaries count
 };

@@ -99,8 +99,8 @@ void share_plan(Communicator& comm, Survey& survey) {
 
 /// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
 struct ReplayGroup {
-  std::size_t number, groups;
-  bool idle;  ///< more ranks than there is work for
+  std::size_t number = 0, groups = 1;
+  bool idle = false;  ///< more ranks than there is work for
 };
 
 /// @param most_ranks  that can share a batch

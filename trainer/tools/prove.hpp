@@ -45,7 +45,7 @@ struct Survey {
 };
 
 struct ProofRequest {
-  StepRange steps = {};  ///< as parse_steps reads them; by default all
+  StepRange steps;  ///< as parse_steps reads them
   /// So many of them at random, the last one and that of the last checkpoint always among them; 0: all.
   std::int64_t sample = 0;
   std::uint64_t seed = 0;  ///< draws the sample

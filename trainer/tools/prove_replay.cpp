@@ -43,17 +43,17 @@ namespace {
 
 /// Order of rank 0 to the others after each series.
 struct ReplayOrder {
-  std::int64_t steps;   ///< most steps of the next series
-  bool stop;            ///< there is none
-  bool test, validate;  ///< something is claimed of the weights as they are now
-  bool norm;            ///< something is claimed of the gradient of the step just taken
-  bool meet;            ///< all ranks of the proof meet
+  std::int64_t steps = 0;               ///< most steps of the next series
+  bool stop = false;                    ///< there is none
+  bool test = false, validate = false;  ///< something is claimed of the weights as they are now
+  bool norm = false;                    ///< something is claimed of the gradient of the step just taken
+  bool meet = false;                    ///< all ranks of the proof meet
 };
 
 /// Question about the rank that computed this step's sums wrongly.
 struct ShareQuestion {
-  std::int64_t step;    ///< 0: not asked
-  std::uint64_t apart;  ///< sums_apart()
+  std::int64_t step = 0;    ///< 0: not asked
+  std::uint64_t apart = 0;  ///< sums_apart()
 };
 
 class Replay {
@@ -306,9 +306,9 @@ class Replay {
   DiagnosisFacts facts_;
   std::size_t slots_;
   RunState state_;
-  ReplayOrder order_ = {};
-  std::int64_t proved_up_to_ = {}, stopped_at_ = {};
-  ShareQuestion question_ = {};
+  ReplayOrder order_;
+  std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
+  ShareQuestion question_;
   std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through
   Evaluations evaluations_;         ///< results for the weights as they are now
   ProofResult verdict_;

@@ -290,7 +290,7 @@ class Surveyor {
   Arithmetic arithmetic_;
   const ProofRequest& question_;
   std::optional<DistributedSampler> sampler_;  ///< nothing: the trail does not say of how many samples
-  std::int64_t most_steps_, last_step_ = {};   ///< that the job asks for; that are on disk
+  std::int64_t most_steps_, last_step_ = 0;    ///< that the job asks for; that are on disk
   int of_other_models_ = 0;                    ///< checkpoints
   std::vector<StartPoint> starts_;
   Survey survey_;

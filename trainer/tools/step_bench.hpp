@@ -51,9 +51,9 @@ struct BenchedWay {
   std::string label;
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
-  std::int64_t batch;       ///< samples of a full step: no more than there are
-  std::int64_t full_steps;  ///< those of an epoch that have a full batch
-  std::int64_t step = 0;    ///< steps taken
+  std::int64_t batch = 0;       ///< samples of a full step: no more than there are
+  std::int64_t full_steps = 0;  ///< those of an epoch that have a full batch
+  std::int64_t step = 0;        ///< steps taken
 };
 
 /// Sum over the steps of the shortest wait of all ranks: the part that is communication alone. Collective.
@@ -86,17 +86,17 @@ std::string device_way_text(const nlohmann::ordered_json& way);
 
 struct LayerTime {
   std::string name;
-  double forward = {}, backward = {};  ///< seconds a step
+  double forward = 0, backward = 0;  ///< seconds a step
 };
 
 /// Profile of traced steps of one rank. Seconds are those of a step.
 struct StepShares {
-  std::int64_t steps = {};
-  double seconds = {};  ///< per whole step
+  std::int64_t steps = 0;
+  double seconds = 0;  ///< per whole step
   /// Self time of each kind of work, without nested work: the mean of the threads.
   std::array<double, kWorks> own{};
   /// All-reduces of gradients: while one was under way, and the part of it in which the rank did not wait.
-  double under_way = {}, hidden = {};
+  double under_way = 0, hidden = 0;
   std::vector<LayerTime> layers;  ///< the slowest first
 
   double of(Work work) const { return own[static_cast<std::size_t>(work)]; }
@@ -114,10 +114,10 @@ struct StepSurroundings {
   int threads = 1;
   std::int64_t grains = 1;  ///< per step, on this rank
   std::size_t buckets = 1;
-  int cores = 1;                   ///< that this process may use
-  bool oversubscribed = {};        ///< more ranks on this host than cores
-  double exposed = {}, skew = {};  ///< shares of a step: as `bench step` measures them
-  double share_of_peak = {};
+  int cores = 1;                 ///< that this process may use
+  bool oversubscribed = false;   ///< more ranks on this host than cores
+  double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
+  double share_of_peak = 0;
   std::map<std::string, double> layer_seconds_at_peak = {};  ///< by name: a step's, of those with products
 };
 
