@@ -19,12 +19,12 @@ die() {
   exit "$code"
 }
 
-# is_whole TEXT LEAST [MOST]: a whole number in that range, of nine digits at most. A word from a file, an argument or the environment is no part of
+# is_whole TEXT LEAST MOST: a whole number in that range. A word from a file, an argument or the environment is no part of
 # $((...)), [[ ... -eq ... ]] or a subscript before this has held: the shell carries out a $(...) that stands in it.
-is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "${3:-$1}" ]; }
+is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
 
 # require_whole NAME TEXT LEAST [MOST]: or this is a wrong command line.
-require_whole() { is_whole "$2" "$3" "${4:-}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
+require_whole() { is_whole "$2" "$3" "${4:-999999999}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
 
 # print_help FILE: the script's own opening comment, from its third comment line on. help_if_asked FILE ARGUMENT...: that, and out.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
@@ -49,7 +49,7 @@ watch_log() {
   local seconds=1 shown='' line width
   [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-20}
   [[ $seconds =~ ^[0-9]{1,4}([.][0-9]{1,3})?$ ]] || seconds=20
-  while sleep "$seconds" &>/dev/null && kill -0 $$ 2>/dev/null; do
+  while sleep "$seconds" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
     line=$(latest_line "$1") || true  # nothing yet
     { [ -n "$line" ] && [ "$line" != "$shown" ]; } || continue
     shown=$line

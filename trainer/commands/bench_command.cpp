@@ -71,8 +71,8 @@ void add_allreduce(CLI::App& bench, Action& action) {
     return run_on_ranks(*parallel, [&](Communicator& comm) {
       expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*command));
       if (demo->count() == 0) return bench::bench_allreduce(comm, *options);
-        bench::show_allreduce(comm, *options);
-        return 0;
+      bench::show_allreduce(comm, *options);
+      return 0;
     });
   });
 }

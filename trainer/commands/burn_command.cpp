@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -13,7 +14,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,8 +82,8 @@ void add_burn_command(CLI::App& app, Action& action) {
                       "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
   command->footer(kBurnFooter);
   on_choice(*command, action, [=] {
-    options->seconds = time->empty() ? burn::kSecondsOfLevels.at(static_cast<std::size_t>(options->level - 1))
-                                     : burn::parse_time(*time);
+    options->seconds =
+        time->empty() ? at(burn::kSecondsOfLevels, options->level - 1) : burn::parse_time(*time);
     if (!fault->empty()) options->fault = burn::parse_fault(*fault);
     options->shows_progress = !*json;
     return burn_on_ranks(*options, *json, *share, *command);

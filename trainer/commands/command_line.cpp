@@ -114,6 +114,7 @@ void add_version_flags(CLI::App& app) {
   auto* with_json = app.add_flag("--json", *json, "With --version: all of that as one JSON object");
   auto* version = app.set_version_flag("--version", [verbose, json] {
     cpu::choose_simd(environment_variable(cpu::kSimdVariable));
+    cpu::int16::choose_engine(environment_variable(cpu::int16::kEngineVariable));
     if (*json) return version_json();
     return *verbose ? version_report() : version_line();
   });
@@ -244,8 +245,8 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
 }
 
 RankFacts option_facts(const CLI::App& command) {
-  constexpr auto kOfEachRank =
-      std::to_array<std::string_view>({"--data", "--threads", "--json", "--force", "--share", "--ranks"});
+  constexpr std::array<std::string_view, 6> kOfEachRank{"--data",  "--threads", "--json",
+                                                        "--force", "--share",   "--ranks"};
   RankFacts facts;
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();

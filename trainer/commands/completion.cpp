@@ -138,16 +138,16 @@ std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   });
 }
 
-/// False for null and a flag.
+/// False for null, a flag and an argument.
 bool takes_value(const CLI::Option* option) {
-  return option != nullptr && option->get_items_expected_max() > 0;
+  return option != nullptr && !option->get_positional() && option->get_items_expected_max() > 0;
 }
 
 /// Those that a type names: "TEXT:{auto,cpu}" does, "INT:INT in [1 - 1024]" does not.
 std::vector<std::string> choices_in(const std::string& type) {
   const std::size_t open = type.find('{'), close = type.find('}', open);
   std::vector<std::string> choices;
-  if (close == type.npos) return choices;
+  if (open == type.npos || close == type.npos) return choices;
   std::istringstream list(type.substr(open + 1, close - open - 1));
   for (std::string choice; std::getline(list, choice, ',');) choices.push_back(choice);
   return choices;

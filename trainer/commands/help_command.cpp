@@ -95,10 +95,9 @@ class HelpFormatter : public CLI::Formatter {
 /// Those that --help shows.
 void add_commands_below(const CLI::App& app, const std::string& prefix, std::vector<NamedCommand>& commands) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (!command->get_group().empty()) {
+    if (command->get_group().empty()) continue;
     commands.push_back({prefix + command->get_name(), command});
     add_commands_below(*command, commands.back().name + " ", commands);
-    }
   }
 }
 

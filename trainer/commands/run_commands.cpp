@@ -322,7 +322,7 @@ void add_prove_command(CLI::App& app, Action& action) {
       "  mpirun -np 8 lockstep prove runs/mnist --sample 100");
   on_choice(*command, action, [=] {
     if (*kernels == spelt(Kernels::kVendor)) options->parallel.kernels = Kernels::kVendor;
-    if (range->count() > 0) options->question.steps = parse_steps(*steps);
+    options->question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
     if (seed->count() == 0) options->question.seed = std::random_device()();
     if (options->parallel.ranks > 0) options->parallel.backend = "thread";
     return prove(*options);

@@ -61,14 +61,14 @@ void check_groups(const Job& job) {
              "train.groups: lr_factor: {} of '{}' times the rate, {}, is 0 as fp32, whose smallest number is "
              "1.4e-45",
              group.lr_factor, group.match, lr);
-    const double decay = group.weight_decay.value_or(0);
-    const double share = decay / (section.weight_decay > 0 ? section.weight_decay : 1);
-    if (decay > 0 && (share < 1e-30 || share > 1e30))
+    const double share =
+        group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
+    if (group.weight_decay.value_or(0) > 0 && (share < 1e-30 || share > 1e30))
       refuse(job, "train.groups",
              "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} differ too much; "
              "give 0, or "
              "no more than 1e30 times the other",
-             decay, group.match, section.weight_decay);
+             *group.weight_decay, group.match, section.weight_decay);
   }
 }
 

@@ -182,7 +182,7 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
                  : ""));
   const std::int64_t bound = job.data.micro_batch,
                      at_a_time = samples_at_a_time(bound, job.parallel.grain, batch);
-  if (on_gpu && at_a_time < batch && at_a_time != bound)
+  if (on_gpu && bound > 0 && at_a_time < batch && at_a_time != bound)
     remarks.push_back(
         fmt::format("data.micro_batch {}: {} samples are computed at a time, in whole grains of {}", bound,
                     at_a_time, job.parallel.grain));

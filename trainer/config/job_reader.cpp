@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -63,8 +64,8 @@ std::string key_that_takes(const YAML::Node& node, std::string_view section) {
 
 /// True for YAML: nothing, a list, a map, or text in quotes. Anything else is taken literally.
 bool is_yaml_value(std::string_view value) {
-  static constexpr std::string_view kNull[] = {"", "~", "null", "Null", "NULL"};
-  return std::ranges::find(kNull, value) != std::end(kNull) || value.find_first_of("[{\"'") == 0;
+  static constexpr std::array<std::string_view, 5> kNull = {"", "~", "null", "Null", "NULL"};
+  return std::ranges::find(kNull, value) != kNull.end() || value.find_first_of("[{\"'") == 0;
 }
 
 /// Refuses what YAML would drop: a comment, and white space at the ends.

@@ -70,15 +70,15 @@ std::optional<double> parse_amount(std::string_view text, const std::vector<Amou
 
 /// "weights", "gradient 1234:40": after "flip-bit ".
 std::optional<Fault> parse_flip(std::string_view text, Fault::Pattern pattern) {
-  static constexpr auto kTargets =
-      std::to_array<std::pair<std::string_view, Fault::Target>>({{"weights", Fault::Target::kWeights},
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 8> kTargets = {
+      {{"weights", Fault::Target::kWeights},
        {"momentum", Fault::Target::kOptimizer},
        {"statistics", Fault::Target::kStatistics},
        {"gradient", Fault::Target::kGradient},
        {"data", Fault::Target::kData},
        {"sums", Fault::Target::kSums},
        {"link", Fault::Target::kLink},
-                                                                 {"message", Fault::Target::kMessage}});
+       {"message", Fault::Target::kMessage}}};
   const std::string_view word = text.substr(0, text.find(' '));
   const auto* target = std::ranges::find(kTargets, word, [](const auto& entry) { return entry.first; });
   if (target == kTargets.end()) return std::nullopt;

@@ -7,6 +7,7 @@
 #include "trainer/config/job_values.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep::job_keys {
 namespace {
@@ -40,7 +41,7 @@ std::string device_hint(const std::string& text) {
     const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
     if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
   }
-  static constexpr std::string_view kNames[] = {"auto", "cpu", "cuda", "emulated"};
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
   return did_you_mean(text, kNames);
 }
 
@@ -143,13 +144,14 @@ Kind<std::size_t> byte_count() {
 
 Kind<ClassWeights> class_weights() {
   constexpr double kLeast = 1e-6, kMost = 1e6;  // their ratios stay far within fp32
+  constexpr std::size_t kMostClasses = 1 << 24;
   const auto range = real({0, kMost});
   auto one = range;
   one.read = [=](const YAML::Node& node) {
     const auto weight = range.read(node);
     return weight && (*weight == 0 || *weight >= kLeast) ? weight : std::nullopt;
   };
-  const auto list = list_of(one, "");
+  const auto list = list_of(one, "", 1, kMostClasses);
   const auto read = [=](const YAML::Node& node) -> std::optional<ClassWeights> {
     if (node.IsScalar() && node.Scalar() == "none") return ClassWeights();
     if (node.IsScalar() && node.Scalar() == "balanced") return ClassWeights{.balanced = true};

@@ -50,7 +50,7 @@ class Preparation {
 /// A sample of a set: "test[12]" of the run's own, "DIR/validation[3]" of another, "DIR[12]" of its test half.
 struct SampleName {
   std::string directory;  ///< empty: where the run had its data
-  SetHalf half;
+  SetHalf half = SetHalf::kTest;
   std::int64_t index = 0;  ///< in the files of the half
 };
 

@@ -20,8 +20,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 30;
-constexpr auto kComputedEvents =
-    std::to_array<std::string_view>({"start", "step", "loss", "epoch", "evaluation", "end"});
+constexpr std::array<std::string_view, 6> kComputedEvents = {"start", "step",       "loss",
+                                                             "epoch", "evaluation", "end"};
 
 /// The facts that a replay computes, under the manifest's names: those of an object's fields as "gradient_units.exponents".
 nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
@@ -56,6 +56,7 @@ MetricsClaims::MetricsClaims(std::string text) : text_(std::move(text)) {
     add(++number, begin, end - begin);
     begin = end + 1;
   }
+  std::ranges::stable_sort(lines_, {}, &ClaimedLine::step);
 }
 
 void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size) {

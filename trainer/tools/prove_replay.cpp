@@ -109,6 +109,7 @@ class Replay {
       interval_.start.checkpoint.empty() ? begin_afresh() : load_start();
     });
     broadcast(comm_, state_);
+    proved_up_to_ = step();
     strategy_->distribute();
     if (leads() && !order_.stop) {
       claims_.begin(state_);

@@ -183,7 +183,8 @@ std::uint64_t inverse(std::uint64_t odd) {
 }  // namespace
 
 std::optional<WordBit> find_flipped_bit(std::uint64_t difference, const FingerprintedWords& words) {
-  // Odd multipliers leave the number of trailing zeros as it is; 0 has 64.
+  if (difference == 0) return std::nullopt;
+  // Odd multipliers leave the number of trailing zeros as it is.
   const int bit = std::countr_zero(difference);
   if (bit >= words.bits) return std::nullopt;
   const std::uint64_t power = std::uint64_t{1} << bit;

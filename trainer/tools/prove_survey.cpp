@@ -70,7 +70,7 @@ class Surveyor {
     if (why_no_beginning.empty()) starts_.push_back({});
     // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
     for (auto entry = checkpoints_.rbegin(); entry != checkpoints_.rend(); ++entry) judge(*entry);
-    if (of_other_models_ > 0 && why_no_beginning.empty() && starts_.size() == 1) starts_.clear();
+    if (of_other_models_ > 0 && starts_.size() == (why_no_beginning.empty() ? 1U : 0U)) starts_.clear();
     survey_.intervals = plan_intervals(starts_, reachable(), survey_.verdict.asked);
     say_what_is_left(why_no_beginning);
     return std::move(survey_);

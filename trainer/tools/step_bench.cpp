@@ -112,7 +112,7 @@ struct Candidate : BenchedWay {
 std::string contender_text(const nlohmann::ordered_json& way) {
   const auto number = [&](const char* name) { return way[name].get<double>(); };
   return fmt::format("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n",
-        way["determinism"].get<std::string>(),
+                     way["determinism"].get<std::string>(),
                      with_thousands(static_cast<std::int64_t>(number("samples_per_second"))),
                      number("seconds") * 1e6, 100 * number("peak_share"), 100 * number("input_share"),
                      100 * number("exposed_share"), 100 * number("skew_share"),
@@ -124,7 +124,7 @@ std::string overlap_text(const nlohmann::ordered_json& way) {
   const auto under_way = way["under_way_seconds"].get<double>(), beside = way["hidden_seconds"].get<double>();
   std::string text = fmt::format(
       "{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", label,
-        under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
+      under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
   if (const auto comparing = way["comparing_seconds"].get<double>(); comparing > 0)
     text +=
         fmt::format("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n",

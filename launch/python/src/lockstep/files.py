@@ -23,7 +23,6 @@ Files = Dict[str, Tuple[Union[bytes, Array], ...]]  # contents by name: parts, o
 
 _MOST_BYTES = 2**31 - 1  # per IDX file
 _MOST_PIXELS = 16384  # per side
-_CHANNELS = range(1, 5)  # that pictures may have
 _MOST_FEATURES = 2**24  # per row
 _MOST_CLASSES = 1_000_000  # per table
 _BLOCK, _SHARD = 2**18, 2**30  # bytes of shards that have a SHA-256, and of their files
@@ -39,7 +38,7 @@ def as_images(array: Any, name: str) -> Array:
     images = np.asarray(array)
     if images.dtype != np.uint8:
         raise UsageError(f"{name}: {images.dtype} images; they are kept as bytes: bring them to 0..255 and give {name}.astype(numpy.uint8); features are {name}.astype(numpy.float32)")
-    if images.ndim == 4 and images.shape[1] not in _CHANNELS and images.shape[3] in _CHANNELS:
+    if images.ndim == 4 and images.shape[1] not in (1, 2, 3, 4) and images.shape[3] in (1, 2, 3, 4):
         raise UsageError(f"{name}: shape {images.shape} has its channels last; give {name}.transpose(0, 3, 1, 2)")
     if images.ndim == 4:
         images = images[:, 0] if images.shape[1] == 1 else images.transpose(0, 2, 3, 1)
