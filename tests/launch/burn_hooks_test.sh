@@ -137,14 +137,26 @@ sys.path[:0] = [".", sys.argv[1]]
 import reframe_burn
 test = reframe_burn.LockstepBurn()
 test.set_command()
-print(test.executable_opts, test.every_rank_passes())
+print(test.num_tasks, test.num_tasks_per_node, test.env_vars, test.executable, test.executable_opts, test.every_rank_passes())
 PY
   # shellcheck disable=SC2086  # options are words
   COLUMNS=1000 "$LOCKSTEP_PROGRAM" burn $quick --level 2 --share >said
   expect_exit 0 env PYTHONDONTWRITEBYTECODE=1 python3 check.py "$hooks"
-  expect_equal "$output" "['burn', '--level 1'] True"
+  expect_equal "$output" "0 1 {'COLUMNS': '1000'} lockstep ['burn', '--level 1'] True"
   expect_contains "$(cat said)" $'\nlevel 2, 1 round in '
-  expect_contains "$(cat said)" $'\nbuilt with  '
+  expect_contains "$(cat said)" $'\nbuilt with  '"$("$LOCKSTEP_PROGRAM" --version --verbose | sed -n 's/^compiler *//p')"$'\n'
+}
+
+# catches_term PID
+catches_term() { [ $((16#$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status") & 0x4000)) -ne 0 ]; }
+
+A_burn_that_is_told_to_stop_reports_what_it_has_done() {
+  "$LOCKSTEP_PROGRAM" burn --time 60s --threads 1 --backend thread --ranks 2 --without jobs,speed >said 2>&1 &
+  wait_for 20 catches_term $!
+  kill -TERM $!
+  wait $!
+  expect_equal $? 75
+  expect_contains "$(cat said)" $'\nlevel 1, '
 }
 
 Kubernetes_job_is_a_job_whose_pods_stay_apart() {
@@ -165,6 +177,7 @@ print(" ".join(pod["containers"][0]["command"] + pod["containers"][0]["args"] + 
 Json_has_the_verdict_of_each_check() {
   skip_without python3
   expect_exit 0 "$LOCKSTEP_PROGRAM" burn --time 0s --threads 2 --level 3 --backend thread --ranks 2 --without links,speed --json
+  expect_equal "$(head -n 2 <<<"$output")" $'{\n  "format": 2,'
   expect_exit 0 python3 -c '
 import json, sys
 report = json.loads(sys.argv[1])

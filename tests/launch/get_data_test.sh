@@ -146,9 +146,24 @@ expect_asked() {
 Get_data_knows_by_curls_exit_code_that_a_mirror_cannot_be_reached() {
   local code
   make_world && mirrors good
-  stand_in curl 'exit "$CODE"'
+  stand_in curl 'echo "$*" >asked; exit "$CODE"'
   for code in 5 6 7 18 28 35 52 55 56; do expect_asked "$code" 1; done
   for code in 22 37; do expect_asked "$code" 4; done
+  expect_contains "$(cat asked)" " -C - --connect-timeout 5 --speed-limit 1000 --speed-time 15 -o "
+}
+
+Get_data_waits_half_an_hour_for_another_that_fetches() {
+  make_world && mirrors good
+  stand_in flock 'echo "$*" >>asked; exit 1'
+  expect_says 74 "tiny: another process is fetching it into $HOME/.cache/lockstep/tiny; waiting" "$get_data" tiny
+  expect_contains "$output" "waited half an hour for the lock of $HOME/.cache/lockstep/tiny"
+  expect_equal "$(cat asked)" $'-n 9\n-w 1800 9'
+}
+
+Get_data_says_that_there_is_no_curl() {
+  make_world && mirrors good
+  mkdir tools && ln -sf /bin/* /usr/bin/* tools/ && rm tools/curl
+  PATH=$PWD/tools expect_says 69 "curl is not installed: run launch/install-dependencies first" "$get_data" tiny
 }
 
 Get_data_takes_the_folder_of_a_package_where_it_is_installed() {

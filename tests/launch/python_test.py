@@ -6,8 +6,10 @@
 Exit code 77: there is no numpy. launch/wheel --check tries the wheel in an environment of its own.
 """
 import base64
+import contextlib
 import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -15,6 +17,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import unittest.mock
 import zipfile
@@ -201,6 +205,9 @@ class TrainingOnArrays(InAFolder):
         kind, folder = files.write_set(self.data)
         self.assertEqual((kind, folder.stat().st_mode & 0o777, list(folder.parent.glob(".*"))), ("idx", 0o755, []))
         self.assertNotEqual(files.write_set(self.data), files.write_set(self.data, ["<lies>", "stands"]))
+        self.assertNotEqual(files.write_set(self.data), files.write_set((*self.data[2:], *self.data[:2])))
+        files._write_folder(folder, {"more": (b"",)})  # another process was faster
+        self.assertEqual((len(list(folder.iterdir())), list(folder.parent.glob(".*"))), (4, []))
         Path("no-folder").touch()
         with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME="no-folder"):
             self.assertRaisesRegex(lockstep.IoError, "cannot be kept there: set XDG_CACHE_HOME", files.write_set, self.data)
@@ -352,6 +359,27 @@ assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
 """)
         self.assertEqual((said.returncode, said.stdout), (0, ""), said.stderr)
 
+    def test_what_was_printed_before_comes_first(self):
+        said = self.script(f"""
+print("before")
+lockstep.train("mnist", run__dir="order", **{dict(SHORT, quiet=False)!r})
+""")
+        self.assertRegex(said.stdout, "(?s)^before\n.*weights sha256 ")
+
+    def test_the_run_of_a_killed_python_is_saved(self):
+        Path("killed.py").write_text(f"import lockstep\nlockstep.train('mnist', run__dir='killed', **{dict(LONG, train__epochs=100_000)!r})\n")
+        python = subprocess.Popen([sys.executable, "killed.py"], env=dict(os.environ, PYTHONPATH=str(PACKAGE / "src")))
+        self.wait_for(lambda: os.path.exists("killed/metrics.jsonl") and lockstep.Run("killed").events("epoch"))
+        python.kill()
+        python.wait()
+        self.wait_for(lambda: lockstep.Run("killed").state == "interrupted")
+
+    def wait_for(self, happens):
+        end = time.monotonic() + 60
+        while not happens():
+            self.assertLess(time.monotonic(), end, "waited in vain")
+            time.sleep(0.05)
+
     def test_errors_carry_the_sentence_and_the_exit_code(self):
         for job, overrides, kind, code, sentence in (
                 ("mnist", {"train__epoch": 3}, lockstep.UsageError, 2, "did you mean 'epochs'"),
@@ -390,6 +418,10 @@ class Files(unittest.TestCase):
     def test_images_are_within_the_limits(self):
         self.assertEqual(files.as_images(np.zeros((1, 16384, 1), np.uint8), "x").shape, (1, 16384, 1))
         self.assertEqual(files.as_images(np.zeros((2, 1, 3, 4), np.uint8), "x").shape, (2, 3, 4))
+        self.assertEqual(files.as_images(np.zeros((2, 4, 3, 1), np.uint8), "x").shape, (2, 3, 1, 4))
+        self.assertEqual(files.as_images(np.zeros((2, 5, 3, 5), np.uint8), "x").shape, (2, 3, 5, 5))
+        for last in (1, 4):
+            self.assertRaisesRegex(lockstep.UsageError, "has its channels last", files.as_images, np.zeros((2, 5, 3, last), np.uint8), "x")
         for shape, sentence in (((1, 16385, 1), "of 1 to 16384 pixels a side"), ((1, 1, 16385), "of 1 to 16384 pixels a side"),
                                 ((2, 0, 3), "there must be an image"), ((200_000, 110, 100), "x: 2200000000 bytes; a file of images holds 2147483647"),
                                 ((1, 2, 3, 4, 5), "x: 5 dimensions; images are N x H x W")):
@@ -405,6 +437,7 @@ class Files(unittest.TestCase):
 
     def test_labels_are_within_the_limits(self):
         self.assertEqual(files.as_labels([0, 255], 2, "y").tolist(), [0, 255])
+        self.assertEqual(files.as_labels([[0], [1]], 2, "y").tolist(), [[0], [1]])
         self.assertEqual(files.as_classes([999_999], 1, "y").tolist(), [999_999])
         for labels, take, most in (([256], files.as_labels, 255), ([1_000_000], files.as_classes, 999_999)):
             self.assertRaisesRegex(lockstep.UsageError, f"classes are numbered from 0 to {most} at most", take, labels, 1, "y")
@@ -429,6 +462,7 @@ class Files(unittest.TestCase):
                 ((x, three, x, y), [], "they must be of one kind"),
                 ((x, three, x, three[:, :2]), [], "they must be of one kind"),
                 ((x, three[:3], x, three), [], "y: bool of shape"),
+                ((x, three[:, :0], x, three[:, :0]), [], "y: bool of shape"),
                 ((bad, g, f, g), [], "x: row 7 has NaN"),
                 ((f, g, f[:, :2], g), [], "x and x_test: rows of"),
                 ((f, g, f.astype(np.float64), g), [], r"x_test: float64; features.*astype\(numpy.float32\)"),
@@ -436,6 +470,10 @@ class Files(unittest.TestCase):
                 ((f, g - 1, f, g), [], "y: labels from -1"),
                 ((f, g[:4], f, g), [], "y: int64 of shape"),
                 ((x, y, x, y), ["one"], "classes: 1 of 2 names, and labels go up to 1"),
+                ((x, y, x, y + 1), ["a", "b"], "classes: 2 of 3 names"),
+                ((f, g, f, g + 1), ["a", "b"], "classes: 2 of 3 names"),
+                ((x, y, x, y), ["a", " "], "' ' is not a name of one class"),
+                ((x, y, x, y), ["a", 7], "7 is not a name of one class"),
                 ((x, three, x, three), ["a", "b"], "2 of 3 names"),
                 ((f, g, f, g), ["one"], "classes: 1 of 2 names"),
                 ((x, three, x, three), ["a", "b", "c", "d"], "classes: 4 names, and rows of labels have 3"),
@@ -476,8 +514,9 @@ class Files(unittest.TestCase):
     def test_a_table_has_the_classes_of_its_labels_or_names(self):
         x, y = np.ones((2, 3), np.float32), [0, 1]
         for names, count in (([], 2), (["a", "b", "c"], 3)):
-            line = files._table_files((x, y, x, y), names)["shards.index"][0].split(b"\n")[0]
-            self.assertEqual(json.loads(line)["classes"], count)
+            head = json.loads(files._table_files((x, y, x, y), names)["shards.index"][0].split(b"\n")[0])
+            self.assertEqual([head[name] for name in ("lockstep_shards", "sample", "channels", "height", "width", "classes")],
+                             [2, "float32", 3, 1, 1, count])
 
 
 class Program(unittest.TestCase):
@@ -513,7 +552,7 @@ class Program(unittest.TestCase):
     def answer(self, text, code=0):
         with tempfile.TemporaryDirectory() as folder:
             fake = Path(folder, "fake")
-            fake.write_text(f"#!/bin/sh\necho 'lockstep: why' >&2\necho '{text}'\nexit {code}\n")
+            fake.write_text(f"#!/bin/sh\necho 'lockstep: why' >&2\nprintf %s '{text}'\nexit {code}\n")
             fake.chmod(0o755)
             with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake)):
                 return program.answer_and_code(["ask"], (0, 1))
@@ -523,7 +562,9 @@ class Program(unittest.TestCase):
         for text in ("[]", "{", "word"):
             self.assertRaisesRegex(lockstep.InternalError, "lockstep ask --json did not answer with an object", self.answer, text)
         self.assertRaisesRegex(lockstep.UsageError, "lockstep ask answers in format 3, this package reads 1", self.answer, '{"format": 3}')
+        self.assertRaisesRegex(lockstep.InternalError, "an object: 'x{200}'$", self.answer, 300 * "x")
         self.assertRaisesRegex(lockstep.DeviceError, "^why$", self.answer, '{"format": 1}', 69)
+        self.assertRaisesRegex(lockstep.Error, "^why$", self.answer, "", 1)
 
     def test_a_program_that_is_not_there_is_told(self):
         with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/nowhere/lockstep"):
@@ -559,8 +600,9 @@ class Program(unittest.TestCase):
 
     def test_steps_that_are_not_proved_count_where_the_program_says_so(self):
         answer, run = {"refuted": [], "not_proved": [{"from": 1, "to": 2, "why": "why"}]}, lockstep.Run("a")
-        with unittest.mock.patch.object(lockstep.run, "answer_and_code", lambda *_, **__: (answer, 66)):
-            self.assertRaisesRegex(lockstep.MissingDataError, "^a: steps 1 to 2 are not proved: why$", run.prove)
+        for place, error in ((2, lockstep.MissingDataError), (3, lockstep.DeviceError)):
+            with unittest.mock.patch.object(lockstep.run, "answer_and_code", lambda _, allowed: (answer, allowed[place])):
+                self.assertRaisesRegex(error, "^a: steps 1 to 2 are not proved: why$", run.prove)
         with unittest.mock.patch.object(lockstep.run, "answer_and_code", lambda *_, **__: (answer, 0)):
             self.assertEqual(run.prove(), answer)
 
@@ -622,6 +664,33 @@ class Overrides(unittest.TestCase):
                 self.assertEqual(events, wanted)
             reader.close()
 
+    def trained(self, script, quiet=False):
+        """Run a program that is this script: the directory or the error that it leaves, and what Python printed."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(io.StringIO()) as err, unittest.mock.patch.object(training.time, "monotonic", lambda: 0.0):
+            try:
+                result = training._Training(["/bin/sh", "-c", script], Path(folder) / "run", None, quiet).finish()
+            except lockstep.Error as error:
+                result = error
+        return result, out.getvalue(), err.getvalue()
+
+    def test_what_the_program_says_is_printed_but_for_the_error(self):
+        end = "; echo a >&2; echo b >&2; echo out; echo there >$LOCKSTEP_RUN_FILE"
+        self.assertEqual(self.trained("true" + end), (Path("there"), "out\n", "a\nb\n"))
+        self.assertEqual(self.trained("true" + end, quiet=True), (Path("there"), "", ""))
+        error, _, said = self.trained("echo note >&2; echo lockstep: why >&2; exit 65")
+        self.assertEqual((type(error), str(error), said), (lockstep.DataError, "why", "note\n"))
+        stopped, _, said = self.trained("echo saved >&2; exit 75")
+        self.assertEqual((type(stopped), str(stopped), said), (lockstep.Stopped, "saved on request: the same call goes on", "saved\n"))
+        self.assertRegex(str(self.trained("true")[0]), "/bin/sh is older than this package")
+
+    def test_any_thread_may_train(self):
+        results = []
+        thread = threading.Thread(target=lambda: results.append(self.trained("echo there >$LOCKSTEP_RUN_FILE")[0]))
+        thread.start()
+        thread.join()
+        self.assertEqual(results, [Path("there")])
+
     def test_values_as_the_command_line_has_them(self):
         for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),
                             (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]")):
@@ -641,6 +710,8 @@ class Safetensors(unittest.TestCase):
                              "a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, np.float32([1, 2, 3]).tobytes())
         self.assertEqual({name: array.tolist() for name, array in tensors.items()}, {"a": 1, "b": [2, 3]})
         self.assertEqual(list(tensors), ["a", "b"])
+        self.assertEqual(self.read({}), {})
+        self.assertEqual(self.read({"none": {"dtype": "F32", "shape": [0], "data_offsets": [4, 4]}}, bytes(4))["none"].tolist(), [])
 
     def test_what_is_none_is_refused(self):
         for header in (b"{", b"[]", {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
@@ -652,6 +723,10 @@ class Safetensors(unittest.TestCase):
             file.write(b"\xff" * 64)
             file.flush()
             self.assertRaises(lockstep.DataError, files.read_safetensors, Path(file.name))
+            file.seek(0)
+            file.write((100_000_001).to_bytes(8, "little"))
+            file.truncate(100_000_009)
+            self.assertRaisesRegex(lockstep.DataError, "its header is longer than the file", files.read_safetensors, Path(file.name))
 
 
 @unittest.skipUnless(sys.version_info >= (3, 11) and shutil.which("readelf"), "Python 3.11 and readelf build it")

@@ -45,7 +45,7 @@ Run_prints_the_command_that_it_runs() {
 Run_binds_as_cores_threads_and_gpus_allow() {
   make_world 8
   expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
-  expect_says 0 "mpirun -np 2 --map-by slot:PE=4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=4
+  expect_says 0 "mpirun -np 4 --map-by slot:PE=2 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=2
   expect_says 0 "mpirun -np 1 --map-by slot:PE=8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=8
   expect_says 0 "mpirun -np 1 --bind-to none --oversubscribe" "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
   expect_says 0 "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 " "$repo/launch/run" --dry-run -np 9 train job.yaml
@@ -277,6 +277,15 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
   expect_contains "$(tail -n 1 calls)" "-np 2 "
 }
 
+Run_ends_where_no_host_answers_any_more() {
+  make_world 8
+  stand_in getent ''
+  stand_in agent 'exit 255'
+  echo 71 >codes
+  echo 'nodeb slots=2' >hosts
+  OMPI_MCA_plm_rsh_agent=$PWD/bin/agent expect_says 71 "no host of hosts answers" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+}
+
 # find_wrong_numbers HOSTS: on three hosts that answer; the run's status.json names these.
 find_wrong_numbers() {
   make_world 8
@@ -495,6 +504,7 @@ Run_refuses_a_wrong_command_line() {
   expect_says 2 "which command of lockstep?" "$repo/launch/run" -np 2
   MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
   PROGRAM=/nowhere expect_says 69 "no /nowhere: run launch/build first, or set PROGRAM" "$repo/launch/run" -np 2 train job.yaml
+  TMPDIR=/nowhere expect_says 74 "cannot write to /nowhere" "$repo/launch/run" -np 2 train job.yaml
   expect_says 0 "mpirun -np 100000 " "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml
   expect_says 0 "mpirun -np 3 " "$repo/launch/run" --np 3 --dry-run train job.yaml
   expect_says 0 "--dry-run         only print the command" "$repo/launch/run" --help

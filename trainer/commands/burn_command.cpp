@@ -39,7 +39,6 @@ NOT TESTED, 75 stopped by a signal before the end, with what was found so far.)"
 
 int burn_on_ranks(const burn::BurnOptions& options, bool json, bool share, const CLI::App& command) {
   catch_stop_signals(OnStop::kReport);
-  hash_program_in_advance();
   return run_on_ranks(options.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("burn", comm) + option_facts(command));
     burn::BurnReport report = burn::run_burn(comm, options);

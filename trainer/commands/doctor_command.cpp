@@ -97,7 +97,6 @@ int list_hosts(const std::string& hostfile) {
 }
 
 int examine_ranks(const Options& options) {
-  hash_program_in_advance();
   const bool has_job = !options.job.empty();
   const Job job = has_job ? load_job(options.job, options.overrides) : Job{};
   return run_on_ranks(job.parallel, [&](Communicator& comm) {

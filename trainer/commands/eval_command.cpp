@@ -242,7 +242,6 @@ void add_eval_command(CLI::App& app, Action& action) {
       "  mpirun -np 2 lockstep eval runs/mnist\n"
       "  lockstep eval runs/mnist --classes");
   on_choice(*command, action, [=] {
-    hash_program_in_advance();
     return run_on_ranks(options->parallel,
                         [&](Communicator& comm) { return evaluate_checkpoint(*options, *command, comm); });
   });

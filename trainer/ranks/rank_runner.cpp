@@ -12,6 +12,7 @@
 #include "comm/watch/watchdog.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -96,6 +97,7 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 }  // namespace
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  hash_program_in_advance();
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
   if (!threads && parallel.ranks > 0)
     throw ConfigError(

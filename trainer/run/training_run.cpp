@@ -358,7 +358,6 @@ int train(const Job& job, const WhenFinished& when_finished) {
   refuse_faults_unless_allowed(job);
   catch_stop_signals(OnStop::kSave);
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
-  hash_program_in_advance();
   const auto data = load_in_advance(job, DataCopy::kOfHost, recorded_directory(job));
   std::string finished;  // as rank 0 has it
   const int code = run_on_ranks(job.parallel, [&](Communicator& comm) {

@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/device/device_all_reduce.hpp"
+#include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -207,9 +208,9 @@ class Rows {
       : comm_(comm), options_(options), path_(std::move(path)), table_(comm.size()) {}
 
   /// @param make  make<T>(count): a buffer of T, in a unique_ptr
-  /// @returns the number of wrong elements
+  /// @returns the exit code
   template <typename Make>
-  std::int64_t run(const Make& make) {
+  int run(const Make& make) {
     say(AllreduceTable::head());
     std::int64_t wrong = 0;
     for (std::size_t bytes = options_.min_bytes; bytes <= options_.max_bytes; bytes *= options_.factor) {
@@ -218,7 +219,7 @@ class Rows {
     }
     say(table_.foot());
     if (comm_.rank() == 0 && options_.json) print("{}\n", table_.json(path_));
-    return wrong;
+    return wrong == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
   }
 
  private:
@@ -256,7 +257,7 @@ class Rows {
   AllreduceTable table_;
 };
 
-std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
+int bench_host(Communicator& comm, const AllreduceOptions& options) {
   require_host_backend(comm, options);
   print_title(comm, options, std::string(comm.backend()), "host memory");
   return Rows(comm, options, std::string(comm.backend())).run([&]<typename T>(std::size_t count) {
@@ -264,7 +265,7 @@ std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
   });
 }
 
-std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
+int bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
   const DeviceProperties& properties = side.device->properties();
   print_title(comm, options, side.setup.description,
               fmt::format("device {} [{}] {}", properties.index, properties.pci_bus, properties.name));
@@ -275,7 +276,7 @@ std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptio
 
 }  // namespace
 
-std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
+int bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
   const Platform* platform = platform_of(options, gpus);
   if (platform == nullptr) return bench_host(comm, options);
   return run_leaking_on_peer_loss(take_device(comm, options, *platform),

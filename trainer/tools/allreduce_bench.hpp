@@ -44,11 +44,11 @@ struct AllreduceOptions {
 /// host takes part in is timed by itself, one that is queued on a stream as one of many in a graph, as in
 /// training. Between one rank and itself nothing travels: then there are times, and no bandwidths.
 /// @param gpus  where "cuda" looks for them
-/// @returns the number of wrong elements
+/// @returns the exit code: 70 if an element is wrong
 /// @throws AgreedError    the device or the backend cannot be used here, or a buffer does not fit in memory
 /// @throws PeerLostError  a rank was lost; what lies on the GPU is left as it is (run_leaking_on_peer_loss())
-std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options,
-                             const Platform& gpus = cuda::platform());
+int bench_allreduce(Communicator& comm, const AllreduceOptions& options,
+                    const Platform& gpus = cuda::platform());
 
 // `lockstep bench allreduce --demo`: what data-parallel training does with numbers, shown on a handful of them.
 

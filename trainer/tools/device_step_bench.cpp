@@ -11,6 +11,7 @@
 #include "trainer/tools/allreduce_bench.hpp"
 #include "trainer/tools/step_bench.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -54,14 +55,6 @@ nlohmann::ordered_json json_of(const Candidate& candidate) {
           {"host_seconds", median(candidate.queueing)},
           {"samples_per_second", samples / seconds},
           {"flops", candidate.setup.network.training_flops_per_sample() * samples / seconds}};
-}
-
-/// A way of the JSON as a row.
-void print_way(const nlohmann::ordered_json& way) {
-  const auto number = [&](const char* name) { return way[name].get<double>(); };
-  print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", way["way"].get<std::string>(),
-        number("seconds") * 1e6, number("host_seconds") * 1e6,
-        with_thousands(static_cast<std::int64_t>(number("samples_per_second"))), number("flops") * 1e-9);
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
@@ -110,10 +103,18 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
         candidates.front().batch, job.parallel.grain);
   print("{}, {}; {}\n\n", counted(comm.size(), "rank"), device.description, device.communication);
   print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
-  for (const auto& way : ways) print_way(way);
+  for (const auto& way : ways) print("{}", device_way_text(way));
 }
 
 }  // namespace
+
+std::string device_way_text(const nlohmann::ordered_json& way) {
+  const auto number = [&](const char* name) { return way[name].get<double>(); };
+  return fmt::format("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", way["way"].get<std::string>(),
+                     number("seconds") * 1e6, number("host_seconds") * 1e6,
+                     with_thousands(static_cast<std::int64_t>(number("samples_per_second"))),
+                     number("flops") * 1e-9);
+}
 
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                        const StepBenchOptions& options, JobSetup setup) {

@@ -255,7 +255,6 @@ class Proof {
 
 int prove(const ProveOptions& options) {
   Job job = job_of(options);
-  hash_program_in_advance();
   const DatasetFuture data = load_data_of(job, options);
   return run_on_ranks(options.parallel,
                       [&](Communicator& comm) { return Proof(options, job, data, comm).run(); });

@@ -48,12 +48,7 @@ BenchedWay::BenchedWay(std::string name, const Job& job, Communicator& comm, Job
   full_steps = steps - (sampler.batch_samples(steps - 1) < batch ? 1 : 0);
 }
 
-namespace {
-
-constexpr double kPeakTurnSeconds = 0.02;
-
-/// Sum over the steps of the shortest wait: the part that is communication alone. The last rank to finish its
-/// backward waits only for that; the others also wait for this rank. Collective.
+/// The last rank to finish its backward waits only for communication; the others also wait for this rank.
 double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
   const auto by_rank = gather(comm, std::span<const double>(waits));
   double sum = 0;
@@ -64,6 +59,10 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
   }
   return sum;
 }
+
+namespace {
+
+constexpr double kPeakTurnSeconds = 0.02;
 
 /// A way, and what its turns took.
 struct Candidate : BenchedWay {
@@ -110,33 +109,53 @@ struct Candidate : BenchedWay {
 };
 
 /// A way of the JSON as a row.
-void print_contender(const nlohmann::ordered_json& way) {
+std::string contender_text(const nlohmann::ordered_json& way) {
   const auto number = [&](const char* name) { return way[name].get<double>(); };
-  print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n",
-        way["determinism"].get<std::string>(),
-        with_thousands(static_cast<std::int64_t>(number("samples_per_second"))), number("seconds") * 1e6,
-        100 * number("peak_share"), 100 * number("input_share"), 100 * number("exposed_share"),
-        100 * number("skew_share"), 100 * number("optimizer_share"));
+  return fmt::format("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n",
+                     way["determinism"].get<std::string>(),
+                     with_thousands(static_cast<std::int64_t>(number("samples_per_second"))),
+                     number("seconds") * 1e6, 100 * number("peak_share"), 100 * number("input_share"),
+                     100 * number("exposed_share"), 100 * number("skew_share"),
+                     100 * number("optimizer_share"));
 }
 
-/// Prints the overlap on rank 0.
-void print_overlap(const nlohmann::ordered_json& way) {
+std::string overlap_text(const nlohmann::ordered_json& way) {
   const auto label = way["determinism"].get<std::string>();
   const auto under_way = way["under_way_seconds"].get<double>(), beside = way["hidden_seconds"].get<double>();
-  print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", label,
-        under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
+  std::string text = fmt::format(
+      "{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", label,
+      under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
   if (const auto comparing = way["comparing_seconds"].get<double>(); comparing > 0)
-    print("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n", label,
-          comparing * 1e6, 100 * comparing / way["seconds"].get<double>());
+    text +=
+        fmt::format("{}: comparing the sums with what the ranks sent took {:.1f} us a step, {:.2f} % of it\n",
+                    label, comparing * 1e6, 100 * comparing / way["seconds"].get<double>());
+  return text;
 }
 
-/// Prints when the gradients of each bucket are ready, on rank 0.
-void print_departures(const nlohmann::ordered_json& way) {
+/// When the gradients of each bucket are ready.
+std::string departures_text(const nlohmann::ordered_json& way) {
   std::string times;
   for (const double seconds : way["bucket_leaves_seconds"])
     times += fmt::format("{}{:.1f}", times.empty() ? "" : " + ", seconds * 1e6);
-  print("{}: buckets leave after {} us of a step\n", way["determinism"].get<std::string>(), times);
+  return fmt::format("{}: buckets leave after {} us of a step\n", way["determinism"].get<std::string>(),
+                     times);
 }
+
+}  // namespace
+
+std::string ways_text(const nlohmann::ordered_json& ways, int ranks, double world_over_off) {
+  std::string text = fmt::format("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism",
+                                 "samples/s", "us/step", "of peak", "input", "exposed", "skew", "optimiser");
+  for (const auto& way : ways) text += contender_text(way);
+  text += "\n";
+  if (ranks > 1)
+    for (const auto& way : ways) text += overlap_text(way);
+  text += departures_text(ways[0]);
+  return text +
+         fmt::format("world costs {:+.1f} % over off (median ratio of turns)\n", 100 * (world_over_off - 1));
+}
+
+namespace {
 
 /// Contents of all forms of the report.
 struct BenchedStep {
@@ -199,15 +218,7 @@ void print_tables(const BenchedStep& report) {
   print("napkin limit: {:.0f} us a step at the peak\n", 1e6 * report.flops_per_thread(1.0) / peak);
   const std::string forecast = plan.forecast();
   print("{}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
-  print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
-        "of peak", "input", "exposed", "skew", "optimiser");
-  const nlohmann::ordered_json ways[] = {json_of(world, report), json_of(off, report)};
-  for (const auto& way : ways) print_contender(way);
-  print("\n");
-  if (comm.size() > 1)
-    for (const auto& way : ways) print_overlap(way);
-  print_departures(ways[0]);
-  print("world costs {:+.1f} % over off (median ratio of turns)\n", 100 * (world_over_off(report) - 1));
+  print("{}", ways_text({json_of(world, report), json_of(off, report)}, comm.size(), world_over_off(report)));
 }
 
 /// Description of traced steps, and the measurements beside them.
@@ -333,7 +344,8 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
     off.turn(comm, options.steps_per_round);
   }
   const bool is_int16 = network.precision() == Precision::kInt16;
-  const double peak = median(peaks) * (is_int16 ? cpu::int16::engine_peak() : 1);
+  double peak = median(peaks);
+  if (is_int16) peak *= cpu::int16::engine_peak();
   const BenchedStep report{job, comm, network, world.setup.plan, world, off, peak};
   const std::optional<StepExplanation> explanation = explain(comm, options, world, report);
   if (comm.rank() != 0) return;

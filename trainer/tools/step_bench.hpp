@@ -56,6 +56,13 @@ struct BenchedWay {
   std::int64_t step = 0;        ///< steps taken
 };
 
+/// Sum over the steps of the shortest wait of all ranks: the part that is communication alone. Collective.
+/// @param waits  this rank's, one for each step
+double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits);
+
+/// Rows of the ways of the JSON, their overlap where there are several ranks, and the departures of buckets.
+std::string ways_text(const nlohmann::ordered_json& ways, int ranks, double world_over_off);
+
 /// The job with one key of its section changed.
 Job with(Job job, auto key, auto value) {
   job.parallel.*key = value;
@@ -71,6 +78,9 @@ Job with(Job job, auto key, auto value) {
 /// @param setup  what set_up() made of the job
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                        const StepBenchOptions& options, JobSetup setup);
+
+/// A way of its JSON as a row.
+std::string device_way_text(const nlohmann::ordered_json& way);
 
 // Profile of a step, with advice: `lockstep bench step --explain`.
 

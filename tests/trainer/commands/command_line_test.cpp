@@ -16,18 +16,21 @@
 namespace lockstep {
 namespace {
 
+std::string completed(std::vector<std::string> words) {
+  words.insert(words.begin(), std::string("--"));
+  words.insert(words.begin(), std::string("complete"));
+  return answer_to(std::move(words));
+}
+
 TEST(CompletionTest, AnswersGoOnFromTheLastWord) {
-  const auto completed = [](std::vector<std::string> words) {
-    words.insert(words.begin(), std::string("--"));
-    words.insert(words.begin(), std::string("complete"));
-    return answer_to(std::move(words));
-  };
   EXPECT_EQ(completed({"tra"}), "train\tTrain as a job file says, alone or under mpirun or srun\n");
+  EXPECT_EQ(completed({"train"}), completed({"tra"}));
   EXPECT_EQ(completed({"compl"}), "") << "it is hidden";
   EXPECT_EQ(completed({"runs", "--so"}),
             "--sort\tThe best or newest first; accuracy is the best, last the last\n");
   EXPECT_EQ(completed({"hash", "--h"}), "--help\twhat this command does, and its options\n");
   EXPECT_EQ(completed({"prove", "x", "--kernels", "v"}), "vendor\t\n");
+  EXPECT_EQ(completed({"prove", "x", "--kernels", ""}), "native\t\nvendor\t\n");
   EXPECT_EQ(completed({"eval", "x", "--device", "em"}), "emulated\t\n");
   EXPECT_EQ(completed({"eval", "x", "--dev"}),
             "--device\tauto, cpu, cuda, cuda:N or emulated, as parallel.device of a job file\n");
@@ -42,7 +45,58 @@ TEST(CompletionTest, AnswersGoOnFromTheLastWord) {
   EXPECT_EQ(completed({"predict", "run", "a"}), ":files\n");
   EXPECT_EQ(completed({"predict", "run", "a", "b"}), ":files\n");
   EXPECT_EQ(completed({"train", "job", "run.trail=f"}), "run.trail=false\t\n");
+  EXPECT_EQ(completed({"train", "job", "train.seed="}), "");
   EXPECT_EQ(completed({"help", "keys"}), "keys\tall keys of a job file\n");
+}
+
+TEST(CompletionTest, RunsAndCheckpointsAreThoseOfTheFolderThatWasTypedOrOfRuns) {
+  const testing::RunFolders folders;
+  folders.run("runs/mnist", {});
+  folders.run("runs/a", {});
+  const auto checkpoints = [](const std::string& run) {
+    return fmt::format(
+        "{0}\ta run: its newest checkpoint\n{0}@best\tits checkpoint of the highest accuracy\n"
+        "{0}@last\tits newest checkpoint\n",
+        run);
+  };
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folders.root());
+  EXPECT_EQ(completed({"eval", "runs/m"}), checkpoints("runs/mnist") + ":folders\n");
+  EXPECT_EQ(completed({"eval", "--classes", "runs/m"}), checkpoints("runs/mnist") + ":folders\n");
+  EXPECT_EQ(completed({"eval", ""}), checkpoints("runs/a") + checkpoints("runs/mnist") + ":folders\n");
+  EXPECT_EQ(completed({"eval", "m"}), ":folders\n");
+  EXPECT_EQ(completed({"prove", "runs/"}), "runs/a\ta run\nruns/mnist\ta run\n:folders\n");
+  EXPECT_EQ(completed({"train", "job", "train.initial_weights=runs/m"}),
+            checkpoints("train.initial_weights=runs/mnist") + ":folders\n:files\n");
+  std::filesystem::current_path(before);
+}
+
+TEST(HelpTest, KeysAreExplainedBeforeAndAfterTheOption) {
+  EXPECT_EQ(answer_to({"-h"}), answer_to({"--help"}));
+  EXPECT_EQ(answer_to({"train", "train.seed", "--help"}), answer_to({"train", "--help", "train.seed"}));
+}
+
+TEST(BenchCommandTest, SizesAreFrom8BytesTo1TiBAndTheSmallestComesFirst) {
+  const auto refusal = [](const std::string& least) {
+    return said_to({"bench", "allreduce", "-b", least, "-e", "8"}, 2).err;
+  };
+  test::expect_words(refusal("1T"), {"--min-bytes 1099511627776 is more than --max-bytes 8\n"});
+  for (const std::string beyond : {"7", "1099511627777"})
+    test::expect_words(refusal(beyond), {"Value " + beyond + " not in range 8 to 1099511627776"});
+}
+
+TEST(BurnCommandTest, EachLevelHasItsTime) {
+  for (const char* level : {"1", "2", "3"})
+    test::expect_words(said_to({"burn", "--level", level, "--inject", "nonsense"}, 2).err, {"--inject"});
+}
+
+/// Others leave the environment as it is.
+TEST(NcclDefaultsTest, AreSetForCommandsOfAllRanks) {
+  unsetenv("NCCL_GRAPH_REGISTER");
+  completed({"tra"});
+  EXPECT_EQ(environment_variable("NCCL_GRAPH_REGISTER"), "");
+  said_to({"bench", "allreduce", "-b", "16", "-e", "8"}, 2);
+  EXPECT_EQ(environment_variable("NCCL_GRAPH_REGISTER"), "0");
 }
 
 TEST(HelpTest, ExcludedOptionsFollowTheMeaning) {
@@ -104,7 +158,7 @@ TEST(RunsCommandTest, AnEmptyListSaysWhy) {
             directory.path() + ": holds no runs; 'lockstep train JOB.yaml' makes one and says where\n");
   std::filesystem::create_directory(directory.path("a"));
   std::ofstream(directory.path("a/metrics.jsonl")) << "";
-  EXPECT_EQ(answer_to({"runs", directory.path(), "--where", "state=finished"}),
+  EXPECT_EQ(answer_to({"runs", "--where", "state=finished", directory.path()}),
             directory.path() + ": none of its runs is as --where asks\n");
 }
 
@@ -127,9 +181,10 @@ TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFo
   std::vector<std::string> report = {"report", run, "--format", "tensorboard", "-o", boards};
   EXPECT_EQ(answer_to(report), fmt::format("{0}/a: 1 logged step for 'tensorboard --logdir {0}'\n", boards));
   test::expect_words(said_to(report, 2).err, {boards + "/a/events.out.tfevents.", "--force"});
+  folders.write("boards/a/README", "");
   report.emplace_back("--force");
   answer_to(report);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(boards + "/a"), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(boards + "/a"), {}), 2) << "README stays";
 }
 
 TEST(ValidateCommandTest, NotesOnTheJobAreInItsJson) {

@@ -78,6 +78,7 @@ TEST(DeviceReportTest, NvmlKnowsMoreThanCuda) {
   EXPECT_TRUE(report.links[1][0].nvlink);
   EXPECT_FALSE(report.links[1][2].nvlink);
   EXPECT_NE(to_text(report).find("0    .    NVL  -"), std::string::npos) << to_text(report);
+  EXPECT_NE(to_text(report).find("  80.0  0.0   3352  "), std::string::npos) << to_text(report);
 }
 
 TEST(DeviceReportTest, JsonHoldsEveryFact) {

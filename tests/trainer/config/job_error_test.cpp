@@ -94,6 +94,21 @@ TEST(JobErrorTest, ListsOfNamesAreNeitherLongNorOfLongNames) {
   parse_job("model: net\ntrain: {freeze: " + std::string(200, 'a') + "}\n", "job.yaml");
 }
 
+TEST(JobErrorTest, ListsOfSixtyCharactersAreShownAndHaveNoMoreNumbersThanThereAreChannels) {
+  const auto said = [](std::size_t letters) {
+    return error_of("train: {epochs: [" + std::string(letters, 'a') + "]}\n");
+  };
+  test::expect_words(said(58), {", got [" + std::string(58, 'a') + "]"});
+  test::expect_words(said(59), {", got a list"});
+  const auto means = [](int count) {
+    std::string list = "0";
+    for (int i = 1; i < count; ++i) list += ", 0";
+    return "data: {set: idx, root: d, mean: [" + list + "]}\n";
+  };
+  EXPECT_EQ(parse_job("model: net\n" + means(4096), "job.yaml").data.mean.size(), 4096U);
+  test::expect_words(error_of(means(4097)), {"data.mean: expected auto, ", ", got a list"});
+}
+
 TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
   for (const char* job :
        {"train: {clip_norm: 1}",
@@ -107,11 +122,14 @@ TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
         "train: {precision: int16}\nparallel: {device: cpu}",
         "train: {class_weights: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}",
         "train: {class_weights: balanced}",
+        "train: {groups: [{match: a, weight_decay: 1.5e-30}, {match: b, weight_decay: 0}]}",
         "data: {set: idx, root: d}\ntrain: {class_weights: [1, 2]}",
         "data: {shuffle: no}",
         "data: {shuffle_window: 8}",
         "data: {balance_classes: yes}",
         "data: {mean: [0.5]}",
+        "data: {set: cifar10, mean: 0.5}",
+        "data: {augment: [{crop: {padding: 1}}]}",
         "data: {set: pictures, root: d, size: 8, fit: pad}",
         "data: {set: pictures, root: d, colour: yes}",
         "data: {set: webdataset, root: d, label: id}",
@@ -127,6 +145,7 @@ TEST(JobErrorTest, WhatIsJustWithinTheRulesIsNoError) {
         "parallel: {replay_every_steps: 5}",
         "parallel: {determinism: off, replay_every_steps: auto}",
         "run: {trace: 3..3}",
+        "run: {trace: 1..1}",
         "run: {trace: 5..1004}",
         "run: {print_shapes: yes}",
         "inject: {step: 1, what: die}",

@@ -8,7 +8,6 @@
 #include "tests/support/test_settings.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/job_values.hpp"
 
 #include <yaml-cpp/yaml.h>
 
@@ -145,6 +144,7 @@ TEST(TracedStepsTest, HaveBothEnds) {
   EXPECT_EQ(steps.count(), 3);
   for (std::int64_t step = 1; step < 8; ++step) EXPECT_EQ(steps.holds(step), step >= 3 && step <= 5) << step;
   EXPECT_FALSE(TracedSteps().is_given() || TracedSteps().holds(0));
+  EXPECT_TRUE((TracedSteps{1, 1}.is_given()));
 }
 
 TEST(JobParseTest, FactsOfAKeySayThatItMustStayWhereAResumeComparesIt) {
@@ -204,6 +204,7 @@ TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   EXPECT_EQ(remarks("parallel: {grain: 24}\n"),
             Lines{"grains of 24 are padded to 32, a multiple of 16: 25 % of the arithmetic is for nothing; "
                   "parallel.grain=32 needs none"});
+  EXPECT_EQ(remarks("data: {global_batch: 32}\nparallel: {grain: 24}\n"), remarks("parallel: {grain: 24}\n"));
   EXPECT_EQ(remarks("parallel: {grain: 24}\n", true), Lines{});
   EXPECT_EQ(remarks("data: {global_batch: 8}\n"),
             Lines{"batches of 8 are padded to 16, a multiple of 16: 50 % of the arithmetic is for nothing; "
@@ -252,45 +253,9 @@ TEST(TextsOfKeysTest, AreThoseThatOneTypes) {
   EXPECT_EQ(texts["train.optimizer.lr"], "1.0e-05");
   EXPECT_EQ(texts["run.trace"], "off");
   EXPECT_FALSE(texts.contains("train.optimizer.betas"));
-}
-
-TEST(FaultNameTest, AmountsHaveUnits) {
-  EXPECT_EQ(parse_fault("delay 500ms"), (Fault{Fault::Kind::kDelay, 0.5}));
-  EXPECT_EQ(parse_fault("delay 3s"), (Fault{Fault::Kind::kDelay, 3}));
-  EXPECT_EQ(parse_fault("slow 10%"), (Fault{Fault::Kind::kSlow, 0.1}));
-  EXPECT_EQ(parse_fault("busy 25%"), (Fault{Fault::Kind::kBusy, 0.25}));
-  EXPECT_EQ(parse_fault("slow 10000%"), (Fault{Fault::Kind::kSlow, 100}));
-  EXPECT_EQ(parse_fault("delay 1000000s"), (Fault{Fault::Kind::kDelay, 1e6}));
-  EXPECT_TRUE(parse_fault("delay 1000000000ms"));
-  for (const char* wrong : {"slow 10001%", "busy 10001%", "delay 1000001s", "delay 1000000001ms", "delay 0s"})
-    EXPECT_EQ(parse_fault(wrong), std::nullopt) << wrong;
-  EXPECT_EQ(parse_fault("die"), Fault{Fault::Kind::kDie});
-  EXPECT_EQ(parse_fault("none"), std::nullopt);
-  for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
-}
-
-TEST(FaultNameTest, FlippedBitsHaveATargetAndAPlace) {
-  using Target = Fault::Target;
-  const auto flip = [](Target target, Fault::Pattern pattern = Fault::Pattern::kOne) {
-    return Fault{.kind = Fault::Kind::kFlipBit, .target = target, .pattern = pattern};
-  };
-  EXPECT_EQ(parse_fault("flip-bit"), flip(Target::kWeights));
-  EXPECT_EQ(parse_fault("flip-bits"), flip(Target::kWeights, Fault::Pattern::kSeveral));
-  EXPECT_EQ(parse_fault("stuck-bit link"), flip(Target::kLink, Fault::Pattern::kStuck));
-  const std::vector<std::pair<std::string, Target>> targets = {
-      {"weights", Target::kWeights},   {"momentum", Target::kOptimizer}, {"statistics", Target::kStatistics},
-      {"gradient", Target::kGradient}, {"data", Target::kData},          {"sums", Target::kSums},
-      {"link", Target::kLink},         {"message", Target::kMessage}};
-  for (const auto& [word, target] : targets) {
-    Fault fault = flip(target);
-    EXPECT_EQ(parse_fault("flip-bit " + word), fault);
-    fault.element = 12;
-    fault.bit = 63;
-    EXPECT_EQ(parse_fault("flip-bit " + word + " 12:63"), fault);
-  }
-  for (const char* wrong : {"12:64", "12", "12:", ":3", "12:x", "12 3", "12:3:4"})
-    EXPECT_EQ(parse_fault(std::string("flip-bit weights ") + wrong), std::nullopt) << wrong;
-  EXPECT_EQ(parse_fault("flip-bit nothing"), std::nullopt);
+  for (const std::string size : {"3MiB", "3KiB", "3000"})
+    EXPECT_EQ(texts_of_keys(parse("parallel: {bucket_bytes: " + size + "}"))["parallel.bucket_bytes"], size);
+  EXPECT_EQ(texts_of_keys(parse("run: {dir: 'a, b'}"))["run.dir"], "a, b");
 }
 
 }  // namespace

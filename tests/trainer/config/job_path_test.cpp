@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Paths in a job file, and options that are told as keys.
+/// Paths and faults in a job file, and options that are told as keys.
 #include "common/error.hpp"
 #include "data/sets/leave_out.hpp"
 #include "tests/support/messages.hpp"
@@ -154,6 +154,16 @@ TEST_F(JobPathTest, TheJobOfARunIsThatOfItsFolder) {
   EXPECT_EQ(directory(), "runs/digits") << "without the first line it is a job of a user";
 }
 
+TEST_F(JobPathTest, TheJobOfARunThatBeganAnewGoesOnWithIt) {
+  const std::string job =
+      write("jobs/job.yaml", "# job 'digits'\nmodel: net\nrun: {dir: runs/digits, resume: never}\n");
+  EXPECT_EQ(load_job(job, {}).run.resume, "never") << "there is no run";
+  write("jobs/metrics.jsonl", "");
+  EXPECT_EQ(load_job(job, {}).run.resume, "auto");
+  for (const std::string resume : {"never", "elsewhere"})
+    EXPECT_EQ(load_job(job, {"run.resume=" + resume}).run.resume, resume);
+}
+
 TEST(OptionTest, IsToldAsKeyAndValue) {
   const auto hint = [](const std::vector<std::string>& arguments) {
     return override_for_option(arguments, arguments);
@@ -174,6 +184,46 @@ TEST(OptionTest, IsToldAsKeyAndValue) {
 TEST(OptionTest, OneThatTheCommandKnowsIsNotMeantAsKey) {
   EXPECT_EQ(override_for_option({"--threads", "2", "--epochs", "3"}, {"--epochs", "3"}), "train.epochs=3");
   EXPECT_EQ(override_for_option({"--steps", "0"}, {}), std::nullopt);
+}
+
+TEST(FaultNameTest, AmountsHaveUnits) {
+  EXPECT_EQ(parse_fault("delay 500ms"), (Fault{Fault::Kind::kDelay, 0.5}));
+  EXPECT_EQ(parse_fault("delay 3s"), (Fault{Fault::Kind::kDelay, 3}));
+  EXPECT_EQ(parse_fault("slow 10%"), (Fault{Fault::Kind::kSlow, 0.1}));
+  EXPECT_EQ(parse_fault("slow 0.5%"), (Fault{Fault::Kind::kSlow, 0.005}));
+  EXPECT_EQ(parse_fault("busy 25%"), (Fault{Fault::Kind::kBusy, 0.25}));
+  EXPECT_EQ(parse_fault("slow 10000%"), (Fault{Fault::Kind::kSlow, 100}));
+  EXPECT_EQ(parse_fault("delay 1000000s"), (Fault{Fault::Kind::kDelay, 1e6}));
+  EXPECT_TRUE(parse_fault("delay 1000000000ms"));
+  for (const char* wrong : {"slow 10001%", "busy 10001%", "delay 1000001s", "delay 1000000001ms", "delay 0s"})
+    EXPECT_EQ(parse_fault(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(parse_fault("die"), Fault{Fault::Kind::kDie});
+  EXPECT_EQ(parse_fault("none"), std::nullopt);
+  for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
+}
+
+TEST(FaultNameTest, FlippedBitsHaveATargetAndAPlace) {
+  using Target = Fault::Target;
+  const auto flip = [](Target target, Fault::Pattern pattern = Fault::Pattern::kOne) {
+    return Fault{.kind = Fault::Kind::kFlipBit, .target = target, .pattern = pattern};
+  };
+  EXPECT_EQ(parse_fault("flip-bit"), flip(Target::kWeights));
+  EXPECT_EQ(parse_fault("flip-bits"), flip(Target::kWeights, Fault::Pattern::kSeveral));
+  EXPECT_EQ(parse_fault("stuck-bit link"), flip(Target::kLink, Fault::Pattern::kStuck));
+  const std::vector<std::pair<std::string, Target>> targets = {
+      {"weights", Target::kWeights},   {"momentum", Target::kOptimizer}, {"statistics", Target::kStatistics},
+      {"gradient", Target::kGradient}, {"data", Target::kData},          {"sums", Target::kSums},
+      {"link", Target::kLink},         {"message", Target::kMessage}};
+  for (const auto& [word, target] : targets) {
+    Fault fault = flip(target);
+    EXPECT_EQ(parse_fault("flip-bit " + word), fault);
+    fault.element = 12;
+    fault.bit = 63;
+    EXPECT_EQ(parse_fault("flip-bit " + word + " 12:63"), fault);
+  }
+  for (const char* wrong : {"12:64", "12", "12:", ":3", "12:x", "12 3", "12:3:4"})
+    EXPECT_EQ(parse_fault(std::string("flip-bit weights ") + wrong), std::nullopt) << wrong;
+  EXPECT_EQ(parse_fault("flip-bit nothing"), std::nullopt);
 }
 
 }  // namespace

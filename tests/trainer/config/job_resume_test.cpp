@@ -28,7 +28,7 @@ TEST(RestartRuleTest, AdvicePromisesWhatTheJobHolds) {
   const std::string others = "; the weights will be others than without this loss";
   EXPECT_EQ(advice_for({}), "any number of ranks");
   EXPECT_EQ(advice_for({"parallel.determinism=off"}), "any number of ranks" + others);
-  EXPECT_EQ(advice_for({"data.per_rank_batch=8"}), "4 ranks as before (data.per_rank_batch)");
+  EXPECT_EQ(advice_for({"data.per_rank_batch=1"}), "4 ranks as before (data.per_rank_batch)");
   EXPECT_EQ(advice_for({"data.per_rank_batch=8"}, 1), "1 rank as before (data.per_rank_batch)");
   EXPECT_EQ(advice_for({"parallel.strategy=pipeline"}),
             "4 ranks as before, or as many as its stages come out on");

@@ -90,7 +90,7 @@ TEST_F(BadInputTest, WithoutACommandTheUseIsPrinted) {
 TEST_F(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"tarin", "did you mean 'train'"},
-      {"train", "see 'lockstep train --help'"},
+      {"train", "job is required; see 'lockstep train --help'"},
       {"train j.yaml --epochs 3", "did you mean train.epochs=3?"},
       {"predict", "see 'lockstep predict --help'"},
       {"bench", "say which: allreduce, step; see 'lockstep bench --help'"},
@@ -199,6 +199,12 @@ TEST_F(BadInputTest, MpiThatDoesNotStartIsTold) {
       run_shell("mpirun --bind-to none -np 2 env OMPI_MCA_pmix=nosuch $LOCKSTEP_PROGRAM train " + job_), 69,
       {"lockstep: rank ", ": MPI did not start"});
   EXPECT_FALSE(std::filesystem::exists(directory_.path("run")));
+}
+
+TEST_F(BadInputTest, ARankWithAWrongCommandLineOfItsOwnSpeaksForItself) {
+  expect_says(run_shell("mpirun --bind-to none -np 1 $LOCKSTEP_PROGRAM devices --emulated : -np 1 "
+                        "$LOCKSTEP_PROGRAM nosuch"),
+              2, {"lockstep: rank 1: there is no command 'nosuch'"});
 }
 
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.

@@ -78,6 +78,7 @@ TEST(DevicesCommandTest, TextAndJsonAgreeOnTheGpusOfThisMachine) {
   const auto text = ended_well(run_shell("COLUMNS=10000 $LOCKSTEP_PROGRAM devices"));
   const auto json = succeed("devices --json");
   EXPECT_EQ(text.err + json.err, "");
+  EXPECT_TRUE(json.out.starts_with("{\n  \"devices\": [")) << json.out;
   const auto report = parse_json(json.out);
   if (report.contains("reason")) {
     EXPECT_EQ(text.out.find("no GPU: ranks compute on processors\n"), 0U) << text.out;

@@ -125,6 +125,8 @@ TEST_F(ClassNamesTest, MixedImagesAreLabelledByName) {
   const Outcome shown = succeed("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
   const std::regex label(R"(row 1, column 1: (\d\.\d\d (cat|dog|eagle) \+ \d\.\d\d )?(cat|dog|eagle)\n)");
   EXPECT_TRUE(std::regex_search(shown.out, label)) << shown.out;
+  expect_words(shown.out,
+               {": 8 of 8 images of the first batch, as they are trained on\n", "\n  row 1, column 2: "});
 }
 
 TEST_F(ClassNamesTest, ClassWithoutTrainingSamplesIsNamedAtTheStart) {

@@ -176,7 +176,7 @@ TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {
 /// Six steps, of 16 grains each.
 TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
   for (const char* keys :
-       {"train.schedule.warmup_steps=6", "train.patience=1 train.max_steps=1",
+       {"train.schedule.warmup_steps=6", "train.patience=1 train.max_steps=1", "run.trace=7..9",
         "parallel.backend=thread parallel.ranks=17", "parallel.backend=thread parallel.ranks=40"}) {
     const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
     const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
@@ -185,7 +185,7 @@ TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
     EXPECT_EQ(validated.err, trained.err) << keys;
   }
   succeed("validate " + directory_->path("job.yaml") +
-          " train.schedule.warmup_steps=5 parallel.backend=thread parallel.ranks=16");
+          " train.schedule.warmup_steps=5 run.trace=6..9 parallel.backend=thread parallel.ranks=16");
 }
 
 /// They may be on another machine, as the data may be.
@@ -248,11 +248,14 @@ TEST(VersionTest, SaysWhatAReportOfABugAndAProgramNeed) {
                              "\nmodels ", "/jobs\n"});
   EXPECT_EQ(lockstep("--verbose").exit_code, 2);
   const auto json = answer_of("--version");
+  EXPECT_EQ(json["format"], 1);
   EXPECT_EQ("lockstep " + json["version"].get<std::string>() + "\n", brief.out);
   EXPECT_TRUE(std::filesystem::exists(json["models"].get<std::string>() + "/net.yaml")) << json;
   EXPECT_TRUE(std::filesystem::exists(json["jobs"].get<std::string>() + "/hashes.txt")) << json;
   EXPECT_TRUE(json["commit"] == "not known" || json["commit"].get<std::string>().size() >= 40) << json;
   EXPECT_FALSE(json["simd"]["choices"].empty()) << json;
+  expect_says(run_shell("LOCKSTEP_SIMD=none $LOCKSTEP_PROGRAM --version"), 2,
+              {"LOCKSTEP_SIMD=none is not an instruction set"});
 }
 
 /// All follow from the time of a step, which two of them are. So each of the others is computed again here.

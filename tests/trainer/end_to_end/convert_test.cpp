@@ -36,14 +36,15 @@ TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
               {"3.ppm: ", "(scaled)", "ants", "bees"});
   expect_says(convert(""), 2, {"is there already; --force replaces the set"});
   expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 1 x 4 x 6 (channels"});
-  expect_says(convert("--force --json"), 0, {R"("classes":["ants","bees"],"train_samples":8,)"});
+  expect_says(convert("--force --json"), 0,
+              {R"({"format":1,"directory":")", R"("classes":["ants","bees"],"train_samples":8,)"});
 }
 
 TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   ended_well(convert("--colour --test-count 2"));
   const std::string images = "'test[0]'";
   train_well("data.set=shards train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set"));
-  expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/"});
+  expect_says(command("predict " + run() + " " + images), 0, {"test[0] (ants/", "\n          ants "});
   expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " mistaken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});

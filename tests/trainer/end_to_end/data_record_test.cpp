@@ -29,6 +29,29 @@ TEST_F(DataRecordTest, EvaluationUsesTheRunsOwnSetWhateverElseHasItsName) {
               {" of 10)", "(not the set that it was trained on"});
 }
 
+/// A run that took a part of its set.
+TEST_F(DataRecordTest, OtherSetsAreTakenWhole) {
+  train_well("data.train_samples=30 data.test_samples=6 data.validation=4");
+  fs::copy(own(), other() + "/kmnist");
+  const std::string eval = "eval " + run() + " --set kmnist";
+  expect_says(command(eval), 0,
+              {" of 10)", "data: " + other() + "/kmnist (not the set that it was trained on"});
+  expect_says(command(eval + " --train"), 0, {" of 40)"});
+  expect_says(command("predict " + run() + " 'test[9]'"), 0, {"test[9]: "});
+}
+
+TEST_F(DataRecordTest, RanksEvaluateOneCheckpointOnOneSet) {
+  train_well();
+  train_well("train.seed=7 run.dir=" + directory_.path("seven"));
+  const auto eval = [&](const std::string& on_rank_1) {
+    return run_shell("LOCKSTEP_DATA=" + other() + " mpirun --bind-to none -np 1 $LOCKSTEP_PROGRAM eval " +
+                     run() + " : -np 1 $LOCKSTEP_PROGRAM eval " + on_rank_1);
+  };
+  expect_says(eval(directory_.path("seven")), 65, {"the sha256 of the weights is "});
+  expect_says(eval(run() + " --data " + other()), 65, {"the digest of mnist test samples is "});
+  expect_says(eval(run() + " --train"), 2, {"--train is not given on rank 0, but given on rank 1"});
+}
+
 TEST_F(DataRecordTest, EvaluationRefusesOneByteOfDifferenceInAnyFile) {
   train_well();
   for (const auto& [file, what] : {std::pair{kImages, "mnist train samples (sha256 "},

@@ -171,6 +171,18 @@ TEST_F(RanksDifferTest, AnotherModelFileUnderTheSameName) {
                  {"the network's text line 3", "out: 32} on rank 0", "out: 33} on rank 1"});
 }
 
+TEST_F(RanksDifferTest, OtherOptionsOfOtherCommands) {
+  const std::string bench_step = "bench step " + write_small_job(directory_);
+  for (const auto& [command, one, other] :
+       {std::tuple<std::string, std::string, std::string>{"bench allreduce", "-n 1", "-n 2"},
+        {bench_step, "--rounds 1", "--rounds 2"},
+        {bench_step, "train.seed=1", "train.seed=2"},
+        {"burn", "--time 1s", "--time 2s"}}) {
+    const std::string start = "1 $LOCKSTEP_PROGRAM " + command + " ";
+    expect_refusal({start + one, start + other}, 2, {" on rank 0, but ", " on rank 1"});
+  }
+}
+
 TEST_F(RanksDifferTest, AnotherProgram) {
   const std::string program = std::getenv("LOCKSTEP_PROGRAM");
   std::filesystem::copy(program, path("other"));

@@ -28,8 +28,9 @@ TEST_F(LeaveOutTest, AListIsSaidAndHasOtherWeightsThanNone) {
   expect_says(alone, 0, {"(537 of 540 train, 3 left out, 60 validation, 90 test;"});
   expect_says(all, 0, {"(540 train, 60 validation, 90 test;"});
   EXPECT_NE(all.last_line(), alone.last_line());
-  succeed("prove " + path("alone"));
+  succeed("prove " + path("alone") + " --ranks 1");
   EXPECT_EQ(answer_of("eval " + path("alone") + " --train")["samples"], 537);
+  EXPECT_EQ(answer_of("eval " + path("alone") + " --train --whole")["samples"], 540);
   EXPECT_EQ(answer_of("validate " + path("job.yaml"))["train_samples"], 537);
 }
 

@@ -91,10 +91,12 @@ TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
   const std::string flip = " 'inject.what=flip-bit weights 9:20'";
   train("run", "train.max_steps=3 inject.step=2" + flip);
   train("run", "inject.step=5" + flip);
-  expect_says(prove("run"), 1,
+  const auto outcome = prove("run");
+  expect_says(outcome, 1,
               {"refuted at step 2", "refuted at step 5",
                "likely cause: it may follow from step 2: later steps were computed from its result\n",
                "not proved: step 6: they follow from step 5\n"});
+  EXPECT_EQ(count_of("they follow from", outcome.out), 1) << "step 2 is the last of its interval";
 }
 
 /// By proofs on other numbers of ranks. The run went on with other ranks than it began with.
@@ -241,10 +243,14 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
     events.back().at("weights_sha256") = std::string(64, '0');
     std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
-    auto& late = *std::ranges::find_if(
-        events, [](const auto& event) { return event.at("event") == "step" && event.at("step") == 5; });
-    late.at("train_accuracy") = 2;
-    late.at("gradient_norm") = 1;
+    const auto at = [&](const char* name, std::int64_t step) -> nlohmann::json& {
+      return *std::ranges::find_if(
+          events, [&](const auto& event) { return event.at("event") == name && event.at("step") == step; });
+    };
+    at("step", 5).at("train_accuracy") = 2;
+    at("step", 5).at("gradient_norm") = 1;
+    at("step", 4).at("accuracy_steps") = 0;
+    at("loss", 4).at("steps") = 0;
     auto early = *std::ranges::find(events, "epoch", [](const auto& event) { return event.at("event"); });
     early["step"] = 2;
     events.insert(std::ranges::find(events, 3, [](const auto& event) { return event.value("step", 0); }),
@@ -259,6 +265,8 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
        "(event epoch) differs from the computed values: no epoch ends with this step",
        "refuted at step 4: the manifest of its checkpoint differs from the computed values: "
        "epoch_correct is ",
+       ": accuracy_steps is not a number of steps after which an accuracy is told here",
+       ": steps is not a number of steps after which a loss is printed here",
        "(event step) differs from the computed values: gradient_norm is 1, and came to ",
        "train_accuracy is 2, and came to ",
        "refuted at step 6: the manifest of its checkpoint differs from the computed values: "

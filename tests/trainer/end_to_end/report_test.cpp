@@ -167,7 +167,9 @@ TEST_F(ReportTest, SeveralRunsAreOnOnePageAndNoFileIsReplacedUnasked) {
   EXPECT_EQ(report["differing_keys"], Json::array({{{"key", "train.seed"}, {"values", {seed, "1" + seed}}}}));
   EXPECT_EQ(report["runs"][1]["name"], "second");
   expect_says(lockstep("report " + run_ + " " + second + " -o " + file), 2);
-  succeed("report " + run_ + " -o " + file + " --force");
+  expect_says(lockstep("report " + run_ + " -o " + file), 2);
+  EXPECT_TRUE(succeed("report " + run_ + " -o " + file + " --force")
+                  .out.ends_with(" bytes, 1 run; open it in a browser\n"));
   for (const int runs : {4, 5}) {
     std::string command = "report --format json";
     for (int i = 0; i < runs; ++i) command += " " + run_;

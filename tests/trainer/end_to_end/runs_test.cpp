@@ -111,8 +111,10 @@ TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
   EXPECT_EQ("weights sha256 " + json.at("runs").at(0).at("weights_sha256").get<std::string>(),
             trained_.last_line());
 
-  expect_says(lockstep("compare " + path("slow") + " " + path("fast")), 0,
+  const Outcome compared = lockstep("compare " + path("slow") + " " + path("fast"));
+  expect_says(compared, 0,
               {"train.optimizer.lr", "they part at step 2, first in ", "test accuracy, %, by epoch: A B"});
+  EXPECT_LT(compared.out.find("they part at"), compared.out.find("by epoch: A B")) << compared.out;
   for (const std::string& command : {"compare " + path("slow") + " " + path("none"), "runs " + path("none")})
     expect_says(lockstep(command), 66);
   const auto order = [&](const std::string& options) {

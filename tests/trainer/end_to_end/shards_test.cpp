@@ -125,6 +125,7 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   write_text(path("asked.csv"), "1600,0.01\n1000,?\n1000,0.02\n");
   const Outcome predicted = lockstep("predict " + path("run") + " " + path("asked.csv") + " --csv");
   expect_says(predicted, 65, {"asked.csv: line 2: column 2: '?' is missing"});
+  EXPECT_TRUE(predicted.out.starts_with("picture,class,probability,not_sure\n\"")) << predicted.out;
   expect_words(predicted.out, {"asked.csv: line 1\",\"upper\",", "asked.csv: line 3\",\"lower\","});
   expect_says(lockstep("predict " + path("run") + " " + path("rows.csv")), 65);
   expect_says(lockstep("eval " + path("run") + " --data " + path("digits")), 65);

@@ -127,9 +127,19 @@ TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
   }
   const auto json = run_in_terminal({.environment = kUtf8}, proof + " --json");
   EXPECT_TRUE(json.bytes.starts_with("{")) << json.bytes;
+  const auto followed =
+      run_in_terminal({.environment = kUtf8}, "$LOCKSTEP_PROGRAM report " + run + " --follow");
+  EXPECT_TRUE(followed.bytes.starts_with("\033[H\033[J")) << followed.bytes;
   const auto piped = run_shell(proof);
   EXPECT_EQ((piped.out + piped.err).find("proving"), std::string::npos) << piped.everything();
   expect_tables_to_fit(run);
+}
+
+TEST(TerminalTest, AnObjectForProgramsHasNoBar) {
+  const auto output = run_in_terminal({.environment = kUtf8},
+                                      "$LOCKSTEP_PROGRAM burn --time 0s --threads 1 --backend thread --ranks "
+                                      "2 --without jobs,speed --json");
+  EXPECT_TRUE(output.bytes.starts_with("{")) << output.bytes;
 }
 
 TEST(TerminalTest, HelpFitsToo) {

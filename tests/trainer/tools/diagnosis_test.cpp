@@ -60,6 +60,7 @@ TEST(FlippedBitTest, TwoBitsAreNotOne) {
   const std::uint64_t difference =
       cpu::fingerprint(kWeightsBuffer, 0, after) - cpu::fingerprint(kWeightsBuffer, 0, before);
   EXPECT_FALSE(find_flipped_bit(difference, {kWeightsBuffer, 0, before.size(), 32}));
+  EXPECT_FALSE(find_flipped_bit(0, {kGradientBuffer, 0, before.size(), 64}));
 }
 
 TEST(BucketOfTest, TheEndOfTheArenaLeavesFirst) {
@@ -158,6 +159,19 @@ TEST_F(DiagnosisTest, StateComesBeforeGradientsAndRankZeroBeforeTheOthers) {
        "gradient b, bucket 1, [2] bit 50: the summed gradient had bit 50 of element [2] flipped; a flipped "
        "bit "
        "in the sums of gradients, in a rank's memory or on its way (a share)"},
+      {{{1, std::uint64_t{1} << 63}},  // a bit of any element
+       0,
+       "gradient b, bucket 1, [0] bit 63: the summed gradient had bit 63 of element [0] flipped; a flipped "
+       "bit in the sums of gradients, in a rank's memory or on its way (a share)"},
+      {{{2, word_multiplier(kWeightsBuffer, 4) << 31}},
+       0,
+       "weights a, bucket 2, [1, 1] bit 31: the weights on rank 0 went into it with bit 31 of element [1, 1] "
+       "flipped; a flipped bit in the memory of rank 0" +
+           kBefore},
+      {{{2, word_multiplier(kWeightsBuffer, 4) << 32}},  // a word of weights has 32
+       0,
+       "weights a, bucket 2: the weights went into it with other values than here (in a); the update of the "
+       "step before it was computed wrongly, or memory was overwritten"},
       {{{0, 12345}, {1, 999}},  // backward meets b first
        0,
        "gradient b, bucket 1: " + sums +

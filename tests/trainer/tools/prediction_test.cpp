@@ -8,6 +8,7 @@
 #include "data/batch_loader.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/leave_out.hpp"
+#include "data/tables/table_conversion.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -93,6 +94,7 @@ TEST(PredictionReportTest, AnAnswerIsSureFromNinetyPercentOnAndAnOutputByItsLead
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.09375F, 0.03125F, 0.875F}), unsure);
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {kSureProbability, 0.1F, 0}), Warnings());
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.1F}), Warnings()) << "there is no other class";
+  EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.5F, 0.75F}), Warnings{"dog or cat?"});
   EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.25F, -1, 0.8125F}), Warnings());
   EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.3125F, -1, 0.8125F}), Warnings());
   EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.5F, -1, 0.8125F}), unsure);
@@ -156,6 +158,10 @@ TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {
             "           cat       1  33.33 % #############\n"
             "           dog       0   0.00 %\n"
             "           cow       2  66.67 % ###########################\n");
+  PredictionSummary one(3);
+  one.add(cat);
+  test::expect_words(one.to_text("set", kStyle),
+                     {"set: 1 picture, not sure of 1\n", " cat       1 100.00 % "});
   ReportStyle rows = kStyle;
   rows.thing = "row";
   test::expect_words(PredictionSummary(3).to_text("set", rows),
@@ -325,6 +331,22 @@ TEST(SetSamplesTest, SamplesAreImagesOfTheHalfThatIsNamed) {
             }),
             "validation[1]: the set has no validation half of its own; samples that a run held out "
             "(data.validation) are in the training half: say train[N]");
+}
+
+/// The predictor normalises what it is given.
+TEST(SetSamplesTest, RowsOfATableAreAsTheyWere) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path("t.csv")) << "w,kind,h\n2.5,b,9\n2.5,b,9\n2.5,a,9\n2.5,a,9\n";
+  TableConversionOptions conversion{.to = directory.path("set"), .split = {.test = {.samples = 1}}};
+  conversion.table.from = directory.path("t.csv");
+  conversion.table.label = "kind";
+  convert_table(Env::posix(), conversion);
+  SavedModel model = one_layer({2, 1, 1});
+  model.data.options.set = "table";
+  model.data.options.root = conversion.to;
+  model.data.options.mean = {3};
+  model.data.options.std = {2};
+  EXPECT_EQ(SetSamples(model).read({"", SetHalf::kTest, 1}, "test[1]").row, (std::vector<float>{2.5F, 9}));
 }
 
 /// Finite weights that are so large that no output is a number.

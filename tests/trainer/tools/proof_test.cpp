@@ -152,6 +152,7 @@ std::string planned(const std::vector<StartPoint>& starts, const std::vector<Ste
 TEST(IntervalTest, EachStepIsReplayedFromTheNearestStart) {
   EXPECT_EQ(planned({{0, ""}, {40, "c40"}, {80, "c80"}}, {{1, 95}}, {{30, 60}}),
             "1 to 40, c40; 41 to 60, ; ");
+  EXPECT_EQ(planned({{0, ""}, {40, "c40"}, {80, "c80"}}, {{1, 95}}, {{50, 60}}), "41 to 60, ; ");
 }
 
 TEST(IntervalTest, NothingIsReplayedAcrossStepsOfAnotherArithmetic) {
@@ -190,6 +191,7 @@ TEST(MetricsClaimsTest, LinesAreFoundByTheirStep) {
   EXPECT_EQ(claims.next_step(-1), 0);
   EXPECT_EQ(claims.next_step(0), 1);
   EXPECT_EQ(claims.next_step(2), INT64_MAX);
+  EXPECT_EQ(claims.lost_up_to(), 0);
   const MetricsClaims lost(
       "{\"event\":\"lost\",\"step\":9}\n{\"event\":\"lost\",\"step\":5}\n{\"event\":\"straggler\",\"step\":"
       "12}\n");

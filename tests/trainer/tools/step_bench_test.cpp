@@ -33,6 +33,19 @@ std::string printed_by(int ranks, const std::string& device, const StepBenchOpti
   return ::testing::internal::GetCapturedStdout();
 }
 
+/// Exit code and message of the error on which the ranks agree.
+std::string refusal_of(const Job& job, const DatasetFuture& data, const StepBenchOptions& options) {
+  std::string said;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    try {
+      bench_step(comm, job, data, options);
+    } catch (const AgreedError& error) {
+      said = fmt::format("{}: {}", static_cast<int>(error.code()), error.what());
+    }
+  });
+  return said;
+}
+
 void expect_near(double value, double expected, const char* what) {
   EXPECT_NEAR(value, expected, 1e-9 * std::abs(expected)) << what;
 }
@@ -131,11 +144,9 @@ TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
   const DatasetFuture data = load_in_advance(job);
   const std::string file = ::testing::TempDir() + "/steps.pftrace";
   for (const StepBenchOptions& options : {StepBenchOptions{.explain = true, .trace = {}}, {.trace = file}})
-    run_thread_ranks(1, [&](Communicator& comm) {
-      EXPECT_EQ(message_of<AgreedError>([&] { bench_step(comm, job, data, options); }),
-                "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
-                "(docs/timeline.md)");
-    });
+    EXPECT_EQ(refusal_of(job, data, options),
+              "2: --explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
+              "(docs/timeline.md)");
 }
 
 TEST(StepBenchTest, AStepHasNoMoreSamplesThanTheSet) {
@@ -159,11 +170,66 @@ TEST(StepBenchTest, OtherStrategiesAreNotMeasuredAsDataParallelism) {
   const DatasetFuture data = load_in_advance(job);
   for (const char* strategy : {"pipeline", "hogwild"}) {
     job.parallel.strategy = strategy;
-    run_thread_ranks(1, [&](Communicator& comm) {
-      test::expect_error<AgreedError>([&] { bench_step(comm, job, data, {.trace = {}}); },
-                                      {"measures parallel.strategy=data", strategy, "run.trace"});
+    EXPECT_EQ(
+        refusal_of(job, data, {.trace = {}}),
+        fmt::format("2: bench step measures parallel.strategy=data, and the job has {}; leave that out, "
+                    "or trace a run of it with run.trace=100..110 (docs/timeline.md)",
+                    strategy));
+  }
+}
+
+TEST(BenchedWayTest, StartsAtTheJobsWeightsAndCountsStepsOfAWholeBatch) {
+  for (const auto& [samples, full_steps] : {std::pair(80, 2), {64, 2}, {31, 1}}) {
+    const Job job = job_on("cpu", {fmt::format("data.train_samples={}", samples)});
+    const DatasetFuture data = load_in_advance(job);
+    run_thread_ranks(1, [&, samples = samples, full_steps = full_steps](Communicator& comm) {
+      const BenchedWay way("world", job, comm, set_up(job, comm, data));
+      EXPECT_EQ(way.batch, std::min(samples, kBatch));
+      EXPECT_EQ(way.full_steps, full_steps) << samples;
+      std::vector<float> weights(way.setup.network.parameters().size);
+      way.setup.network.initialise(job.train.seed, weights);
+      EXPECT_TRUE(std::ranges::equal(way.strategy->whole_state().weights, weights));
     });
   }
+}
+
+/// The first step waits at least 1 s on all ranks, the second 2 s.
+TEST(BenchedWayTest, CommunicationIsTheShortestWaitOfEachStep) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const std::vector<double> waits[] = {{1, 5}, {3, 2}};
+    EXPECT_EQ(waits_of_last_arrivals(comm, waits[comm.rank()]), 3);
+  });
+}
+
+TEST(StepBenchTest, RowsHaveMicrosecondsAndPercent) {
+  const auto ways = nlohmann::ordered_json::parse(R"([
+    {"determinism": "world", "seconds": 0.00125, "samples_per_second": 25600.5, "peak_share": 0.123,
+     "input_share": 0.01, "exposed_share": 0.025, "skew_share": 0.0375, "optimizer_share": 0.05,
+     "under_way_seconds": 0.0004, "hidden_seconds": 0.0003, "comparing_seconds": 0.000005,
+     "bucket_leaves_seconds": [0.0001, 0.00025]},
+    {"determinism": "off", "seconds": 0.001, "samples_per_second": 32000, "peak_share": 0.25,
+     "input_share": 0.5, "exposed_share": 0, "skew_share": 0.125, "optimizer_share": 0.0625,
+     "under_way_seconds": 0, "hidden_seconds": 0, "comparing_seconds": 0, "bucket_leaves_seconds": [1]}])");
+  const std::string rows =
+      "determinism  samples/s   us/step  of peak    input  exposed     skew optimiser\n"
+      "world           25,600    1250.0   12.3 %   1.00 %   2.50 %   3.75 %    5.00 %\n"
+      "off             32,000    1000.0   25.0 %  50.00 %   0.00 %  12.50 %    6.25 %\n\n";
+  const std::string end =
+      "world: buckets leave after 100.0 + 250.0 us of a step\n"
+      "world costs +25.0 % over off (median ratio of turns)\n";
+  EXPECT_EQ(ways_text(ways, 1, 1.25), rows + end);
+  EXPECT_EQ(ways_text(ways, 2, 1.25),
+            rows +
+                "world: gradients under way for 400 us a step, 300 us of it (75 %) beside backward\n"
+                "world: comparing the sums with what the ranks sent took 5.0 us a step, 0.40 % of it\n"
+                "off: gradients under way for 0 us a step, 0 us of it (0 %) beside backward\n" +
+                end);
+  EXPECT_EQ(device_way_text({{"way", "native, graph"},
+                             {"seconds", 12.34e-6},
+                             {"host_seconds", 4.5e-6},
+                             {"samples_per_second", 1234567.8},
+                             {"flops", 2.5e12}}),
+            "native, graph               12.34       4.50      1,234,567     2500.0\n");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 /// way for 250, of which 100 are waited for.
 /// @param unit  nanoseconds in place of each
 Timeline& made_up_step(Timeline& timeline, std::int64_t unit = 1) {
-  const std::uint32_t main = timeline.thread_track(), bucket = timeline.track("bucket 0");
+  const std::uint32_t bucket = timeline.track("bucket 0"), main = timeline.thread_track();
   timeline.open();
   const auto add = [&](std::int64_t begin, std::int64_t end, Work work, std::string_view of = {}) {
     timeline.add({.begin_ns = begin * unit, .end_ns = end * unit, .of = of, .track = main, .work = work});

@@ -175,6 +175,8 @@ TEST_F(SurveyTest, LinesOfStepsThatTheRunHasNotAreNamed) {
                   replay);
     EXPECT_EQ(said({0, 7}), "asked: steps 1 to 7\nreplay: 0 to 7\n");
   }
+  metrics_ = "{\"event\":\"end\",\"step\":9}\n{\"event\":\"step\",\"step\":9}\n";
+  test::expect_words(said(), {"metrics at 8: line 1 of metrics.jsonl (event end) tells of step 9, "});
 }
 
 TEST_F(SurveyTest, BadLinesAreNamedWithTheStepsBesideThem) {
