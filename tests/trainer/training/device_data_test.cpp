@@ -52,7 +52,7 @@ TEST_F(DeviceDataTest, AnImageOfOneChannelIsScaledByTheViewItself) {
   EXPECT_EQ(view.channels, 1);
   EXPECT_EQ(view.channel_scale, nullptr);
   EXPECT_EQ(view.channel_shift, nullptr);
-  const std::vector<std::uint8_t> images = on_device(view.images, std::size_t{4} * kSamples);
+  const std::vector<std::uint8_t> images = on_device(view.images, std::size_t{4} * kStoredSamples);
   for (std::size_t i = 0; i < images.size(); ++i) EXPECT_EQ(images[i], i / 4) << "from disk";
 }
 
@@ -131,10 +131,10 @@ TEST_F(DeviceDataTest, MixesHaveRoomForAnOrderAndABatchOrTwo) {
 TEST_F(DeviceDataTest, AStreamedSetHasItsLabelsAndARing) {
   DeviceData data(
       *device_, *stream_, set_, nullptr,
-      Streaming{{.columns = kColumns, .steps = kRingSteps}, evaluated_rows(0, kSamples, kColumns)});
+      Streaming{{.columns = kColumns, .steps = kRingSteps}, evaluated_rows(0, kStoredSamples, kColumns)});
   ASSERT_NE(data.ring(), nullptr);
   EXPECT_EQ(data.view().images, data.ring()->data());
-  EXPECT_EQ(data.size(), kSamples);
+  EXPECT_EQ(data.size(), kStoredSamples);
 }
 
 }  // namespace

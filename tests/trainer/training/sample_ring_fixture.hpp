@@ -9,7 +9,7 @@
 
 namespace lockstep::sample_ring_test {
 
-inline constexpr int kSamples = 23, kColumns = 4;
+inline constexpr int kStoredSamples = 23, kColumns = 4;
 inline constexpr std::int64_t kRingSteps = 3;
 inline constexpr ImageShape kShape = {1, 2, 2};
 
@@ -24,7 +24,7 @@ class CountingStore final : public SampleStore {
   mutable std::atomic<std::size_t> most_at_once = 0;  ///< samples that were read
   mutable std::vector<std::int64_t> prefetched;
 
-  std::int64_t size() const override { return kSamples; }
+  std::int64_t size() const override { return kStoredSamples; }
   const PixelSums& sums() const override { return sums_; }
   void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override {
     is_asked = true;
@@ -49,12 +49,12 @@ class SampleRingTest : public ::testing::Test {
   SampleRingTest() {
     set_.name = "counted train";
     set_.shape = kShape;
-    set_.labels.resize(kSamples);
+    set_.labels.resize(kStoredSamples);
     set_.store = store_;
   }
   std::unique_ptr<SampleRing> make_ring() {
     return std::make_unique<SampleRing>(*device_, set_, RingSizes{.columns = kColumns, .steps = kRingSteps},
-                                        evaluated_rows(0, kSamples, kColumns));
+                                        evaluated_rows(0, kStoredSamples, kColumns));
   }
   /// The first number of each of its samples.
   std::vector<std::uint8_t> samples_of(const SampleRing& ring, std::int64_t step) {

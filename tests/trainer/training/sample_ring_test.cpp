@@ -38,7 +38,7 @@ TEST_F(SampleRingTest, LateCopiesAreThereWhenTheirStepIsAwaited) {
 TEST_F(SampleRingTest, OthersLieBesideThoseOfSteps) {
   run_thread_ranks(1, [&](Communicator& comm) {
     SampleRing ring(*device_, set_, {.columns = kColumns, .steps = kRingSteps, .spare_columns = 2},
-                    evaluated_rows(0, kSamples, kColumns));
+                    evaluated_rows(0, kStoredSamples, kColumns));
     ring.begin(0);
     ring.await(comm, *stream_, kRingSteps);
     const std::vector<std::int32_t> others{22, 7};
@@ -53,7 +53,7 @@ TEST_F(SampleRingTest, OthersLieBesideThoseOfSteps) {
 
 TEST_F(SampleRingTest, OthersStayAsLongAsTheyAreInUse) {
   SampleRing ring(*device_, set_, {.columns = kColumns, .steps = kRingSteps, .spare_columns = 1},
-                  evaluated_rows(0, kSamples, kColumns));
+                  evaluated_rows(0, kStoredSamples, kColumns));
   LateStream late(device_->make_stream());
   std::array<std::uint8_t, 2> found{};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -86,7 +86,7 @@ TEST_F(SampleRingTest, AsksForTheRowsOfEachStepOnceAndInOrder) {
   std::iota(ready.begin(), ready.end(), kColumns);
   const auto rows_of = [&](std::int64_t step) {
     asked.push_back(step);
-    return evaluated_rows(0, kSamples, kColumns)(step);
+    return evaluated_rows(0, kStoredSamples, kColumns)(step);
   };
   run_thread_ranks(1, [&](Communicator& comm) {
     SampleRing ring(*device_, set_, {.columns = kColumns, .steps = kRingSteps}, rows_of);
@@ -113,7 +113,7 @@ TEST_F(SampleRingTest, WhatIsReadWhileAnotherStepBeginsIsDropped) {
 TEST_F(SampleRingTest, AStepOfMoreRowsThanItHasRoomForIsRefused) {
   run_thread_ranks(1, [&](Communicator& comm) {
     SampleRing ring(*device_, set_, {.columns = kColumns, .steps = kRingSteps},
-                    evaluated_rows(0, kSamples, kColumns + 1));
+                    evaluated_rows(0, kStoredSamples, kColumns + 1));
     ring.begin(0);
     EXPECT_THROW(ring.await(comm, *stream_, 1), InternalError);
   });
@@ -146,7 +146,7 @@ TEST_F(SampleRingTest, BeginsAnywhereAndKnowsItsEnd) {
     EXPECT_THROW(ring->await(comm, *stream_, kRingSteps + 1), InternalError) << "more than it holds";
     ring->begin(5);  // beyond what has come
     ring->await(comm, *stream_, 6);
-    EXPECT_EQ(samples_of(*ring, 5)[2], kSamples - 1);
+    EXPECT_EQ(samples_of(*ring, 5)[2], kStoredSamples - 1);
     EXPECT_THROW(ring->await(comm, *stream_, 7), InternalError) << "behind the last one";
     ring->begin(0);
     ring->await(comm, *stream_, 1);
@@ -163,7 +163,7 @@ RowNumbers numbers(const StreamedRows& rows) {
 TEST_F(SampleRingTest, PartnersLieBehindTheSamplesOfTheirStepAndSpareRowsBehindAll) {
   SampleRing ring(*device_, set_,
                   {.columns = kColumns, .has_pairs = true, .steps = kRingSteps, .spare_columns = 2},
-                  evaluated_rows(0, kSamples, kColumns));
+                  evaluated_rows(0, kStoredSamples, kColumns));
   EXPECT_EQ(ring.sizes().all_rows(), 3 * 8 + 4);
   EXPECT_EQ((RingSizes{.columns = 4, .steps = 3}.all_rows()), 3 * 4);
   EXPECT_EQ(numbers(ring.rows_by_state(3)), (RowNumbers{3, 4, 8, 3}));
