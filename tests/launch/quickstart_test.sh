@@ -140,7 +140,7 @@ Whole_numbers_are_in_their_range() {
   local word
   for word in 2 7 10; do lib is_whole "$word" 2 10 || fail "$word is one"; done
   lib is_whole 0 0 5 || fail "0 is one"
-  lib is_whole 999999999 0 || fail "nine digits are one"
+  lib is_whole 999999999 0 999999999 || fail "nine digits are one"
   for word in 1 11 '' x 07 -3 1e1 '3 ' 3x 1000000000; do ! lib is_whole "$word" 2 10 || fail "'$word' is none"; done
   ! lib is_whole 1000000000 0 1000000000 || fail "ten digits are too many"
   expect_exit 2 lib require_whole -np 3x 1 9
