@@ -25,9 +25,9 @@ enum class MissingCells;
 
 /// A column in which a quarter of the cells or more is not a number.
 struct TextColumn {
-  std::string column;         ///< "column 2 (colour)"
-  std::string argument;       ///< for --drop and --one-hot: its name, or its number
-  std::size_t different = 0;  ///< texts, at most kMostTexts
+  std::string column;       ///< "column 2 (colour)"
+  std::string argument;     ///< for --drop and --one-hot: its name, or its number
+  std::size_t different{};  ///< texts, at most kMostTexts
   std::string example;
 
   static constexpr std::size_t kMostTexts = 1000;
@@ -41,7 +41,7 @@ class ColumnReader {
   ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown);
 
   /// @param cells  [column], without spaces around them
-  /// @param row    its features, and what is wrong with the first cell that cannot be used
+  /// @param row    its features, and what is wrong with the first cell that cannot be used; without trouble before
   void read(std::span<const std::string_view> cells, TableRow& row);
   /// With the values that were found.
   TableColumns learnt() const;
@@ -66,8 +66,8 @@ class ColumnReader {
   MissingCells missing_;
   TableColumns columns_;
   std::vector<std::string> shown_;
-  std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, while it learns
-  std::vector<Texts> texts_;                                ///< [column] likewise
+  std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, as far as it learns
+  std::vector<Texts> texts_;                                ///< [column]
 };
 
 /// Reads the table for the numbers that empty cells get. They are the means or medians of those rows that are trained

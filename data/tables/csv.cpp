@@ -12,16 +12,20 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 namespace lockstep {
 
 // CsvReader.
 
+CsvReader::CsvReader(ByteSource& source, char separator) : source_(source), separator_(separator) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  peek();
+  if (as_text(std::span(buffer_).first(filled_)).starts_with(kMark)) at_ = kMark.size();
+}
+
 int CsvReader::peek() {
   if (at_ == filled_) {
-    constexpr std::size_t kPiece = std::size_t{256} << 10;
-    buffer_.resize(std::min<std::uint64_t>(kPiece, source_.remaining_at_most()));
+    buffer_.resize(std::min(kPieceBytes, source_.remaining_at_most()));
     filled_ = buffer_.empty() ? 0 : source_.read(buffer_);
     at_ = 0;
     if (filled_ == 0) return -1;
@@ -69,10 +73,6 @@ int CsvReader::read_quoted(std::string& field) {
 }
 
 bool CsvReader::next() {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
-  if (!std::exchange(is_begun_, true) && peek() >= 0 &&
-      as_text(std::span(buffer_).first(filled_)).starts_with(kMark))
-    at_ = kMark.size();
   for (;;) {
     first_line_ = line_;
     row_bytes_ = count_ = 0;
@@ -87,7 +87,6 @@ bool CsvReader::next() {
         c = read_quoted(field);
       }
       for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
-      if (c == '\r' && peek() == '\n') get();
     }
     if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;
   }
@@ -105,7 +104,7 @@ const char* read_feature(std::string_view text, float& value) {
   std::string_view digits = trimmed(text);
   if (is_missing(digits)) return "is missing";
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
-  double number = 0;
+  double number{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error == std::errc::result_out_of_range) return kBeyondFp32;
   if (error != std::errc() || end != digits.data() + digits.size()) return "is not a number";

@@ -67,8 +67,7 @@ std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::st
 
 struct SampleForm {
   ImageShape shape;
-  bool is_image = false;
-  bool has_channels_last = false;
+  bool is_image{}, has_channels_last{};
   friend bool operator==(const SampleForm&, const SampleForm&) = default;
 };
 
@@ -169,7 +168,7 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
                       const std::vector<std::int64_t>& samples) {
   SetLabels found;
   ClassNumbers classes;
-  std::uint64_t columns = 0;
+  std::uint64_t columns{};
   for (std::size_t i = 0; i < halves.size(); ++i) {
     NpyRows rows(archive.open(halves[i].labels));
     const std::uint64_t own_columns = rows.header().row_elements();

@@ -82,7 +82,7 @@ class Table {
   virtual bool next(TableRow& row) = 0;
 
  protected:
-  ImageShape shape_{0, 1, 1};
+  ImageShape shape_;
   std::string label_column_;
 };
 

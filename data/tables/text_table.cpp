@@ -52,7 +52,7 @@ class TextTable final : public Table {
     require_columns();
     if (options_.columns && options_.columns->have_names() && !names_.empty()) take_in_order_of_set();
     cell_reader_.emplace(options_, options_.columns ? *options_.columns : columns_to_learn(), shown());
-    shape_.channels = static_cast<int>(options_.columns ? options_.columns->numbers() : features_.size());
+    shape_ = {static_cast<int>(options_.columns ? options_.columns->numbers() : features_.size()), 1, 1};
     if (options_.has_labels) label_column_ = name_of(label_);
     counts_rows_ = !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0");
   }
@@ -158,8 +158,9 @@ class TextTable final : public Table {
     for (const std::string& wanted : options_.one_hot) mark(wanted, is_one_hot_);
     for (const std::string& wanted : options_.drop) mark(wanted, is_left_out);
     if (options_.has_labels)
-      label_ = mark(options_.label.empty() ? std::to_string(columns_) : options_.label, is_left_out)
-                   .value_or(columns_ - 1);
+      if (const auto column =
+              mark(options_.label.empty() ? std::to_string(columns_) : options_.label, is_left_out))
+        label_ = *column;
     features_.clear();
     for (std::size_t i = 0; i < columns_; ++i)
       if (!is_left_out[i]) features_.push_back(i);
@@ -171,13 +172,16 @@ class TextTable final : public Table {
     return options_.columns && options_.columns->have_names() ? has_names_of_set() : has_words();
   }
 
+  static bool is_number(const std::string& field) {
+    float ignored{};
+    return read_feature(field, ignored) == nullptr;
+  }
+
   /// True if a feature in the first row is no cell. The name of the labels' column does not count.
   bool has_words() const {
-    float ignored = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = reader_.fields()[features_[i]];
-      if (!is_text(i) && !is_missing(trimmed(field)) && read_feature(field, ignored) != nullptr &&
-          field != options_.label)
+      if (!is_text(i) && !is_missing(trimmed(field)) && !is_number(field) && field != options_.label)
         return true;
     }
     return false;
@@ -191,10 +195,9 @@ class TextTable final : public Table {
     std::size_t found = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = reader_.fields()[features_[i]];
-      float ignored = 0;
       if (!names.contains(printable_line(field))) continue;
-      const bool is_cell = is_text(i) ? std::ranges::count(columns[i].values, trimmed(field)) > 0
-                                      : read_feature(field, ignored) == nullptr;
+      const bool is_cell =
+          is_text(i) ? std::ranges::count(columns[i].values, trimmed(field)) > 0 : is_number(field);
       if (!is_cell || ++found == names.size()) return true;
     }
     return false;
@@ -317,7 +320,7 @@ class TextTable final : public Table {
   FileSource file_;
   std::optional<GzipSource> inflated_;
   CsvReader reader_;
-  std::size_t columns_ = 0, label_ = 0;
+  std::size_t columns_{}, label_{};
   std::vector<std::string> names_;     ///< the columns'; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
   std::vector<bool> is_one_hot_;       ///< [column]
@@ -326,7 +329,7 @@ class TextTable final : public Table {
   std::string missing_;                  ///< a column that was asked for, and that there is not
   std::string doubted_label_;            ///< a label, or the name of the labels' column; empty: no doubt
   bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
-  bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far
+  bool counts_rows_{};                   ///< the first column, which has no name, is 0, 1, 2, ... so far
   std::int64_t rows_ = 0;
 };
 
