@@ -40,7 +40,7 @@ void require_apart(const ConversionOptions& options) {
 struct MadeImage {
   std::vector<std::uint8_t> pixels{};  ///< as the files of the set hold them
   ImageShape shape{};
-  bool reshaped = false, made_grey = false, had_16_bits = false;
+  bool reshaped = false, made_grey{}, had_16_bits{};
   std::string damage{};  ///< why there is none
 };
 
@@ -206,8 +206,7 @@ Conversion convert_pictures(Env& env, const ConversionOptions& options) {
   require_apart(options);
   std::set<fs::path> skipped;
   for (std::vector<DamagedPicture> all_damaged;;) {
-    Conversion result{.pictures = find_sorted_pictures(options.from, options.split, skipped),
-                      .shape = {0, 0, 0}};
+    Conversion result{.pictures = find_sorted_pictures(options.from, options.split, skipped), .shape = {}};
     const std::vector<DamagedPicture> damaged = ConversionPass(options, result).run(env);
     all_damaged.insert(all_damaged.end(), damaged.begin(), damaged.end());
     if (!damaged.empty() && !options.skip_damaged) throw DamagedPicturesError(std::move(all_damaged));

@@ -72,8 +72,8 @@ Pixels write_png(const Picture& picture) {
   image.format = picture.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   Pixels file(size);
-  if (png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) == 0)
-    throw InternalError(fmt::format("{}: no PNG can be made of it: {}", picture.name, image.message));
+  LOCKSTEP_CHECK(png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) !=
+                 0);
   file.resize(size);
   return file;
 }
@@ -90,7 +90,7 @@ class PgmHeader {
   int number(const char* what) {
     skip_space();
     const char* begin = file_.data() + at_;
-    int value = 0;
+    int value{};
     const auto [end, error] = std::from_chars(begin, file_.data() + file_.size(), value);
     if (error != std::errc() || value < 1)
       throw DataError(

@@ -14,11 +14,10 @@ namespace {
 
 using Histogram = std::array<std::int64_t, 256>;
 
-/// The value that `rank` pixels lie below.
+/// The value that `rank` pixels lie below, which are fewer than all.
 int quantile(const Histogram& histogram, std::int64_t rank) {
   int value = 0;
-  for (std::int64_t below = histogram[0]; below <= rank && value < 255; below += at(histogram, value))
-    ++value;
+  for (std::int64_t below = histogram[0]; below <= rank; below += at(histogram, value)) ++value;
   return value;
 }
 
@@ -52,7 +51,7 @@ Histogram deviations(const Histogram& histogram, int level) {
 
 /// The third moment about the paper's level: noise cancels, ink does not.
 bool is_darker(const Histogram& histogram, double level) {
-  double moment = 0;
+  double moment{};
   for (int value = 0; value < 256; ++value) {
     const double deviation = value - level;
     moment += deviation * deviation * deviation * static_cast<double>(at(histogram, value));
@@ -70,8 +69,7 @@ double strongest(const Histogram& histogram, double level, bool darker) {
 /// Collects a piece from one of its pixels and marks them all as seen.
 class PieceFinder {
  public:
-  PieceFinder(const Picture& picture, const Paper& paper)
-      : picture_(picture), label_(picture.pixels.size(), 0) {
+  PieceFinder(const Picture& picture, const Paper& paper) : picture_(picture), label_(picture.pixels.size()) {
     for (std::size_t i = 0; i < label_.size(); ++i)
       label_[i] = paper.is_ink(picture.pixels[i]) ? kUnseen : kPaper;
   }
@@ -92,7 +90,7 @@ class PieceFinder {
   static constexpr int kPaper = -1, kUnseen = -2;
 
   Piece grow(int x, int y, int label) {
-    Piece piece{.box = {x, y, x + 1, y + 1}, .pixels = 0};
+    Piece piece{.box = {x, y, x, y}, .pixels = 0};
     todo_.assign(1, {x, y});
     label_[pixel_at(picture_, x, y)] = label;
     while (!todo_.empty()) {
@@ -178,7 +176,7 @@ Ink find_ink(const Picture& picture, const Paper& paper) {
   constexpr double kSpeck = 0.015;
   PieceFinder finder(picture, paper);
   const std::vector<Piece> all = finder.all();
-  std::int64_t largest = 0;
+  std::int64_t largest{};
   for (const Piece& piece : all) largest = std::max(largest, piece.pixels);
   const auto is_speck = [&](const Piece& piece) {
     return static_cast<double>(piece.pixels) < kSpeck * static_cast<double>(largest);
@@ -190,7 +188,7 @@ Ink find_ink(const Picture& picture, const Paper& paper) {
     ink.pieces.push_back(piece);
   }
   std::ranges::stable_sort(ink.pieces, std::greater(), &Piece::pixels);
-  std::vector<bool> mask(picture.pixels.size(), false);
+  std::vector<bool> mask(picture.pixels.size());
   for (std::size_t i = 0; i < mask.size(); ++i) {
     const int piece = finder.piece_of(i);
     mask[i] = piece >= 0 && !is_speck(all[static_cast<std::size_t>(piece)]);

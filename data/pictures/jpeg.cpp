@@ -83,7 +83,6 @@ Decoder::Decoder() {
   jpeg.err = jpeg_std_error(&errors);
   errors.error_exit = leave;
   errors.emit_message = note_warning;
-  errors.output_message = [](j_common_ptr) {};
   progress.progress_monitor = limit_scans;
 }
 
@@ -265,8 +264,7 @@ void require_known_pixels(std::span<const KnownJpeg> known) {
 }
 
 Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
-  static const bool known = (require_known_pixels(known_jpegs()), true);
-  static_cast<void>(known);
+  [[maybe_unused]] static const bool known = (require_known_pixels(known_jpegs()), true);
   return decoded(name, file, colour);
 }
 

@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -43,8 +44,8 @@ struct PictureHalf {
 
 struct PictureHalves {
   PictureHalf train, test;
-  PictureHalf validation;            ///< as far as the options ask for it
-  bool has_validation_half = false;  ///< it has separate files, asked for or not
+  PictureHalf validation;      ///< as far as the options ask for it
+  bool has_validation_half{};  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
   std::optional<LabelSets> sets{};  ///< labels of samples that have several
@@ -117,8 +118,8 @@ std::uint64_t note_file(const fs::path& path, PictureHalf& half) {
     throw IoError(fmt::format("{}: cannot be examined: {}; check its permissions", path.string(),
                               std::generic_category().message(errno)));
   for (const timespec& time : {status.st_mtim, status.st_ctim})
-    half.states.push_back(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-                          static_cast<std::uint64_t>(time.tv_nsec));
+    half.states.push_back(static_cast<std::uint64_t>(
+        (std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec)).count()));
   half.states.push_back(status.st_ino);
   return static_cast<std::uint64_t>(status.st_size);
 }

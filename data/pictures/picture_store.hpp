@@ -37,6 +37,7 @@ class ReadyImages {
   /// Memory for images that were asked for; the oldest go first.
   static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
 
+  /// @param image_bytes  at least 1
   ReadyImages(std::size_t image_bytes, Make make);
   ~ReadyImages();
 
@@ -76,10 +77,10 @@ class ReadyImages {
 class PictureList {
  public:
   struct Entry {
-    std::uint64_t offset = 0;  ///< in its archive; 0 in a separate file
-    std::uint64_t bytes = 0;
-    std::uint64_t name = 0;   ///< its begin among the names
-    std::uint32_t place = 0;  ///< index into `places`
+    std::uint64_t offset;  ///< in its archive; 0 in a separate file
+    std::uint64_t bytes;
+    std::uint64_t name;   ///< its begin among the names
+    std::uint32_t place;  ///< index into `places`
   };
 
   std::vector<std::filesystem::path> places;  ///< folders that hold files, or archives

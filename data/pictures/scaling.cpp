@@ -12,13 +12,13 @@ namespace {
 
 /// How much of source pixels `first`, `first + 1`, ... one target pixel takes.
 struct Coverage {
-  int first = 0;
+  int first{};
   std::vector<std::uint32_t> weights{};
 };
 
 /// Coverages of all target pixels along one side.
 struct Coverages {
-  std::uint32_t total = 1;  ///< sum of each one's weights, at most 2 kMaxPictureSide
+  std::uint32_t total{};  ///< sum of each one's weights, at most 2 kMaxPictureSide
   std::vector<Coverage> targets{};
 };
 
@@ -71,7 +71,6 @@ int in_proportion(int length, int to, int from) {
 
 /// The middle of a picture, or all of it with black around.
 Picture middle_of(const Picture& picture, int width, int height) {
-  if (width == picture.width && height == picture.height) return picture;
   return take_part(picture, (picture.width - width) / 2, (picture.height - height) / 2, width, height);
 }
 
