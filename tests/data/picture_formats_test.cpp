@@ -110,7 +110,7 @@ TEST(PictureFormatsTest, BmpThatIsNotPackedKeepsItsPixels) {
 TEST(PictureFormatsTest, BmpMayHaveOtherHeaders) {
   const Bytes begin = Bytes{'B', 'M'} + little(0, 8);
   const Bytes os2 = begin + little(35, 4) + little(12, 4) + little(2, 2) + little(1, 2) + little(1, 2) +
-                    little(8, 2) + Bytes{30, 20, 10, 60, 50, 40, 90, 80, 70} + Bytes{2, 0, 0, 0};
+                    little(8, 2) + Bytes{30, 20, 10, 60, 50, 40, 90, 80, 70} + Bytes{2, 0};
   EXPECT_EQ(read(os2).pixels, (Bytes{70, 10, 80, 20, 90, 30}));
   for (const auto& [width, height] : {std::pair{257, 1}, {1, 257}}) {
     const Bytes long_side =
@@ -118,11 +118,13 @@ TEST(PictureFormatsTest, BmpMayHaveOtherHeaders) {
         little(static_cast<std::uint32_t>(height), 2) + little(1, 2) + little(24, 2) + Bytes(4 * 257);
     EXPECT_EQ(read(long_side).shape(), (ImageShape{3, height, width}));
   }
-  const Bytes shortest = begin + little(30, 4) + little(16, 4) + little(1, 4) + little(1, 4) + little(1, 2) +
-                         little(24, 2) + Bytes{3, 2, 1, 0};
-  EXPECT_EQ(read(shortest).pixels, (Bytes{1, 2, 3}));
+  for (const std::uint32_t header : {16U, 19U}) {
+    const Bytes shortest = begin + little(14 + header, 4) + little(header, 4) + little(1, 4) + little(1, 4) +
+                           little(1, 2) + little(24, 2) + Bytes(header - 16, 1) + Bytes{3, 2, 1, 0};
+    EXPECT_EQ(read(shortest).pixels, (Bytes{1, 2, 3})) << header;
+  }
   const Bytes packed = begin + little(34, 4) + little(20, 4) + little(1, 4) + little(1, 4) + little(1, 2) +
-                       little(24, 2) + little(1, 4) + Bytes{3, 2, 1, 0};
+                       little(24, 2) + little(1, 4);
   expect_refused(packed, "BMP with 24 bits a pixel, packed in way 1");
   Bytes file = bmp(1, 1, 24, 0, {}, {3, 2, 1, 0});
   file[14] = 0, file[15] = 1;
@@ -130,6 +132,7 @@ TEST(PictureFormatsTest, BmpMayHaveOtherHeaders) {
   file[14] = 1;
   expect_refused(file, "picture: damaged BMP: its header claims 257 bytes");
   file[14] = 15, file[15] = 0;
+  expect_refused(Bytes(file.begin(), file.begin() + 18), "its header claims 15 bytes");
   expect_refused(file, "picture: damaged BMP: its header claims 15 bytes");
   file[17] = 1;
   expect_refused(file, "picture: damaged BMP: its header claims 16777231 bytes");
@@ -145,6 +148,14 @@ TEST(PictureFormatsTest, APaletteOfABmpMayBeShort) {
   file.erase(file.begin() + 50, file.begin() + 54);
   file[10] = 62, file[14] = 36;
   expect_refused(file, "a pixel has colour 3 of 3");
+  file = bmp(1, 1, 8, 0, Bytes(12), {3, 0, 0, 0}, 3);
+  file.erase(file.begin() + 49, file.begin() + 54);
+  file[10] = 61, file[14] = 35;
+  EXPECT_EQ(read(file).pixels, Bytes(3)) << "a header that ends before the number of colours";
+  Bytes shortest = bmp(1, 1, 8, 0, {}, {}, 3U << 24U);
+  shortest.resize(50);
+  shortest[10] = 49, shortest[14] = 36;  // its pixel is the last byte of the number of colours
+  EXPECT_EQ(read(shortest).pixels, Bytes(3));
 }
 
 TEST(PictureFormatsTest, DamagedBmpSaysWhatIsWrong) {

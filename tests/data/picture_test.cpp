@@ -172,6 +172,9 @@ TEST(PictureTest, APngIsTurnedAsItsExifDataSay) {
     const Picture seen = read(nothing);
     EXPECT_TRUE(seen.pixels == lying.pixels && seen.notes.empty());
   }
+  Bytes last = with_chunk(file, chunk("eXIf", exif_chunk(3)), true);
+  last.resize(last.size() - 12);
+  EXPECT_EQ(stored_orientation(last), 3) << "the file ends with it";
   Bytes damaged = chunk("eXIf", exif_chunk(3));
   damaged.back() ^= 1;
   EXPECT_EQ(parse_picture(with_chunk(file, damaged), "picture", PictureColour::kGrey).pixels, lying.pixels);

@@ -51,7 +51,7 @@ TEST(ReadyImagesTest, ImagesOfOneReadAreMadeAtOnce) {
   ReadyImages images(1, [&](std::int64_t sample, std::span<std::uint8_t>) {
     const auto place = static_cast<std::size_t>(sample);
     begun.at(place).set_value();
-    if (begun.at(place ^ 1U).get_future().wait_for(10s) == std::future_status::ready) ++met;
+    if (begun.at(place ^ 1U).get_future().wait_for(30s) == std::future_status::ready) ++met;
   });
   std::array<std::uint8_t, 2> to{};
   for (const std::array<std::int64_t, 2> pair : {std::array<std::int64_t, 2>{0, 1}, {2, 3}}) {
