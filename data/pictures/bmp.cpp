@@ -85,10 +85,10 @@ class BmpReader {
 
   const std::string& name_;
   std::span<const std::uint8_t> file_;
-  std::size_t begin_{};  ///< offset of the pixels
-  int width_{}, height_{};
-  std::uint32_t bits_{};
-  bool from_top_{};
+  std::size_t begin_ = 0;  ///< offset of the pixels
+  int width_ = 0, height_ = 0;
+  std::uint32_t bits_ = 0;
+  bool from_top_ = false;
   std::vector<std::uint32_t> palette_;
 };
 

@@ -40,7 +40,7 @@ void require_apart(const ConversionOptions& options) {
 struct MadeImage {
   std::vector<std::uint8_t> pixels{};  ///< as the files of the set hold them
   ImageShape shape{};
-  bool reshaped = false, made_grey{}, had_16_bits{};
+  bool reshaped = false, made_grey = false, had_16_bits = false;
   std::string damage{};  ///< why there is none
 };
 

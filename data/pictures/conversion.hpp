@@ -26,7 +26,7 @@ namespace lockstep {
 /// A picture and the class of its folder.
 struct LabelledPicture {
   std::filesystem::path path;
-  std::uint32_t label{};
+  std::uint32_t label = 0;
 };
 
 struct SortedPictures {

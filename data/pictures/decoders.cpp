@@ -90,7 +90,7 @@ class PgmHeader {
   int number(const char* what) {
     skip_space();
     const char* begin = file_.data() + at_;
-    int value{};
+    int value = 0;
     const auto [end, error] = std::from_chars(begin, file_.data() + file_.size(), value);
     if (error != std::errc() || value < 1)
       throw DataError(

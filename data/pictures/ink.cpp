@@ -51,7 +51,7 @@ Histogram deviations(const Histogram& histogram, int level) {
 
 /// The third moment about the paper's level: noise cancels, ink does not.
 bool is_darker(const Histogram& histogram, double level) {
-  double moment{};
+  double moment = 0;
   for (int value = 0; value < 256; ++value) {
     const double deviation = value - level;
     moment += deviation * deviation * deviation * static_cast<double>(at(histogram, value));
@@ -176,7 +176,7 @@ Ink find_ink(const Picture& picture, const Paper& paper) {
   constexpr double kSpeck = 0.015;
   PieceFinder finder(picture, paper);
   const std::vector<Piece> all = finder.all();
-  std::int64_t largest{};
+  std::int64_t largest = 0;
   for (const Piece& piece : all) largest = std::max(largest, piece.pixels);
   const auto is_speck = [&](const Piece& piece) {
     return static_cast<double>(piece.pixels) < kSpeck * static_cast<double>(largest);

@@ -131,7 +131,7 @@ class PngChunks {
   }
 
   std::span<const std::uint8_t> file_;
-  std::size_t begin_{}, next_;
+  std::size_t begin_ = 0, next_;
 };
 
 int orientation_of_png(std::span<const std::uint8_t> file) {

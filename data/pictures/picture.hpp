@@ -22,7 +22,7 @@ namespace lockstep {
 /// Rows from top to bottom, 0 is black.
 struct Picture {
   std::string name;  ///< the path; with "[i]" after it for image i of an IDX file
-  int width{}, height{};
+  int width = 0, height = 0;
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
@@ -57,7 +57,7 @@ class Pictures {
   std::optional<Picture> single_;
   IdxArray images_;
   std::string name_;
-  std::size_t first_{}, count_ = 1;
+  std::size_t first_ = 0, count_ = 1;
 };
 
 /// Reads a file by its contents, not its name: the formats below. An IDX file of images gives all of them, or only the

@@ -44,8 +44,8 @@ struct PictureHalf {
 
 struct PictureHalves {
   PictureHalf train, test;
-  PictureHalf validation;      ///< as far as the options ask for it
-  bool has_validation_half{};  ///< it has separate files, asked for or not
+  PictureHalf validation;            ///< as far as the options ask for it
+  bool has_validation_half = false;  ///< it has separate files, asked for or not
   std::vector<std::string> class_names;
   std::vector<std::string> remarks{};
   std::optional<LabelSets> sets{};  ///< labels of samples that have several

@@ -72,7 +72,7 @@ struct Centre {
 
 /// In pixels from the top left corner: the middle of a lone pixel (0, 0) is 0.5, 0.5.
 Centre centre_of_mass(const Picture& picture) {
-  double sum{}, x_sum{}, y_sum{};
+  double sum = 0, x_sum = 0, y_sum = 0;
   std::size_t i = 0;
   for (int y = 0; y < picture.height; ++y)
     for (int x = 0; x < picture.width; ++x, ++i) {
@@ -160,7 +160,7 @@ std::vector<std::string> picture_warnings(const Picture& picture, const Ink& ink
   if (std::max(box.width(), box.height()) < kFewestPixels)
     warnings.push_back(fmt::format("it is only {} high", counted(box.height(), "pixel")));
   if (!frame.one_figure) return warnings;
-  std::int64_t pixels{};
+  std::int64_t pixels = 0;
   for (const Piece& piece : ink.pieces) pixels += piece.pixels;
   if (ink.pieces.size() >= kManyPieces) {
     warnings.push_back(fmt::format("it is in {} pieces", ink.pieces.size()));

@@ -16,7 +16,7 @@ namespace lockstep {
 
 /// Columns and rows from first to before last.
 struct Box {
-  int left{}, top{}, right{}, bottom{};
+  int left = 0, top = 0, right = 0, bottom = 0;
 
   int width() const { return right - left; }
   int height() const { return bottom - top; }
@@ -27,10 +27,10 @@ enum class Polarity { kFromPicture, kDarkInk, kLightInk };
 
 /// The paper of a picture, and the difference of ink from it, in grey levels.
 struct Paper {
-  double level{};     ///< the median of the border
-  double noise{};     ///< one standard deviation of the border, told from its median deviation
-  bool light{};       ///< the ink is darker than the paper
-  double contrast{};  ///< the strongest ink's, robust against single pixels
+  double level = 0;     ///< the median of the border
+  double noise = 0;     ///< one standard deviation of the border, told from its median deviation
+  bool light = false;   ///< the ink is darker than the paper
+  double contrast = 0;  ///< the strongest ink's, robust against single pixels
 
   /// Too little to tell from noise, or from paper.
   bool is_blank() const;
@@ -45,7 +45,7 @@ Paper examine_paper(const Picture& picture, Polarity polarity);
 /// Pixels of ink that touch, also at corners.
 struct Piece {
   Box box;
-  std::int64_t pixels{};
+  std::int64_t pixels = 0;
 };
 
 struct Ink {

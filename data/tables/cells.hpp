@@ -25,9 +25,9 @@ enum class MissingCells;
 
 /// A column in which a quarter of the cells or more is not a number.
 struct TextColumn {
-  std::string column;       ///< "column 2 (colour)"
-  std::string argument;     ///< for --drop and --one-hot: its name, or its number
-  std::size_t different{};  ///< texts, at most kMostTexts
+  std::string column;         ///< "column 2 (colour)"
+  std::string argument;       ///< for --drop and --one-hot: its name, or its number
+  std::size_t different = 0;  ///< texts, at most kMostTexts
   std::string example;
 
   static constexpr std::size_t kMostTexts = 1000;
@@ -66,8 +66,8 @@ class ColumnReader {
   MissingCells missing_;
   TableColumns columns_;
   std::vector<std::string> shown_;
-  std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, as far as it learns
-  std::vector<Texts> texts_;                                ///< [column]
+  std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, while it learns
+  std::vector<Texts> texts_;                                ///< [column] likewise
 };
 
 /// Reads the table for the numbers that empty cells get. They are the means or medians of those rows that are trained

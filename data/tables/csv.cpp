@@ -104,7 +104,7 @@ const char* read_feature(std::string_view text, float& value) {
   std::string_view digits = trimmed(text);
   if (is_missing(digits)) return "is missing";
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
-  double number{};
+  double number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error == std::errc::result_out_of_range) return kBeyondFp32;
   if (error != std::errc() || end != digits.data() + digits.size()) return "is not a number";

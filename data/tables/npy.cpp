@@ -71,7 +71,7 @@ class HeaderText {
     expect('(');
     while (!take(')')) {
       skip_spaces();
-      std::int64_t number{};
+      std::int64_t number = -1;
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), number);
       if (error != std::errc() || number < 0 || found.size() == kMostDims) fail();
       taken(static_cast<std::size_t>(end - text_.data()));
@@ -324,7 +324,7 @@ class ArrayTable final : public Table {
 
  private:
   std::unique_ptr<NpyRows> features_, labels_;
-  std::int64_t left_;
+  std::int64_t left_ = 0;
 };
 
 /// The array that was asked for, or the first of these that there is.

@@ -168,7 +168,7 @@ SetLabels read_labels(const NpzArchive& archive, const std::vector<ArrayPair>& h
                       const std::vector<std::int64_t>& samples) {
   SetLabels found;
   ClassNumbers classes;
-  std::uint64_t columns{};
+  std::uint64_t columns = 0;
   for (std::size_t i = 0; i < halves.size(); ++i) {
     NpyRows rows(archive.open(halves[i].labels));
     const std::uint64_t own_columns = rows.header().row_elements();

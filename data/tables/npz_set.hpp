@@ -20,9 +20,9 @@ namespace lockstep {
 struct NpzSetConversion {
   TableConversion samples;  ///< in each class; a sample of several labels counts for each of them
   PartSizes sizes;
-  bool is_fp32{};         ///< data.set: table; otherwise images, data.set: shards
-  bool has_label_sets{};  ///< a sample has any number of labels
-  std::string order;      ///< how four dimensions were taken; empty: there are fewer
+  bool is_fp32 = false;         ///< data.set: table; otherwise images, data.set: shards
+  bool has_label_sets = false;  ///< a sample has any number of labels
+  std::string order;            ///< how four dimensions were taken; empty: there are fewer
 };
 
 /// True of a .npz with the training samples of a half, and without the arrays of a table.

@@ -54,8 +54,8 @@ class CsvReader {
   std::vector<std::uint8_t> buffer_;
   std::size_t at_ = 0, filled_ = 0;
   bool has_stray_text_{};
-  std::uint64_t line_ = 1, first_line_{};
-  std::size_t row_bytes_{}, count_{};
+  std::uint64_t line_ = 1, first_line_ = 1;
+  std::size_t row_bytes_ = 0, count_ = 0;
   std::vector<std::string> fields_;  ///< the first count_ are the row's; the others keep their memory
 };
 
@@ -68,7 +68,7 @@ class CsvReader {
 /// Contents of the header.
 struct NpyHeader {
   char kind{};         ///< f, i, u, b, or of texts S (bytes) and U (UTF-32)
-  std::size_t item{};  ///< bytes of an element
+  std::size_t item = 4;  ///< bytes of an element
   std::vector<std::int64_t> dims;
 
   bool is_text() const { return kind == 'S' || kind == 'U'; }
@@ -110,9 +110,9 @@ class NpyRows {
 class NpzArchive {
  public:
   struct Entry {
-    std::uint64_t header, packed, size;  ///< place of its header; bytes
-    std::uint32_t crc;
-    int method;
+    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
+    std::uint32_t crc = 0;
+    int method = 0;
   };
 
   /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError

@@ -320,7 +320,7 @@ class TextTable final : public Table {
   FileSource file_;
   std::optional<GzipSource> inflated_;
   CsvReader reader_;
-  std::size_t columns_{}, label_{};
+  std::size_t columns_ = 0, label_ = 0;
   std::vector<std::string> names_;     ///< the columns'; empty: there is no header
   std::vector<std::size_t> features_;  ///< columns
   std::vector<bool> is_one_hot_;       ///< [column]
@@ -329,7 +329,7 @@ class TextTable final : public Table {
   std::string missing_;                  ///< a column that was asked for, and that there is not
   std::string doubted_label_;            ///< a label, or the name of the labels' column; empty: no doubt
   bool is_first_waiting_ = false;        ///< the first row is no header: next() gives it
-  bool counts_rows_{};                   ///< the first column, which has no name, is 0, 1, 2, ... so far
+  bool counts_rows_ = false;             ///< the first column, which has no name, is 0, 1, 2, ... so far
   std::int64_t rows_ = 0;
 };
 
