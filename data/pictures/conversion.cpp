@@ -206,7 +206,8 @@ Conversion convert_pictures(Env& env, const ConversionOptions& options) {
   require_apart(options);
   std::set<fs::path> skipped;
   for (std::vector<DamagedPicture> all_damaged;;) {
-    Conversion result{.pictures = find_sorted_pictures(options.from, options.split, skipped), .shape = {}};
+    Conversion result{.pictures = find_sorted_pictures(options.from, options.split, skipped),
+                      .shape = {0, 0, 0}};
     const std::vector<DamagedPicture> damaged = ConversionPass(options, result).run(env);
     all_damaged.insert(all_damaged.end(), damaged.begin(), damaged.end());
     if (!damaged.empty() && !options.skip_damaged) throw DamagedPicturesError(std::move(all_damaged));

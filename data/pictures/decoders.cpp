@@ -72,8 +72,8 @@ Pixels write_png(const Picture& picture) {
   image.format = picture.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
   Pixels file(size);
-  LOCKSTEP_CHECK(png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) !=
-                 0);
+  if (png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) == 0)
+    throw InternalError(fmt::format("{}: no PNG can be made of it: {}", picture.name, image.message));
   file.resize(size);
   return file;
 }

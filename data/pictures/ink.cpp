@@ -14,10 +14,11 @@ namespace {
 
 using Histogram = std::array<std::int64_t, 256>;
 
-/// The value that `rank` pixels lie below, which are fewer than all.
+/// The value that `rank` pixels lie below.
 int quantile(const Histogram& histogram, std::int64_t rank) {
   int value = 0;
-  for (std::int64_t below = histogram[0]; below <= rank; below += at(histogram, value)) ++value;
+  for (std::int64_t below = histogram[0]; below <= rank && value < 255; below += at(histogram, value))
+    ++value;
   return value;
 }
 
@@ -69,7 +70,8 @@ double strongest(const Histogram& histogram, double level, bool darker) {
 /// Collects a piece from one of its pixels and marks them all as seen.
 class PieceFinder {
  public:
-  PieceFinder(const Picture& picture, const Paper& paper) : picture_(picture), label_(picture.pixels.size()) {
+  PieceFinder(const Picture& picture, const Paper& paper)
+      : picture_(picture), label_(picture.pixels.size(), 0) {
     for (std::size_t i = 0; i < label_.size(); ++i)
       label_[i] = paper.is_ink(picture.pixels[i]) ? kUnseen : kPaper;
   }
@@ -90,7 +92,7 @@ class PieceFinder {
   static constexpr int kPaper = -1, kUnseen = -2;
 
   Piece grow(int x, int y, int label) {
-    Piece piece{.box = {x, y, x, y}, .pixels = 0};
+    Piece piece{.box = {x, y, x + 1, y + 1}, .pixels = 0};
     todo_.assign(1, {x, y});
     label_[pixel_at(picture_, x, y)] = label;
     while (!todo_.empty()) {
@@ -188,7 +190,7 @@ Ink find_ink(const Picture& picture, const Paper& paper) {
     ink.pieces.push_back(piece);
   }
   std::ranges::stable_sort(ink.pieces, std::greater(), &Piece::pixels);
-  std::vector<bool> mask(picture.pixels.size());
+  std::vector<bool> mask(picture.pixels.size(), false);
   for (std::size_t i = 0; i < mask.size(); ++i) {
     const int piece = finder.piece_of(i);
     mask[i] = piece >= 0 && !is_speck(all[static_cast<std::size_t>(piece)]);

@@ -46,6 +46,7 @@ std::vector<std::uint64_t> numbers_of(const nlohmann::json& list) {
 std::optional<PixelSums> read_sums(const std::string& file, const std::string& key, std::size_t channels,
                                    std::uint64_t pixels) {
   try {
+    if (!Env::posix().exists(file)) return std::nullopt;
     const auto bytes = Env::posix().read_first(file, kMostBytesOfSums);
     const std::string_view text = as_text(bytes);
     const auto json = parse_json_or_discard(text.substr(0, text.find('\n')));

@@ -21,7 +21,7 @@ namespace {
 class Tiff {
  public:
   explicit Tiff(std::span<const std::uint8_t> bytes)
-      : bytes_(bytes), big_endian_(as_text(bytes).starts_with('M')) {}
+      : bytes_(bytes), big_endian_(bytes.size() > 1 && bytes[0] == 'M') {}
 
   std::uint32_t number(std::size_t at, std::size_t count) const {
     std::uint32_t value = 0;
@@ -144,7 +144,7 @@ int orientation_of_png(std::span<const std::uint8_t> file) {
 int orientation_of_webp(std::span<const std::uint8_t> file) {
   constexpr std::size_t kFirst = 12, kHead = 8;
   constexpr unsigned kHasExif = 8;
-  if (file.size() <= kFirst + kHead || !as_text(file.subspan(kFirst)).starts_with("VP8X") ||
+  if (file.size() < kFirst + kHead + 1 || !as_text(file.subspan(kFirst)).starts_with("VP8X") ||
       (file[kFirst + kHead] & kHasExif) == 0)
     return 1;
   for (std::size_t at = kFirst; file.size() - at >= kHead;) {

@@ -28,7 +28,7 @@ bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& sh
       ++count;
     }
   }
-  return sum > 127 * count;
+  return count > 0 && sum > 127 * count;
 }
 
 // Recognises the formats of pictures, and reads those of IDX files.

@@ -21,7 +21,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -118,8 +117,8 @@ std::uint64_t note_file(const fs::path& path, PictureHalf& half) {
     throw IoError(fmt::format("{}: cannot be examined: {}; check its permissions", path.string(),
                               std::generic_category().message(errno)));
   for (const timespec& time : {status.st_mtim, status.st_ctim})
-    half.states.push_back(static_cast<std::uint64_t>(
-        (std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec)).count()));
+    half.states.push_back(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                          static_cast<std::uint64_t>(time.tv_nsec));
   half.states.push_back(status.st_ino);
   return static_cast<std::uint64_t>(status.st_size);
 }

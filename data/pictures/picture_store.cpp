@@ -24,7 +24,7 @@ constexpr unsigned kMostThreads = 16;
 
 ReadyImages::ReadyImages(std::size_t image_bytes, Make make)
     : image_bytes_(image_bytes),
-      most_kept_(std::max(kAlwaysKept, kKeptBytes / image_bytes)),
+      most_kept_(std::max(kAlwaysKept, kKeptBytes / std::max<std::size_t>(image_bytes, 1))),
       make_(std::move(make)) {}
 
 ReadyImages::~ReadyImages() {

@@ -105,7 +105,8 @@ Picture fit(const Picture& ink, int width, int height, const PictureFrame& frame
 /// True if a picture is one of the training set's, saved as a file.
 bool is_made_like(const Picture& picture, int width, int height, const PictureFrame& frame,
                   const Paper& paper, const Ink& ink) {
-  if (picture.width != width || picture.height != height || paper.level > 0) return false;
+  if (picture.width != width || picture.height != height || paper.light || paper.level > 0 || paper.noise > 0)
+    return false;
   if (paper.contrast < 200) return false;
   if (!frame.centre_by_mass) return true;
   constexpr double kTolerance = 2;

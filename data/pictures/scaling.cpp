@@ -71,6 +71,7 @@ int in_proportion(int length, int to, int from) {
 
 /// The middle of a picture, or all of it with black around.
 Picture middle_of(const Picture& picture, int width, int height) {
+  if (width == picture.width && height == picture.height) return picture;
   return take_part(picture, (picture.width - width) / 2, (picture.height - height) / 2, width, height);
 }
 

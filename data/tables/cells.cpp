@@ -24,11 +24,12 @@ ColumnReader::ColumnReader(const TableOptions& options, TableColumns columns, st
       missing_(options.missing),
       columns_(std::move(columns)),
       shown_(std::move(shown)),
-      values_(columns_.all.size()),
+      values_(learns_ ? columns_.all.size() : 0),
       texts_(values_.size()) {}
 
 void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row) {
   row.features.clear();
+  row.lacks_cells = false;
   ++rows_;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (columns_.all[i].is_one_hot)
@@ -66,7 +67,7 @@ void ColumnReader::complain(std::size_t i, std::string_view cell, const std::str
 
 /// In the order of the set. Numbers that are not known yet are NaN.
 void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& row) {
-  ++texts_[i].missing;
+  if (learns_) ++texts_[i].missing;
   const TableColumn& column = columns_.all[i];
   row.lacks_cells = row.lacks_cells || !column.filler;
   if (!column.filler && missing_ == MissingCells::kRefused) complain(i, cell, "is missing", row);
@@ -75,13 +76,13 @@ void ColumnReader::take_missing(std::size_t i, std::string_view cell, TableRow& 
 }
 
 void ColumnReader::read_number(std::size_t i, std::string_view cell, TableRow& row) {
-  float value = std::numeric_limits<float>::quiet_NaN();
+  float value = 0;
   const char* trouble = read_feature(cell, value);
   if (trouble != nullptr && is_missing(cell)) return take_missing(i, cell, row);
   row.features.push_back(value);
   if (trouble == nullptr) return;
   complain(i, cell, trouble, row);
-  if (trouble == kBeyondFp32) return;
+  if (!learns_ || trouble == kBeyondFp32) return;
   Texts& texts = texts_[i];
   if (texts.texts++ == 0) texts.example = cell;
   if (texts.different.size() < TextColumn::kMostTexts) texts.different.emplace(cell);

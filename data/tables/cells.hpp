@@ -41,7 +41,7 @@ class ColumnReader {
   ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown);
 
   /// @param cells  [column], without spaces around them
-  /// @param row    its features, and what is wrong with the first cell that cannot be used; without trouble before
+  /// @param row    its features, and what is wrong with the first cell that cannot be used
   void read(std::span<const std::string_view> cells, TableRow& row);
   /// With the values that were found.
   TableColumns learnt() const;

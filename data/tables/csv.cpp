@@ -12,20 +12,16 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace lockstep {
 
 // CsvReader.
 
-CsvReader::CsvReader(ByteSource& source, char separator) : source_(source), separator_(separator) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
-  peek();
-  if (as_text(std::span(buffer_).first(filled_)).starts_with(kMark)) at_ = kMark.size();
-}
-
 int CsvReader::peek() {
   if (at_ == filled_) {
-    buffer_.resize(std::min(kPieceBytes, source_.remaining_at_most()));
+    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    buffer_.resize(std::min<std::uint64_t>(kPiece, source_.remaining_at_most()));
     filled_ = buffer_.empty() ? 0 : source_.read(buffer_);
     at_ = 0;
     if (filled_ == 0) return -1;
@@ -73,6 +69,10 @@ int CsvReader::read_quoted(std::string& field) {
 }
 
 bool CsvReader::next() {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (!std::exchange(is_begun_, true) && peek() >= 0 &&
+      as_text(std::span(buffer_).first(filled_)).starts_with(kMark))
+    at_ = kMark.size();
   for (;;) {
     first_line_ = line_;
     row_bytes_ = count_ = 0;
@@ -87,6 +87,7 @@ bool CsvReader::next() {
         c = read_quoted(field);
       }
       for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
+      if (c == '\r' && peek() == '\n') get();
     }
     if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;
   }

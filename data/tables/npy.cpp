@@ -62,7 +62,7 @@ class HeaderText {
   }
   bool truth() {
     skip_spaces();
-    if (text_.starts_with("True")) return true;  // it is refused: no more is read
+    if (text_.starts_with("True")) return !taken(4).empty();
     if (text_.starts_with("False")) return taken(5).empty();
     fail();
   }
@@ -116,14 +116,15 @@ void read_element_type(std::string_view descr, const ByteSource& source, NpyHead
                     "bits, bool and text, little-endian: array.astype(\"<f4\")",
                     printable_line(descr)));
   };
-  if (descr.size() < 3) fail();
-  const std::size_t item = parse_whole<std::size_t>(descr.substr(2)).value_or(0);
+  const auto number = parse_whole<std::size_t>(descr.substr(std::min<std::size_t>(2, descr.size())));
+  if (!number) fail();
+  const std::size_t item = *number;
   header.kind = descr[1];
+  header.item = header.kind == 'U' ? 4 * std::min(item, kLongestText) : item;
   const bool is_number =
       (header.kind == 'f' && (item == 4 || item == 8)) || (header.kind == 'b' && item == 1) ||
       ((header.kind == 'i' || header.kind == 'u') && std::has_single_bit(item) && item <= 8);
   if (!(is_number || (header.is_text() && item >= 1 && item <= kLongestText))) fail();
-  header.item = header.kind == 'U' ? 4 * item : item;
   if (descr[0] != '<' && descr[0] != '|' && !(descr[0] == '=') && header.item > 1) fail();
 }
 
@@ -254,10 +255,10 @@ NpyRows::NpyRows(std::unique_ptr<ByteSource> source)
     : source_(std::move(source)), header_(read_npy_header(*source_)), left_(size()) {}
 
 std::span<const std::uint8_t> NpyRows::next_bytes() {
+  constexpr std::uint64_t kPiece = std::uint64_t{256} << 10;
   const std::uint64_t each = header_.row_elements() * header_.item;
   if (at_ == bytes_.size()) {
-    const std::uint64_t rows =
-        std::clamp<std::uint64_t>(kPieceBytes / each, 1, static_cast<std::uint64_t>(left_));
+    const std::uint64_t rows = std::clamp<std::uint64_t>(kPiece / each, 1, static_cast<std::uint64_t>(left_));
     bytes_ = read_exactly(*source_, rows * each);
     at_ = 0;
   }
@@ -300,9 +301,10 @@ namespace {
 class ArrayTable final : public Table {
  public:
   ArrayTable(std::unique_ptr<NpyRows> features, std::unique_ptr<NpyRows> labels)
-      : features_(std::move(features)), labels_(std::move(labels)), left_(features_->size()) {
+      : features_(std::move(features)), labels_(std::move(labels)) {
     if (features_->header().is_text()) refuse(features_->source(), "holds text, and no numbers");
     shape_ = features_->header().row_shape();
+    left_ = features_->size();
     if (labels_ == nullptr) return;
     if (labels_->header().row_elements() != 1) refuse(labels_->source(), "labels have one dimension");
     if (labels_->size() != left_)

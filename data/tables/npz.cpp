@@ -50,7 +50,8 @@ class EntrySource final : public ByteSource {
     found_crc_ = static_cast<std::uint32_t>(crc32_z(found_crc_, out.data(), count));
     offset_ += count;
     if (count < out.size()) fail("ends too early");
-    if (offset_ == entry_.size && found_crc_ != entry_.crc) fail("its CRC is not that of the archive");
+    if (count > 0 && offset_ == entry_.size && found_crc_ != entry_.crc)
+      fail("its CRC is not that of the archive");
     return count;
   }
   std::uint64_t remaining_at_most() const override { return entry_.size - offset_; }
@@ -97,10 +98,9 @@ NpzArchive::NpzArchive(std::filesystem::path file)
   constexpr std::uint64_t kLongestComment = 65535;
   const std::uint64_t tail_bytes = std::min<std::uint64_t>(size_, kEndBytes + kLongestComment);
   const auto tail = bytes_at(size_ - tail_bytes, tail_bytes);
-  std::size_t at = tail.size();
+  std::size_t at = tail.size() < kEndBytes ? 0 : tail.size() - kEndBytes + 1;
   const auto is_end = [&] {
-    return at + kEndBytes <= tail.size() && u32(tail, at) == 0x06054B50 &&
-           at + kEndBytes + u16(tail, at + 20) == tail.size();
+    return u32(tail, at) == 0x06054B50 && at + kEndBytes + u16(tail, at + 20) == tail.size();
   };
   do {
     if (at == 0) fail("it has no directory at its end");

@@ -67,7 +67,8 @@ std::vector<ArrayPair> arrays_of_halves(const NpzArchive& archive, const std::st
 
 struct SampleForm {
   ImageShape shape;
-  bool is_image{}, has_channels_last{};
+  bool is_image = false;
+  bool has_channels_last = false;
   friend bool operator==(const SampleForm&, const SampleForm&) = default;
 };
 

@@ -17,9 +17,6 @@
 
 namespace lockstep {
 
-/// Bytes that are read at once, but for rows that are longer.
-inline constexpr std::uint64_t kPieceBytes = std::uint64_t{256} << 10;
-
 /// Rows end with LF, CR LF or CR; empty ones do not count, and neither does a byte order mark. A field in quotes may
 /// hold separators, line ends and, twice, quotes. A quote inside of a field that does not begin with one is a
 /// character.
@@ -27,8 +24,8 @@ class CsvReader {
  public:
   static constexpr std::size_t kMostRowBytes = std::size_t{64} << 20, kMostColumns = std::size_t{1} << 20;
 
-  /// Borrows the source, and reads its first piece. @throws as the source
-  CsvReader(ByteSource& source, char separator);
+  /// Borrows the source.
+  CsvReader(ByteSource& source, char separator) : source_(source), separator_(separator) {}
 
   /// @returns false: there are no more
   /// @throws DataError  naming the line: a quote is never closed, the row is longer than kMostRowBytes or has more than
@@ -53,7 +50,7 @@ class CsvReader {
   char separator_;
   std::vector<std::uint8_t> buffer_;
   std::size_t at_ = 0, filled_ = 0;
-  bool has_stray_text_{};
+  bool is_begun_ = false, has_stray_text_ = false;
   std::uint64_t line_ = 1, first_line_ = 1;
   std::size_t row_bytes_ = 0, count_ = 0;
   std::vector<std::string> fields_;  ///< the first count_ are the row's; the others keep their memory
@@ -67,7 +64,7 @@ class CsvReader {
 
 /// Contents of the header.
 struct NpyHeader {
-  char kind{};         ///< f, i, u, b, or of texts S (bytes) and U (UTF-32)
+  char kind = 'f';       ///< f, i, u, b, or of texts S (bytes) and U (UTF-32)
   std::size_t item = 4;  ///< bytes of an element
   std::vector<std::int64_t> dims;
 

@@ -82,7 +82,7 @@ class Table {
   virtual bool next(TableRow& row) = 0;
 
  protected:
-  ImageShape shape_;
+  ImageShape shape_{0, 1, 1};
   std::string label_column_;
 };
 

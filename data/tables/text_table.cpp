@@ -52,7 +52,7 @@ class TextTable final : public Table {
     require_columns();
     if (options_.columns && options_.columns->have_names() && !names_.empty()) take_in_order_of_set();
     cell_reader_.emplace(options_, options_.columns ? *options_.columns : columns_to_learn(), shown());
-    shape_ = {static_cast<int>(options_.columns ? options_.columns->numbers() : features_.size()), 1, 1};
+    shape_.channels = static_cast<int>(options_.columns ? options_.columns->numbers() : features_.size());
     if (options_.has_labels) label_column_ = name_of(label_);
     counts_rows_ = !names_.empty() && (names_[0].empty() || names_[0] == "Unnamed: 0");
   }
@@ -158,9 +158,8 @@ class TextTable final : public Table {
     for (const std::string& wanted : options_.one_hot) mark(wanted, is_one_hot_);
     for (const std::string& wanted : options_.drop) mark(wanted, is_left_out);
     if (options_.has_labels)
-      if (const auto column =
-              mark(options_.label.empty() ? std::to_string(columns_) : options_.label, is_left_out))
-        label_ = *column;
+      label_ = mark(options_.label.empty() ? std::to_string(columns_) : options_.label, is_left_out)
+                   .value_or(columns_ - 1);
     features_.clear();
     for (std::size_t i = 0; i < columns_; ++i)
       if (!is_left_out[i]) features_.push_back(i);
@@ -173,7 +172,7 @@ class TextTable final : public Table {
   }
 
   static bool is_number(const std::string& field) {
-    float ignored{};
+    float ignored = 0;
     return read_feature(field, ignored) == nullptr;
   }
 
