@@ -37,7 +37,6 @@ class ReadyImages {
   /// Memory for images that were asked for; the oldest go first.
   static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
 
-  /// @param image_bytes  at least 1
   ReadyImages(std::size_t image_bytes, Make make);
   ~ReadyImages();
 
