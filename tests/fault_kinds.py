@@ -15,6 +15,7 @@ FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "!=", "!=": "==", "
            "-eq": "-ne", "-ne": "-eq", "=": "!=", "=~": "!="}
 BY_ONE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "-lt": "-le", "-le": "-lt", "-gt": "-ge", "-ge": "-gt"}
 KEYWORDS = r"(?:if|for|while|switch|return|sizeof|catch|throw|alignof|decltype|noexcept|defined|and|or|not|in|elif|print|def|class|lambda)"
+EITHER_ORDER = {"min", "max", "checked_sum", "checked_product", "gcd"}  # of their arguments: swapped, they are the same
 NO_STATEMENT = re.compile(r"(?:if|for|while|do|else|switch|case|default|using|const|auto|static|constexpr|class|struct|enum|union|"
                           r"namespace|template|typedef|public|private|protected|inline|explicit|virtual|friend|extern|try|catch|goto)\b|\[\[|#|~")
 DECLARATION = re.compile(r"(?!return\b|throw\b|delete\b|co_)(?:[\w:]+(?:<[^=;]*>)?[&*]*\s+)+[&*]*\w+\s*(?:=[^=]|;|\{|\[|\()")
@@ -225,6 +226,8 @@ class Source:
     def swaps(self, line, begin):
         """(start, end, text, start of the first argument) of calls with two neighbours the other way round."""
         for found in re.finditer(r"\b(?!" + KEYWORDS + r"\b)([A-Za-z_]\w*)(?:<[\w:]+>)?\(", line):
+            if found[1] in EITHER_ORDER:
+                continue
             opened = begin + found.end() - 1
             closed, at, cuts = self.closing(opened), opened + 1, []
             position = at

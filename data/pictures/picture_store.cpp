@@ -33,6 +33,12 @@ ReadyImages::~ReadyImages() {
 
 void ReadyImages::read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) {
   LOCKSTEP_CHECK(to.size() == samples.size() * image_bytes_);
+  const std::vector<Shared> images = wait_for(samples);
+  for (std::size_t i = 0; i < images.size(); ++i)
+    std::ranges::copy(images[i]->pixels, to.begin() + static_cast<std::ptrdiff_t>(i * image_bytes_));
+}
+
+std::vector<ReadyImages::Shared> ReadyImages::wait_for(std::span<const std::int64_t> samples) {
   std::unique_lock lock(mutex_);
   start_threads();
   std::vector<Shared> images;
@@ -47,9 +53,7 @@ void ReadyImages::read(std::span<const std::int64_t> samples, std::span<std::uin
     }
     if (image->error) std::rethrow_exception(image->error);
   }
-  lock.unlock();
-  for (std::size_t i = 0; i < images.size(); ++i)
-    std::ranges::copy(images[i]->pixels, to.begin() + static_cast<std::ptrdiff_t>(i * image_bytes_));
+  return images;
 }
 
 void ReadyImages::prefetch(std::span<const std::int64_t> samples) {

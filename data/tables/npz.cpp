@@ -22,6 +22,19 @@ constexpr std::size_t kEndBytes = 22, kLocatorBytes = 20, kEnd64Bytes = 56, kRec
 constexpr std::uint64_t kNone32 = 0xFFFFFFFF;
 constexpr int kStored = 0, kDeflated = 8;
 
+using Bytes = std::span<const std::uint8_t>;
+
+// The numbers of archives, by their bits.
+std::uint64_t u16(Bytes bytes, std::size_t at) {
+  return little_endian(bytes, at, 2);
+}
+std::uint64_t u32(Bytes bytes, std::size_t at) {
+  return little_endian(bytes, at, 4);
+}
+std::uint64_t u64(Bytes bytes, std::size_t at) {
+  return little_endian(bytes, at, 8);
+}
+
 /// An entry's bytes as they were before they were packed.
 class EntrySource final : public ByteSource {
  public:
@@ -87,27 +100,25 @@ NpzArchive::NpzArchive(std::filesystem::path file)
   const auto tail = bytes_at(size_ - tail_bytes, tail_bytes);
   std::size_t at = tail.size() < kEndBytes ? 0 : tail.size() - kEndBytes + 1;
   const auto is_end = [&] {
-    return little_endian(tail, at, 4) == 0x06054B50 &&
-           at + kEndBytes + little_endian(tail, at + 20, 2) == tail.size();
+    return u32(tail, at) == 0x06054B50 && at + kEndBytes + u16(tail, at + 20) == tail.size();
   };
   do {
     if (at == 0) fail("it has no directory at its end");
     --at;
   } while (!is_end());
-  std::uint64_t bytes = little_endian(tail, at + 12, 4), offset = little_endian(tail, at + 16, 4);
-  if (at >= kLocatorBytes && little_endian(tail, at - kLocatorBytes, 4) == 0x07064B50) {
-    const auto end64 = bytes_at(little_endian(tail, at - kLocatorBytes + 8, 8), kEnd64Bytes);
-    if (little_endian(end64, 0, 4) != 0x06064B50) fail("its 64-bit end is none");
-    bytes = little_endian(end64, 40, 8);
-    offset = little_endian(end64, 48, 8);
+  std::uint64_t bytes = u32(tail, at + 12), offset = u32(tail, at + 16);
+  if (at >= kLocatorBytes && u32(tail, at - kLocatorBytes) == 0x07064B50) {
+    const auto end64 = bytes_at(u64(tail, at - kLocatorBytes + 8), kEnd64Bytes);
+    if (u32(end64, 0) != 0x06064B50) fail("its 64-bit end is none");
+    bytes = u64(end64, 40);
+    offset = u64(end64, 48);
   }
   if (bytes > kMostDirectoryBytes) fail("its directory is larger than 1 MiB");
   const auto directory = bytes_at(offset, bytes);
-  for (std::span<const std::uint8_t> rest = directory; !rest.empty();) {
-    const bool is_record = rest.size() >= kRecordBytes && little_endian(rest, 0, 4) == 0x02014B50;
-    const auto length = [&](std::size_t place) { return is_record ? little_endian(rest, place, 2) : 0; };
-    const std::uint64_t name = length(28), extra = length(30), comment = length(32);
-    if (!is_record || rest.size() - kRecordBytes < name + extra + comment) fail("its directory is damaged");
+  for (Bytes rest = directory; !rest.empty();) {
+    if (rest.size() < kRecordBytes || u32(rest, 0) != 0x02014B50) fail("its directory is damaged");
+    const std::uint64_t name = u16(rest, 28), extra = u16(rest, 30), comment = u16(rest, 32);
+    if (rest.size() - kRecordBytes < name + extra + comment) fail("its directory is damaged");
     entries_.push_back(read_entry(rest.first(kRecordBytes), rest.subspan(kRecordBytes + name, extra)));
     std::string text(as_text(rest.subspan(kRecordBytes, name)));
     if (text.ends_with(".npy")) text.resize(text.size() - 4);
@@ -118,22 +129,21 @@ NpzArchive::NpzArchive(std::filesystem::path file)
 }
 
 /// @param extra  has the sizes that 32 bits do not hold, in this order, under the number 1
-NpzArchive::Entry NpzArchive::read_entry(std::span<const std::uint8_t> record,
-                                         std::span<const std::uint8_t> extra) const {
-  Entry entry{.header = little_endian(record, 42, 4),
-              .packed = little_endian(record, 20, 4),
-              .size = little_endian(record, 24, 4),
-              .crc = static_cast<std::uint32_t>(little_endian(record, 16, 4)),
-              .method = static_cast<int>(little_endian(record, 10, 2))};
-  if ((little_endian(record, 8, 2) & 1) != 0) fail("it is encrypted");
+NpzArchive::Entry NpzArchive::read_entry(Bytes record, Bytes extra) const {
+  Entry entry{.header = u32(record, 42),
+              .packed = u32(record, 20),
+              .size = u32(record, 24),
+              .crc = static_cast<std::uint32_t>(u32(record, 16)),
+              .method = static_cast<int>(u16(record, 10))};
+  if ((u16(record, 8) & 1) != 0) fail("it is encrypted");
   while (extra.size() >= 4) {
-    const std::size_t length = std::min<std::size_t>(little_endian(extra, 2, 2), extra.size() - 4);
+    const std::size_t length = std::min<std::size_t>(u16(extra, 2), extra.size() - 4);
     auto field = extra.subspan(4, length);
-    if (little_endian(extra, 0, 2) == 1)
+    if (u16(extra, 0) == 1)
       for (std::uint64_t* number : {&entry.size, &entry.packed, &entry.header}) {
         if (*number != kNone32) continue;
         if (field.size() < 8) fail("its directory is damaged");
-        *number = little_endian(field, 0, 8);
+        *number = u64(field, 0);
         field = field.subspan(8);
       }
     extra = extra.subspan(4 + length);
@@ -149,9 +159,8 @@ std::unique_ptr<ByteSource> NpzArchive::open(std::string_view array) const {
   const Entry& entry = at(entries_, std::ranges::find(names_, array) - names_.begin());
   const std::string name = fmt::format("{}:{}", file_.string(), printable_line(array));
   const auto header = bytes_at(entry.header, kHeaderBytes);
-  if (little_endian(header, 0, 4) != 0x04034B50) fail("no entry at the place that its directory gives");
-  const std::uint64_t begin =
-      entry.header + kHeaderBytes + little_endian(header, 26, 2) + little_endian(header, 28, 2);
+  if (u32(header, 0) != 0x04034B50) fail("no entry at the place that its directory gives");
+  const std::uint64_t begin = entry.header + kHeaderBytes + u16(header, 26) + u16(header, 28);
   if (begin > size_ || entry.packed > size_ - begin) fail("an entry reaches beyond the end");
   const bool is_deflated = entry.method == kDeflated;
   if (!is_deflated && (entry.method != kStored || entry.packed != entry.size))

@@ -162,21 +162,22 @@ void write_rows(const TableOptions& options, const FoundLabels& found, const std
                 ShardWriter& writer) {
   const auto table = open_table(options);
   const std::vector<std::string>& names = found.classes.names;
+  const auto require_same = [&](bool is_same) {
+    if (!is_same)
+      throw DataError(fmt::format("{}: changed while it was read; convert it again", options.from));
+  };
   std::size_t i = 0;
-  bool is_same = true;
   for (TableRow row; table->next(row);) {
     if (!row.trouble.empty() || is_dropped(row, options) || trouble_with_class_name(row.label) != nullptr)
       continue;
-    is_same = i < halves.size() &&
-              (names[found.labels[i]] == row.label || names[found.labels[i]] == as_whole_number(row.label));
-    if (!is_same) break;
+    require_same(i < halves.size() && (names[found.labels[i]] == row.label ||
+                                       names[found.labels[i]] == as_whole_number(row.label)));
     const std::span bytes(reinterpret_cast<const std::uint8_t*>(row.features.data()),
                           row.features.size() * sizeof(float));
     writer.add(halves[i], bytes, found.labels[i]);
     ++i;
   }
-  if (!is_same || i < halves.size())
-    throw DataError(fmt::format("{}: changed while it was read; convert it again", options.from));
+  require_same(i == halves.size());
 }
 
 }  // namespace

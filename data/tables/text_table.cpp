@@ -171,13 +171,16 @@ class TextTable final : public Table {
     return options_.columns && options_.columns->have_names() ? has_names_of_set() : has_words();
   }
 
+  static bool is_number(const std::string& field) {
+    float ignored = 0;
+    return read_feature(field, ignored) == nullptr;
+  }
+
   /// True if a feature in the first row is no cell. The name of the labels' column does not count.
   bool has_words() const {
-    float ignored = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = reader_.fields()[features_[i]];
-      if (!is_text(i) && !is_missing(trimmed(field)) && read_feature(field, ignored) != nullptr &&
-          field != options_.label)
+      if (!is_text(i) && !is_missing(trimmed(field)) && !is_number(field) && field != options_.label)
         return true;
     }
     return false;
@@ -191,10 +194,9 @@ class TextTable final : public Table {
     std::size_t found = 0;
     for (std::size_t i = 0; i < features_.size(); ++i) {
       const std::string& field = reader_.fields()[features_[i]];
-      float ignored = 0;
       if (!names.contains(printable_line(field))) continue;
-      const bool is_cell = is_text(i) ? std::ranges::count(columns[i].values, trimmed(field)) > 0
-                                      : read_feature(field, ignored) == nullptr;
+      const bool is_cell =
+          is_text(i) ? std::ranges::count(columns[i].values, trimmed(field)) > 0 : is_number(field);
       if (!is_cell || ++found == names.size()) return true;
     }
     return false;

@@ -81,6 +81,15 @@ TEST_F(PictureSetsTest, AValidationHalfBesideOneForTestingIsReadIfItIsAskedFor) 
   }
 }
 
+TEST_F(PictureSetsTest, ClassesThatAreNamedHaveALimit) {
+  write_tars();
+  EXPECT_FALSE(load("webdataset").has_validation_half) << "the one that there is is for testing";
+  std::string names;
+  for (int i = 0; i < 10'001; ++i) names += fmt::format("class {}\n", i);
+  write_text("tars/classes.txt", names);
+  expect_error<DataError>([&] { load("webdataset"); }, {"classes.txt: line 10001: more than 10000 classes"});
+}
+
 TEST_F(PictureSetsTest, ArchivesOfNoHalfAreLeftOutIfOthersHaveOne) {
   write_tars();
   write_text("tars/other.tar", kTarEnd);
@@ -93,16 +102,19 @@ TEST_F(PictureSetsTest, ArchivesOfNoHalfAreLeftOutIfOthersHaveOne) {
 }
 
 TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
-  const auto fails = [&](const char* root, const char* part) {
-    expect_error<Error>([&] { load_dataset({.set = "webdataset", .root = path(root).string()}); }, {part});
+  const auto loading = [&](const char* root) {
+    return [this, root] { load_dataset({.set = "webdataset", .root = path(root).string()}); };
   };
+  const auto fails = [&](const char* root, const char* part) { expect_error<Error>(loading(root), {part}); };
   fails("photos", "holds no archives (*.tar)");
   write("packed/train-0.tar.gz", {});
   fails("packed", "packed/train-0.tar.gz: is compressed");
   write_text("tests/test-0.tar", tar_sample("1", 0) + kTarEnd);
-  fails("tests", "holds no archives to train on");
+  expect_error<MissingDataError>(loading("tests"), {"holds no archives to train on"});
   write_text("empty/a.tar", tar_entry("README", "hello") + kTarEnd);
-  fails("empty", "empty/a.tar: no samples, pictures with a .cls each, and the first entry is README");
+  expect_error<DataError>(
+      loading("empty"),
+      {"empty/a.tar: no samples, pictures with a .cls each, and the first entry is README"});
   for (const char* name : {"none/train-0.tar", "none/train-1.tar"}) write_text(name, kTarEnd);
   fails("none",
         "none/train-0.tar and those after it: no samples, pictures with a .cls each, and it has no entries");

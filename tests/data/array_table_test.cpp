@@ -21,6 +21,7 @@ TEST_F(TableTest, ArraysThatLieAreRefused) {
   EXPECT_NO_THROW(parse(npy("=f4", "2, 2", four)));
   const std::vector<std::uint8_t> bytes(16);
   EXPECT_NO_THROW(parse(npy(">u1", "16,", bytes))) << "a byte has no order";
+  expect_error<DataError>([&] { parse(npy(">u2", "8,", bytes)); }, {"little-endian"});
   const auto refused = [&](const char* shape, const char* part) {
     expect_error<DataError>([&] { parse(npy("|u1", shape, bytes)); }, {"x.npy: ", part});
   };
@@ -50,13 +51,20 @@ TEST_F(TableTest, HeadersOfArraysAreReadAsPythonWritesThem) {
   const std::string good = "{\"descr\": \"|u1\", 'fortran_order': False, 'shape': (4, )}";
   for (const std::uint8_t version : {1, 2, 3})
     EXPECT_EQ(size_of(with_header(good + "wxyz", version, good.size())), 4);
+  const std::string turned = "{'descr': '|u1', 'shape': (4,), 'fortran_order': False}";
+  EXPECT_EQ(size_of(with_header(turned + "wxyz", 1, turned.size())), 4);
   for (const std::uint8_t version : {0, 4})
     refused(with_header(good + "wxyz", version, good.size()), "is not a NumPy array");
-  for (const std::string head : {"{'shape': (4,), 'fortran_order': False}", "{'descr': '|u1', 'kind': 1}",
-                                 "{'descr': '|u1', 'shape': (4,)} x", "{'descr' '|u1'}",
-                                 "{'fortran_order': 0}", "{'shape': (4", "{descr: 1}", "['descr']"})
+  for (const std::string head :
+       {"{'shape': (4,), 'fortran_order': False}", "{'descr': '|u1', 'shape': (4,), 'kind':}",
+        "{'descr': '|u1', 'shape': (4}", "{'descr': '|u1', 'shape': (4,)} x", "{'descr' '|u1'}",
+        "{'fortran_order': 0}", "{'shape': (4", "{descr: 1}", "['descr']"})
     refused(with_header(head, 1, head.size()),
             "its header is not that of an array of numbers with 1 to 4 dimensions");
+  refused(with_header("{'': 1}", 1, 7), "of an array of numbers with 1 to 4 dimensions, at ' 1}'; save");
+  const std::string shown(40, 'x');
+  refused(with_header("{" + shown + "x}", 1, 43), (", at '" + shown + "'; save").c_str());
+  refused(with_header("{'descr': ''}", 1, 13), "elements of type ''");
   refused(bytes_of("\x93NUMPY\1"), "ends before byte 8");
   refused(bytes_of("\x93NUMPX\1\1\1"), "is not a NumPy array");
   refused(with_header("", 2, 65'536), "ends before byte 65548");
@@ -112,6 +120,48 @@ TEST_F(TableTest, ArraysOfEveryTypeAreRead) {
   EXPECT_EQ(labels_in_array("<i8", "70000,", many).back(), "69999");
   expect_error<DataError>([] { labels_in_array<char>("|S1", "1, 1, 1, 1, 1", {'a'}); },
                           {"1 to 4 dimensions"});
+}
+
+/// Bytes in memory, and the most of them that were asked for at once.
+struct WatchedSource final : public ByteSource {
+  explicit WatchedSource(const Bytes& all) : bytes(all, "x.npy") {}
+  std::size_t read(std::span<std::uint8_t> out) override {
+    most = std::max(most, out.size());
+    return bytes.read(out);
+  }
+  std::uint64_t remaining_at_most() const override { return bytes.remaining_at_most(); }
+  std::uint64_t offset() const override { return bytes.offset(); }
+  const std::string& name() const override { return bytes.name(); }
+
+  MemorySource bytes;
+  std::size_t most = 0;
+};
+
+TEST_F(TableTest, ArraysAreReadInPiecesOrInRowsThatAreLarger) {
+  std::vector<float> numbers(210'000);
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  for (const auto& [shape, width, most] :
+       {std::tuple{"210000, 1", 1, 262'144}, {"3, 70000", 70'000, 280'000}}) {
+    const Bytes file = npy("<f4", shape, numbers);
+    auto source = std::make_unique<WatchedSource>(file);
+    const WatchedSource& watched = *source;
+    NpyRows rows(std::move(source));
+    std::vector<float> row(static_cast<std::size_t>(width));
+    for (std::int64_t i = 1; i <= rows.size(); ++i) {
+      ASSERT_EQ(rows.next(row), -1);
+      ASSERT_EQ(row.back(), static_cast<float>(i * width - 1));
+    }
+    EXPECT_EQ(watched.most, static_cast<std::size_t>(most));
+  }
+}
+
+TEST_F(TableTest, AnArrayThatIsCutWhileItIsReadIsRefused) {
+  write("y.npy", npy<std::uint8_t>("|u1", "4,", {1, 2, 3, 4}));
+  NpyRows rows(std::make_unique<FileSource>(path("y.npy")));
+  const auto left = std::filesystem::file_size(path("y.npy")) - 1;
+  std::filesystem::resize_file(path("y.npy"), left);
+  std::string label;
+  expect_error<DataError>([&] { rows.next_label(label); }, {fmt::format("y.npy: ends at byte {};", left)});
 }
 
 TEST_F(TableTest, OptionsOfTextAreNotForArrays) {

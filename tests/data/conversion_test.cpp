@@ -123,7 +123,7 @@ TEST_F(ConversionTest, OneConversionAtATimeWorksInADirectoryWhichMayBeNew) {
 
 TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {
   write("pictures/bees/odd.ppm", ppm(5, 3, 1, 2, 3));
-  expect_failure<DataError>(options(), {"odd.ppm: 5 x 3 pixels, but", "has 4 x 3", "--size"});
+  expect_failure<DataError>(options(), {"odd.ppm: 5 x 3 pixels, but ", ".ppm has 4 x 3; say --size"});
 }
 
 TEST_F(ConversionTest, ADamagedPictureIsNamed) {
@@ -172,10 +172,26 @@ TEST_F(ConversionTest, AllDamagedPicturesAreToldAtOnceOrLeftOut) {
   EXPECT_EQ(done.damaged.size(), 3U);
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 21U);
   fs::remove(path("pictures/bees/5-misnamed.jpeg"));
-  convert(again);
+  EXPECT_EQ(convert(again).reshaped, 0U);
   const TrainTestData left = load(again.to);
   EXPECT_EQ(left.train.quick, without.train.quick) << "as if they had never been there";
   EXPECT_EQ(left.test.quick, without.test.quick);
+}
+
+TEST_F(ConversionTest, DamagedPicturesAreToldInTheOrderOfTheirPaths) {
+  fs::create_directories(path("halves"));
+  fs::rename(path("pictures"), path("halves/train"));
+  write("halves/test/ants/y.ppm", ppm(4, 3, 1, 2, 3));
+  for (const char* half : {"train", "test"}) write("halves/"s + half + "/ants/!.jpg", {});
+  ConversionOptions from_halves = options();
+  from_halves.from = path("halves").string();
+  try {
+    convert(from_halves);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const DamagedPicturesError& error) {
+    ASSERT_EQ(error.pictures().size(), 2U);
+    EXPECT_EQ(error.pictures()[0].path, path("halves/test/ants/!.jpg"));
+  }
 }
 
 TEST_F(ConversionTest, WhatHappensToPicturesIsCounted) {
@@ -230,7 +246,7 @@ TEST_F(ConversionTest, AnyNumberOfThreadsWritesTheSameSet) {
 TEST_F(ConversionTest, ASetLiesInADirectoryApartFromThePictures) {
   write("file", {1});
   for (const auto& [to, part] : {std::pair{"pictures", "would be taken for a class"},
-                                 {"pictures/out", "would be taken for a class"},
+                                 {"pictures/out", "pictures/out: lies in "},
                                  {"pictures/../pictures/ants/out", "would be taken for a class"},
                                  {"file", "file: is not a directory"}}) {
     ConversionOptions chosen = options();

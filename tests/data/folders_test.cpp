@@ -87,19 +87,20 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
   write("pictures/__MACOSX/ants/a.png", {1});
   write("pictures/bees/more/scan.TIF", {1});
   fs::create_symlink("/nowhere", path("pictures/ants/gone.png"));
+  fs::create_symlink("loop.png", path("pictures/ants/loop.png"));
   fs::create_symlink("/dev/zero", path("pictures/ants/zero.png"));
   fs::create_symlink(path("pictures/bees/1.ppm"), path("pictures/ants/link.ppm"));
   const Conversion done = convert(options());
-  EXPECT_EQ(done.pictures.left_out, 7U);
+  EXPECT_EQ(done.pictures.left_out, 8U);
   EXPECT_EQ(done.pictures.left_out_kinds, (std::map<std::string, std::size_t>{{".db file", 1},
                                                                               {".tif file", 1},
                                                                               {".txt file", 1},
-                                                                              {"broken link", 1},
+                                                                              {"broken link", 2},
                                                                               {"device", 1},
                                                                               {"hidden file", 2}}));
   EXPECT_EQ(remarks_on(done.pictures),
             std::vector<std::string>{"left out: 1 .db file, 1 .tif file (not read: save as PNG), 1 .txt "
-                                     "file, 1 broken link, 1 device, 2 hidden files; the first is " +
+                                     "file, 2 broken links, 1 device, 2 hidden files; the first is " +
                                      path("pictures/__MACOSX").string()});
   write("pictures/cows/1.tiff", {1});
   expect_refusal<MissingDataError>(
@@ -118,6 +119,7 @@ TEST_F(ConversionTest, FoldersInTheFolderOfAClassAreItsOwn) {
     return find_sorted_pictures(path("pictures"), {.test = {.samples = 1}, .seed = 5});
   };
   const std::vector<std::string> flat = names(found());
+  EXPECT_FALSE(found().has_validation_half);
   EXPECT_TRUE(std::ranges::is_sorted(flat));
   fs::create_directories(path("pictures/ants/b/deep"));
   for (const char* name : {"3.ppm", "5.ppm"})
@@ -168,10 +170,13 @@ TEST_F(ConversionTest, FoldersThatAreNoSetAreRefused) {
   expect_refusal<DataError>("pictures", {"is not printable", "\\x1b[2J"});
   fs::remove_all(path("pictures/\x1b[2J"));
   fs::create_directories(path("pictures/cows"));
+  fs::create_directory_symlink(".", path("pictures/cows/circle"));
   expect_failure<MissingDataError>(options(), {"cows: holds no pictures"});
   fs::remove_all(path("pictures/cows"));
   fs::remove_all(path("pictures/bees"));
   expect_failure<DataError>(options(), {"pictures: 'ants' is the only folder of pictures"});
+  fs::rename(path("pictures/ants"), path("pictures/train"));
+  expect_failure<DataError>(options(), {"pictures: 'train' is the only folder of pictures"});
 }
 
 TEST_F(ConversionTest, AClassOfDamagedPicturesIsNotLeftOut) {

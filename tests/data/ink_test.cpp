@@ -7,6 +7,7 @@ namespace lockstep {
 namespace {
 
 using testing::drawn;
+using testing::sheet;
 
 TEST(PaperTest, LevelNoiseAndContrastAreRobust) {
   const auto paper_of = [](int paper, int ink, int pixels, Polarity polarity = Polarity::kFromPicture) {
@@ -23,9 +24,40 @@ TEST(PaperTest, LevelNoiseAndContrastAreRobust) {
   const Paper noisy = examine_paper(drawn(8, 2, {{0, 1, 8, 2}}, 110, 100), Polarity::kFromPicture);
   EXPECT_EQ(noisy.level, 110);
   EXPECT_DOUBLE_EQ(noisy.noise, 14.826);
-  const Picture rings =
-      drawn(100, 100, {{0, 1, 2, 99}, {98, 1, 100, 99}, {0, 1, 100, 2}, {0, 98, 100, 99}}, 100, 200);
-  EXPECT_EQ(examine_paper(rings, Polarity::kFromPicture).level, 100);
+}
+
+TEST(PaperTest, TheBorderIsAFiftiethOfTheShorterSide) {
+  for (const auto& [side, level] : {std::pair{98, 200.0}, {100, 100.0}}) {
+    const Picture rings = drawn(
+        side, side,
+        {{0, 1, 2, side - 1}, {side - 2, 1, side, side - 1}, {0, 1, side, 2}, {0, side - 2, side, side - 1}},
+        100, 200);
+    EXPECT_EQ(examine_paper(rings, Polarity::kFromPicture).level, level) << side;
+  }
+  const Picture half = drawn(5, 5, {{1, 1, 4, 4}, {0, 0, 5, 1}, {0, 1, 1, 4}}, 100, 200);
+  EXPECT_EQ(examine_paper(half, Polarity::kFromPicture).level, 200) << "8 of 16 pixels";
+}
+
+TEST(PaperTest, InkIsDarkerWhereTheThirdMomentSaysSo) {
+  const auto is_light = [](int lighter, int darker, int darker_pixels) {
+    Picture picture = sheet(10, 10, 100);
+    std::fill_n(picture.pixels.begin() + 30, 4, static_cast<std::uint8_t>(lighter));
+    std::fill_n(picture.pixels.begin() + 60, darker_pixels, static_cast<std::uint8_t>(darker));
+    return examine_paper(picture, Polarity::kFromPicture).light;
+  };
+  EXPECT_FALSE(is_light(255, 0, 12));
+  EXPECT_TRUE(is_light(255, 0, 20)) << "20 * 100^3, and 4 * 155^3";
+  EXPECT_FALSE(is_light(150, 50, 4)) << "as much of both";
+}
+
+TEST(PaperTest, APixelInFiftyThousandMoreMayBeDirt) {
+  const auto contrast = [](int width, int height, int ink_pixels) {
+    return examine_paper(drawn(width, height, {{1, 0, 1 + ink_pixels, 1}}, 50, 200), Polarity::kFromPicture)
+        .contrast;
+  };
+  EXPECT_EQ(contrast(250, 200, 3), 0);
+  EXPECT_EQ(contrast(250, 200, 4), 150);
+  EXPECT_EQ(contrast(49999, 1, 3), 150);
 }
 
 TEST(PaperTest, InkBeginsAboveTheNoiseAndEndsBelowTheContrast) {
@@ -41,7 +73,7 @@ TEST(PaperTest, InkBeginsAboveTheNoiseAndEndsBelowTheContrast) {
                                             {40, 130, 0.5}})
     EXPECT_NEAR(paper(noise).ink(static_cast<std::uint8_t>(value)), share, 1e-12) << noise << ", " << value;
   EXPECT_NEAR(paper(0, false).ink(69), 0.5, 1e-12);
-  EXPECT_TRUE(!paper(0).is_ink(166) && paper(0).is_ink(164));
+  EXPECT_TRUE(!paper(0).is_ink(165) && paper(0).is_ink(164));
   EXPECT_TRUE(!paper(0, false).is_ink(54) && paper(0, false).is_ink(56));
   EXPECT_TRUE(!Paper{.contrast = 6}.is_blank() && Paper{.contrast = 5.9}.is_blank());
   EXPECT_TRUE(
@@ -73,8 +105,23 @@ TEST(InkTest, PiecesTouchAtCornersAndSpecksAreNone) {
   EXPECT_EQ(sides(ink.pieces[1].box), (Sides{20, 5, 22, 7}));
   EXPECT_EQ(sides(ink.box), (Sides{2, 3, 22, 14}));
   expect_mask(picture, ink, 1, 27);
-  const Picture wide = drawn(100, 20, {{10, 8, 90, 10}});
-  expect_mask(wide, find_ink(wide, black), 2, 100);
+  const Picture touching = drawn(30, 20, {{0, 0, 20, 10}, {25, 15, 28, 16}});
+  EXPECT_EQ(find_ink(touching, black).pieces.size(), 2U) << "3 of 200 pixels are no speck";
+  for (const auto& [right, reach] : {std::pair{90, 2}, {89, 1}}) {
+    const Picture wide = drawn(100, 20, {{10, 8, right, 10}});
+    expect_mask(wide, find_ink(wide, black), reach, 100);
+  }
+}
+
+/// Found from their first pixel on, to the right and to the left, and as far as the picture's edges.
+TEST(InkTest, PiecesGrowToAllSides) {
+  const Picture picture =
+      drawn(11, 11, {{6, 0, 8, 8}, {0, 6, 6, 8}, {0, 3, 5, 5}, {9, 0, 11, 2}, {0, 9, 4, 11}});
+  const Ink ink = find_ink(picture, {.contrast = 255});
+  std::vector<std::int64_t> sizes;
+  for (const Piece& piece : ink.pieces) sizes.push_back(piece.pixels);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{28, 10, 8, 4}));
+  expect_mask(picture, ink, 1, 11);
 }
 
 }  // namespace

@@ -67,6 +67,9 @@ TEST(JpegTest, ALibraryWithOtherPixelsIsRefusedByName) {
       SCOPED_TRACE(wrong.name);
       expect_error<DeviceError>([&] { require_known_pixels(std::span(&wrong, 1)); },
                                 {"jpeg", "gives the known JPEG ", "load libjpeg-turbo 2.1 or newer"});
+      EXPECT_FALSE(message_of<DeviceError>([&] {
+                     require_known_pixels(std::span(&wrong, 1));
+                   }).starts_with("the JPEG library"));
     }
   }
   std::vector<KnownJpeg> last(known_jpegs().begin(), known_jpegs().end());
@@ -84,6 +87,63 @@ TEST(JpegTest, AComponentWithoutDataIsDamageUnlessItIsNotNeeded) {
   EXPECT_NO_THROW(read_jpeg("grey.jpg", file, PictureColour::kGrey));
   EXPECT_EQ(message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kRgb); }),
             "cut.jpg: damaged JPEG: a component has no data");
+}
+
+TEST(JpegTest, ACutFileSaysWhy) {
+  Bytes cut = testing::encode_jpeg(testing::sheet(64, 64, 77));
+  cut.resize(cut.size() - 6);
+  for (const Bytes& file : {Bytes{0xff, 0xd8, 0xff, 0xd9}, cut}) {
+    const std::string said = message_of<DataError>([&] { read_jpeg("cut.jpg", file, PictureColour::kGrey); });
+    EXPECT_TRUE(said.starts_with("cut.jpg: damaged JPEG: ")) << said;
+    EXPECT_FALSE(said.ends_with(": ")) << said;
+  }
+}
+
+TEST(JpegTest, ScansHaveALimit) {
+  const Bytes whole = testing::encode_jpeg(testing::sheet(8, 8, 77), {.in_scans = true});
+  const std::string text(whole.begin(), whole.end());
+  const std::size_t last = text.rfind("\xff\xda");
+  const auto with_scans = [&](int scans) {
+    std::string file = text.substr(0, last);
+    for (int i = 2; i < scans; ++i) file += text.substr(last, text.size() - 2 - last);
+    file += "\xff\xd9";
+    return Bytes(file.begin(), file.end());
+  };
+  EXPECT_NO_THROW(read_jpeg("all.jpg", with_scans(200), PictureColour::kRgb));
+  EXPECT_EQ(message_of<DataError>([&] { read_jpeg("all.jpg", with_scans(201), PictureColour::kRgb); }),
+            "all.jpg: damaged JPEG: more than 200 scans");
+}
+
+/// Grey needs the first component alone.
+TEST(JpegTest, ComponentsWhoseSizesAreNoMultiplesAreRefused) {
+  Bytes file = golden("420.jpg");
+  const std::size_t frame = std::string(file.begin(), file.end()).find("\xff\xc0");
+  for (const auto& [first, second] : {std::pair{0x32, 0x21}, {0x23, 0x12}, {0x21, 0x31}}) {
+    file.at(frame + 11) = static_cast<std::uint8_t>(first);
+    file.at(frame + 14) = static_cast<std::uint8_t>(second);
+    for (const PictureColour colour : kBoth) {
+      std::string said;
+      try {
+        read_jpeg("odd.jpg", file, colour);
+      } catch (const DataError& error) {
+        said = error.what();
+      }
+      const bool refused =
+          said ==
+          "odd.jpg: JPEG with 3 components whose colours or resolutions are not known; save it "
+          "as a usual one";
+      EXPECT_EQ(refused, colour == PictureColour::kRgb || second == 0x31) << said;
+    }
+  }
+}
+
+TEST(JpegTest, ColoursThatAreLeftOutAreKnown) {
+  const auto was_coloured = [](bool in_scans) {
+    const Bytes file = testing::encode_jpeg(testing::sheet(8, 8, 77), {.in_scans = in_scans});
+    return read_jpeg("any.jpg", file, PictureColour::kGrey).was_coloured;
+  };
+  EXPECT_TRUE(was_coloured(true));
+  EXPECT_FALSE(was_coloured(false));
 }
 
 /// The first scan of a progressive file has the means of blocks, all black or all white here.
@@ -165,6 +225,15 @@ TEST(JpegTest, ItIsTurnedWhateverStandsBeforeItsExifData) {
   const Bytes other = {0xff, 0xe1, 0, 6, 'h', 't', 't', 'p'};
   EXPECT_EQ(read_jpeg("turned.jpg", with_marker(file, other), PictureColour::kGrey).shape(),
             (ImageShape{1, 8, 16}));
+}
+
+TEST(JpegTest, ExifDataMayFillTheirMarker) {
+  Bytes marker = {0xff, 0xe1, 0xff, 0xff, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, '*', 0, 0, 0xff, 0xeb};
+  marker.resize(4 + 65533 - 12);
+  const Bytes directory = {0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 6};  // as far as the orientation
+  marker.insert(marker.end(), directory.begin(), directory.end());
+  const Bytes file = with_marker(testing::encode_jpeg(testing::sheet(8, 16, 77)), marker);
+  EXPECT_EQ(read_jpeg("turned.jpg", file, PictureColour::kGrey).shape(), (ImageShape{1, 8, 16}));
 }
 
 TEST(JpegTest, TwelveBitsAreRefusedByName) {

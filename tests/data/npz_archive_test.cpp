@@ -28,8 +28,8 @@ class NpzBytesTest : public test::DirectoryTest {
     write("a.npz", bytes_);
     const NpzArchive archive(path("a.npz"));
     const auto source = archive.open(archive.names().back());
-    test::Bytes all(source->remaining_at_most());
-    source->read(all);
+    test::Bytes all(source->remaining_at_most() + 1);
+    all.resize(source->read(all));
     return {all.end() - 4, all.end()};
   }
   void expect_refused(const char* part) const {
@@ -62,17 +62,56 @@ TEST_F(NpzBytesTest, AreReadAlsoWithACommentAndIn64Bits) {
   put(extra + 6, 8, 2);  // the last of the three numbers alone is in 64 bits
   put(extra + 8, 0, 8);
   EXPECT_EQ(read(), "wxyz");
+  insert(extra + 32, {9, 0, 0xFF, 0xFF, 'c', 'c', 'c'});  // a field that promises more, and a comment
+  put(directory_at_ + 30, 32 + 4, 2);
+  put(directory_at_ + 32, 3, 2);
+  end_ += 7;
+  put(end_ + 12, 51 + 39, 4);
+  EXPECT_EQ(read(), "wxyz");
+  put(directory_at_ + 30, 32 + 3, 2);  // no whole field is left
+  put(directory_at_ + 32, 4, 2);
+  EXPECT_EQ(read(), "wxyz");
+  put(extra + 6, 7, 2);
+  expect_refused("its directory is damaged");  // seven bytes are no number
+  put(extra + 6, 8, 2);
   const std::size_t end64 = end_, locator = end64 + 56;
   insert(end64, test::Bytes(56 + 20));
   put(end64, 0x06064B50, 4);
-  put(end64 + 40, 51 + 32, 8);
+  put(end64 + 40, 51 + 39, 8);
   put(end64 + 48, directory_at_, 8);
   put(locator, 0x07064B50, 4);
   put(locator + 8, end64, 8);
   for (const std::size_t at : {12U, 16U}) put(locator + 20 + at, 0xFFFFFFFF, 4);
   EXPECT_EQ(read(), "wxyz");
+  put(locator + 15, 1, 1);
+  expect_refused("it ends too early");
+  put(locator + 15, 0, 1);
+  put(locator + 20 + 20, 65515, 2);  // the locator is where the search ends
+  bytes_.resize(locator + 20 + 22 + 65515, 'c');
+  EXPECT_EQ(read(), "wxyz");
   put(end64, 0, 1);
   expect_refused("its 64-bit end is none");
+}
+
+TEST_F(NpzBytesTest, MayLackArraysOrNames) {
+  put(directory_at_ + 28, 0, 2);
+  put(end_ + 12, 46, 4);
+  EXPECT_EQ(read(), "wxyz");
+  put(directory_at_ + 42, 0xFFFFFFFF, 4);  // in a field of 64 bits that has no bytes
+  put(directory_at_ + 30, 4, 2);
+  put(end_ + 12, 50, 4);
+  put(directory_at_ + 46, 1, 4);
+  expect_refused("its directory is damaged");
+  write("empty.npz", npz({}));
+  EXPECT_TRUE(NpzArchive(path("empty.npz")).names().empty());
+}
+
+TEST_F(NpzBytesTest, ThatAreCutWhileTheyAreReadAreRefused) {
+  write("a.npz", bytes_);
+  const auto source = NpzArchive(path("a.npz")).open("a");
+  std::filesystem::resize_file(path("a.npz"), 30 + 5 + 1);
+  test::Bytes all(4);
+  expect_error<DataError>([&] { source->read(all); }, {"a.npz:a: damaged at byte 1: ends too early"});
 }
 
 TEST_F(NpzBytesTest, ThatLieAreRefused) {
@@ -101,17 +140,21 @@ TEST_F(NpzBytesTest, ThatLieAreRefused) {
     expect_refused(lie.part);
   }
   bytes_ = good;
-  put(directory_at_ + 10, 8, 2);
-  put(directory_at_ + 24, 0x7FFFFFFF, 4);
-  expect_refused("an entry claims more than it can hold");
+  for (const std::size_t at : {20U, 24U}) put(directory_at_ + at, good.size() - 35, 4);
+  expect_refused("its CRC is not that of the archive");
   bytes_ = good;
+  const std::uint64_t packed = little_endian(good, directory_at_ + 20, 4);
   put(directory_at_ + 10, 8, 2);
   put(30 + 5, 0xFF, 1);  // a block of deflated data that is none
+  put(directory_at_ + 24, (packed + 1) * 1032, 4);
+  expect_refused("an entry claims more than it can hold");
+  put(directory_at_ + 24, (packed + 1) * 1032 - 1, 4);
   expect_refused("a.npz:a: damaged at byte 0: it cannot be inflated");
   bytes_ = npz({{"a", "|u1", "4", "wxyz"}, {"a", "|u1", "4", "wxyz"}});
   expect_refused("two arrays have one name");
   bytes_ = test::bytes_of("PK");
-  expect_refused("it has no directory at its end");
+  expect_refused(
+      "a.npz: no archive of arrays: it has no directory at its end; save it again with numpy.savez");
 }
 
 }  // namespace

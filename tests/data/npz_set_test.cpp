@@ -106,6 +106,9 @@ TEST_F(NpzSetTest, ChannelsMayComeFirstAndOtherTypesAreNoImages) {
   EXPECT_EQ(last.samples.shape, (ImageShape{4, 5, 5}));
   EXPECT_EQ(last.order, of + "[row][column][channel], which becomes [channel][row][column]");
   EXPECT_EQ(first.samples.class_names, (std::vector<std::string>{"10", "b"}));
+  const NpzSetConversion grey = with("|u1", "2, 3", 6);
+  EXPECT_EQ(grey.samples.shape, (ImageShape{1, 2, 3}));
+  EXPECT_EQ(grey.order, "");
   EXPECT_TRUE(with("<u2", "2, 2", 8).is_fp32 && with("|i1", "2, 2", 4).is_fp32);
   EXPECT_TRUE(with("|u1", "4", 4).is_fp32 && !with("|u1", "2, 2", 4).is_fp32);
 }
@@ -121,6 +124,7 @@ TEST_F(NpzSetTest, NamesAreOrderedByNumberIfAllAreNumbersAndElseByTheirBytes) {
   };
   EXPECT_EQ(classes_of("9\0"s + "09" + "b\0"s + "10"), (std::vector<std::string>{"09", "10", "9", "b"}));
   EXPECT_EQ(classes_of("10"s + "9\0"s + "11" + "2\0"s), (std::vector<std::string>{"2", "9", "10", "11"}));
+  EXPECT_EQ(classes_of("0\0"s + "-0" + "2\0"s + "10"), (std::vector<std::string>{"-0", "0", "2", "10"}));
 }
 
 /// Archives with tables: the arrays of one are found by their usual names, or asked for.
@@ -166,7 +170,8 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
   fails({x, y, x_test, {"y_test", "|u1", "1", counting(1)}}, "set.npz:y_test: 1 row for 2 samples");
   fails({x, y, x_test, {"y_test", "|u1", "2, 2", counting(4)}},
         "set.npz:y_test: 2 columns of labels, and y_train has 1");
-  fails({x, {"y_train", "|u1", "2, 2", counting(4)}, x_test, y_test}, "row 1 has 2, and labels of 2 columns");
+  fails({x, {"y_train", "|u1", "2, 2", elements<std::uint8_t>({0, 1, 3, 0})}, x_test, y_test},
+        "row 1 has 3, and labels of 2 columns");
   fails({x, {"y_train", "<f4", "2", elements({0.5F, 1.0F})}, x_test, y_test}, "label 0 is neither");
   fails({x, {"y_train", "|u1", "2", elements<std::uint8_t>({1, 1})}, x_test, {"y_test", "|u1", "2", "\1\1"}},
         "all labels are '1'");
@@ -178,11 +183,11 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
          {"x_test", "|u1", "2, 3, 5, 5", counting(150)},
          y_test},
         "of another shape, order or type");
-  fails({{"x_train", "|u1", "1, 5, 5, 5", counting(125)}, y, x_test, y_test}, "samples of 5 x 5 x 5");
+  fails({{"x_train", "|u1", "1, 5, 6, 7", counting(210)}, y, x_test, y_test}, "samples of 5 x 6 x 7, and");
   fails({{"x_train", "|S4", "2, 1", counting(8)}, y, x_test, y_test}, "holds text, and no samples");
-  const NamedArray numbers{"x_train", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, HUGE_VALF})},
+  const NamedArray numbers{"x_train", "<f4", "2, 2", elements({1.0F, 2.0F, HUGE_VALF, 4.0F})},
       others{"x_test", "<f4", "2, 2", elements({1.0F, 2.0F, 3.0F, 4.0F})};
-  fails({numbers, y, others, y_test}, "value 1 of sample 1 is inf, no number that fp32 has");
+  fails({numbers, y, others, y_test}, "value 0 of sample 1 is inf, no number that fp32 has");
   write("table.npz", npz({x, {"x", "|u1", "2", counting(2)}}));
   EXPECT_FALSE(is_npz_set(path("table.npz")));
   EXPECT_FALSE(is_npz_set(path("set.npy")));

@@ -26,6 +26,21 @@ TEST(PictureTest, ASizeIsOneNumberOrTwo) {
     EXPECT_FALSE(parse_picture_size(text).has_value()) << text;
 }
 
+TEST(PictureTest, ProportionsAreRoundedToTheNearestPixel) {
+  const Bytes tens = {0, 10, 20, 30, 40, 50, 0, 10, 20, 30, 40, 50},
+              turned = {0, 0, 10, 10, 20, 20, 30, 30, 40, 40, 50, 50};
+  const Picture wide{.name = "", .width = 6, .height = 2, .pixels = tens},
+      high{.name = "", .width = 2, .height = 6, .pixels = turned};
+  EXPECT_EQ(fit_picture(wide, {2, 1}, PictureFit::kCrop).pixels, (Bytes{15, 35}));
+  EXPECT_EQ(fit_picture(high, {1, 2}, PictureFit::kCrop).pixels, (Bytes{15, 35}));
+  EXPECT_EQ(fit_picture(wide, {3, 2}, PictureFit::kPad).pixels, (Bytes{5, 25, 45, 0, 0, 0}));
+  EXPECT_EQ(fit_picture(high, {2, 3}, PictureFit::kPad).pixels, (Bytes{5, 0, 25, 0, 45, 0}));
+  for (const auto& [side, nines] : {std::pair{6, 12}, {5, 5}}) {
+    const Bytes padded = fit_picture(sheet(4, 1, 9), {side, side}, PictureFit::kPad).pixels;
+    EXPECT_EQ(std::ranges::count(padded, 9), nines) << "a quarter of " << side;
+  }
+}
+
 TEST(PictureTest, OtherProportionsAreCroppedPaddedOrSqueezed) {
   const Picture wide{.name = "", .width = 4, .height = 2, .pixels = {0, 100, 200, 200, 100, 0, 200, 200}};
   EXPECT_EQ(fit_picture(wide, {2, 2}, PictureFit::kSqueeze).pixels, (Bytes{50, 200, 50, 200}));
@@ -86,7 +101,15 @@ TEST(PictureTest, WhatCannotBeSeenOnWhiteIsLaidOnBlack) {
   EXPECT_EQ(laid({239, 255, 0, 0}), std::pair(Bytes{239, 255}, white));
   EXPECT_EQ(laid({240, 255, 0, 0}), std::pair(Bytes{240, 0}, black));
   EXPECT_EQ(laid({255, 16, 0, 0}), std::pair(Bytes{16, 0}, black));
+  EXPECT_EQ(laid({1, 127, 1, 128}), std::pair(Bytes{128, 128}, white));
   EXPECT_EQ(laid({255, 15, 0, 0}), std::pair(Bytes{255, 255}, white)) << "on black it is no better";
+}
+
+TEST(PictureTest, GreyIsTheWeightedSumOfColours) {
+  EXPECT_EQ(grey_of(250, 0, 0), 74);
+  EXPECT_EQ(grey_of(0, 250, 0), 146);
+  EXPECT_EQ(grey_of(0, 0, 254), 28);
+  EXPECT_EQ(grey_of(255, 255, 254), 254);
 }
 
 TEST(PictureTest, TheBorderTellsALightBackground) {

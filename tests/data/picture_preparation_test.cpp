@@ -138,7 +138,7 @@ TEST(PicturePreparationTest, OtherSetsHaveOtherSizesAndFrames) {
   const PreparedPicture result =
       prepare_picture(dark_digit(3), 56, 40, {.share = 1, .centre_by_mass = false, .one_figure = false},
                       Polarity::kFromPicture);
-  EXPECT_EQ(result.picture.pixels.size(), 56U * 40U);
+  EXPECT_EQ(result.picture.shape(), (ImageShape{1, 40, 56}));
   const auto row = [&](std::size_t y) {
     const auto begin = result.picture.pixels.begin() + static_cast<long>(y * 56);
     return *std::max_element(begin, begin + 56);
@@ -187,7 +187,8 @@ TEST(PicturePreparationTest, AnImageOfTheTrainingSetIsKnownByItsInk) {
 }
 
 TEST(PicturePreparationTest, InkAtTheEdgeIsDoubtfulUnlessItReachesAll) {
-  for (const Box& block : {Box{0, 60, 30, 140}, {60, 0, 140, 30}, {170, 60, 200, 140}, {60, 170, 140, 200}})
+  for (const Box& block :
+       {Box{0, 60, 30, 140}, {60, 0, 140, 30}, {170, 60, 200, 140}, {60, 170, 140, 200}, {0, 0, 200, 60}})
     EXPECT_EQ(warnings_of({block}).at(0), "it touches the edge: is it all there?") << block.left;
   const PreparedPicture cross = prepared(drawn(200, 200, {{96, 0, 104, 200}, {0, 96, 200, 104}}, 0, 255));
   EXPECT_FALSE(warns(cross, "touches the edge"));
@@ -206,7 +207,7 @@ TEST(PicturePreparationTest, DoubtsBeginAtTheirLimits) {
   EXPECT_EQ(warnings_of({{60, 50, 66, 56}}).at(0), "it is only 6 pixels high");
   EXPECT_EQ(warnings_of({{60, 50, 67, 57}}), Words{"it is a filled shape, not strokes"});
   EXPECT_EQ(warnings_of({{20, 50, 142, 150}}), Words{"it is wider than high: more than one figure?"});
-  EXPECT_EQ(warnings_of({{20, 50, 138, 150}}), Words{"it is a filled shape, not strokes"});
+  EXPECT_EQ(warnings_of({{20, 50, 140, 150}}), Words{"it is a filled shape, not strokes"});
   EXPECT_EQ(warnings_of({{60, 50, 111, 150}}), Words{"it is a filled shape, not strokes"});
   EXPECT_EQ(warnings_of({{60, 50, 110, 150}}), Words{}) << "a stroke";
   EXPECT_EQ(warnings_of({{50, 50, 88, 150}, {112, 50, 150, 150}, {88, 149, 112, 150}}),

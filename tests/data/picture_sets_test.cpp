@@ -4,6 +4,7 @@
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "data/normalisation.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/set_fingerprints.hpp"
@@ -12,6 +13,8 @@
 #include "data/shared_set.hpp"
 #include "tests/data/picture_sets_fixture.hpp"
 #include "tests/support/messages.hpp"
+
+#include <unistd.h>
 
 namespace lockstep::picture_sets_test {
 namespace {
@@ -55,6 +58,10 @@ TEST_F(PictureSetsTest, WhatBecameOfAPictureIsSaid) {
   };
   fails(0, {"class 0/0.jpg: ", "bytes, and", "(sample 0 of pictures train)"});
   fails(2, {"class 0/2.jpg: neither PNG", "(sample 2 of pictures train)"});
+  fs::remove(path("photos/train/class 0/3.jpg"));
+  fs::create_symlink("3.jpg", path("photos/train/class 0/3.jpg"));
+  expect_error<IoError>([&] { image_of(train, 3); },
+                        {"class 0/3.jpg: cannot be opened: ", "(sample 3 of pictures train)"});
   fails(11, {"class 2/3.jpg: is not there any more", "(sample 11 of pictures train)"});
   EXPECT_NO_THROW(image_of(train, 1));
   write_text("photos/train/class 0/0.jpg", first);
@@ -79,13 +86,18 @@ TEST_F(PictureSetsTest, ItsOutlineAndFingerprintAreThoseOfTheFiles) {
     const std::uint64_t bytes = fs::file_size(path("photos/" + file));
     files += file + std::string(1, '\0') + std::string(reinterpret_cast<const char*>(&bytes), 8);
   }
+  const auto digest = [&](const std::string& head) {
+    const std::string text = head + files;
+    return hex(sha256(std::as_bytes(std::span(text))));
+  };
   for (const PictureColour colour : {PictureColour::kRgb, PictureColour::kGrey}) {
     PictureForm form = kForm;
     form.colour = colour;
-    const std::string text = fmt::format("12 pictures, {} x 3 x 4, fit 1\n", channels_of(colour)) + files;
     EXPECT_EQ(fingerprint_of(load("pictures", form).train).samples,
-              hex(sha256(std::as_bytes(std::span(text)))));
+              digest(fmt::format("12 pictures, {} x 3 x 4, fit 1\n", channels_of(colour))));
   }
+  EXPECT_EQ(fingerprint_of(load_dataset(unmeasured({})).train).samples,
+            digest("12 pictures, 1 x 6 x 5, fit -1\n"));
 }
 
 TEST_F(PictureSetsTest, PicturesAreLeftOutByTheirNames) {
@@ -131,8 +143,8 @@ TEST_F(PictureSetsTest, PicturesOfOneSizeNeedNoSize) {
   EXPECT_EQ(data.train.shape, (ImageShape{1, 6, 5}));
   EXPECT_FALSE(fs::exists(path("cache"))) << "nothing was to be measured";
   expect_error<DataError>(
-      [&] { image_of(data.train, 1); },
-      {"class 0/1.jpg: 6 x 6 pixels, and the first picture has 5 x 6 (sample 1 of pictures train); scale"});
+      [&] { image_of(data.train, 2); },
+      {"class 0/2.jpg: 7 x 6 pixels, and the first picture has 5 x 6 (sample 2 of pictures train); scale"});
 }
 
 TEST_F(PictureSetsTest, MeasuredSumsAreKeptInTheCacheOfTheUser) {
@@ -149,11 +161,13 @@ TEST_F(PictureSetsTest, MeasuredSumsAreKeptInTheCacheOfTheUser) {
   fs::create_hard_link(files[0], link);
   EXPECT_EQ(load("pictures").normalisation, measured);
   EXPECT_TRUE(fs::equivalent(files[0], link)) << "measured again";
-  std::string impossible = kept.substr(0, kept.find('\n'));
+  std::string impossible = kept.substr(0, kept.find('\n')), lacking = impossible;
   impossible.insert(impossible.find(R"("values":[)") + 10, "9");
-  impossible += "\n" + hex(sha256(std::as_bytes(std::span(impossible)))) + "\n";
+  lacking.erase(lacking.rfind(','), lacking.rfind(']') - lacking.rfind(','));  // the last of the squares
+  for (std::string* line : {&impossible, &lacking})
+    *line += "\n" + hex(sha256(std::as_bytes(std::span(*line)))) + "\n";
   for (const std::string& other :
-       {kept.substr(0, 40), kept + " ", std::string(5000, 'x'), std::string("1\n"), impossible}) {
+       {kept.substr(0, 40), kept + " ", std::string(5000, 'x'), std::string("1\n"), impossible, lacking}) {
     test::write_file(files[0], bytes_of(other));
     EXPECT_EQ(load("pictures").normalisation, measured) << other;
     EXPECT_EQ(text_in(files[0]), kept);
@@ -178,15 +192,19 @@ TEST_F(PictureSetsTest, WhatASetLeavesUnsaidIsForTheStart) {
 }
 
 TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
-  for (const char* name : {"0", "3"})
-    test::write_file(path("photos/train/class 1") / name += ".png",
-                     testing::encode_png_16(testing::sheet(5, 6, 77)));
-  ::testing::internal::CaptureStderr();
-  load("pictures");
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(
-      contains(said, {"pictures train: 2 pictures of 16 bits a channel, of which the upper 8 are kept"}))
-      << said;
+  const auto said_of = [&] {
+    ::testing::internal::CaptureStderr();
+    load("pictures");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said_of().find("16 bits"), std::string::npos);
+  for (const auto& [name, pictures] : {std::pair{"0.png", "1 picture"}, {"3.png", "2 pictures"}}) {
+    test::write_file(path("photos/train/class 1") / name, testing::encode_png_16(testing::sheet(5, 6, 77)));
+    const std::string said = said_of();
+    EXPECT_TRUE(contains(
+        said,
+        {fmt::format("pictures train: {} of 16 bits a channel, of which the upper 8 are kept", pictures)}));
+  }
 }
 
 TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
@@ -194,7 +212,10 @@ TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
   DatasetOptions options{.set = "pictures", .root = path("photos"), .pictures = kForm};
   for (const char* cache : {"", "/dev/null/none", "/proc/none"}) {
     options.cache = cache;
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(load_dataset(options).normalisation, measured) << cache;
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.find("measured again at the next start: ") != said.npos, !options.cache.empty()) << said;
   }
 }
 
@@ -211,7 +232,12 @@ TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNotWaitedForWithou
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(measure(0.1), data.train.store->sums().values);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(contains(said, {"process 42 on node7 has measured 3 of 9 pictures", "measuring here, too"}));
+  EXPECT_TRUE(
+      contains(said, {file + ".lock: held by another process, which gets no further (process 42 on node7 has "
+                             "measured 3 of 9 pictures); measuring here, too"}));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(measure(0.1), data.train.store->sums().values);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "what is kept is read at once";
   fs::remove(file);
   std::thread other([&] {
     for (int pictures = 4; pictures < 9; ++pictures) {
@@ -222,7 +248,9 @@ TEST_F(PictureSetsTest, AProcessThatMeasuresAndGetsNoFurtherIsNotWaitedForWithou
   });
   EXPECT_EQ(measure(60), data.train.store->sums().values);
   other.join();
-  EXPECT_TRUE(contains(text_in(file + ".lock"), {"of 12 pictures"}));
+  EXPECT_TRUE(
+      contains(text_in(file + ".lock"),
+               {fmt::format("process {} on {} has measured ", ::getpid(), host_name()), "of 12 pictures"}));
 }
 
 }  // namespace

@@ -103,7 +103,11 @@ TEST_F(TableColumnsTest, NewRowsAreReadByNameAndUnknownValuesAreNamed) {
   EXPECT_EQ(read_new("colour,size\n" + std::string(50, 'z') + ",7\n").front(),
             "column 1 (colour): '" + std::string(40, 'z') +
                 "' is not a value that this column had when the set was made");
-  expect_error<DataError>([&] { read_new("7,red,1\n"); }, {"3 columns", "made of 2"});
+  expect_error<DataError>([&] { read_new("7,red,1\n"); },
+                          {"new.csv: 3 columns, and the set was made of 2; "});
+  expect_error<DataError>([&] { read_new("weight,colour,size\n1,red,7\n"); },
+                          {"column 1 (weight) is none of those", "--drop weight"});
+  expect_error<DataError>([&] { read_new("7,colour\n8,red\n"); }, {"has no column 'size'"});
   table_ = {.label = "y", .missing = MissingCells::kMean};
   convert("0,1,y\n5,6,a\n5,7,a\n5,8,b\n5,9,b\n");  // names that are numbers
   EXPECT_EQ(read_new("1,7\n").front(), "1.0 7.0 ");
@@ -115,6 +119,8 @@ TEST_F(TableColumnsTest, ANameThatIsAValueToo) {
   convert("x,y,flag,kind\n1,2,y,a\n3,4,n,a\n5,6,y,b\n7,8,n,b\n");
   EXPECT_EQ(read_new("7,8,y\n8,9,n\n"), (Texts{"7.0 8.0 0.0 1.0 ", "8.0 9.0 1.0 0.0 "}));
   EXPECT_EQ(read_new("flag,y,x\ny,8,7\n"), Texts{"7.0 8.0 0.0 1.0 "});
+  table_ = {.one_hot = {"v"}};
+  EXPECT_EQ(convert("v,y\np,y\nq,n\np,y\nq,n\n").label_column, "column 2 (y)") << "y is a label, too";
 }
 
 TEST_F(TableColumnsTest, ValuesOfAOneHotColumnArePrintableAndNotTooMany) {
@@ -231,6 +237,7 @@ TEST_F(TableColumnsTest, AllColumnsOfTextAreToldAtOnce) {
                                         "--one-hot COLUMN", "--drop COLUMN"}));
     ASSERT_EQ(error.columns().size(), 2U);
     EXPECT_EQ(error.columns()[0].different, 5U);
+    EXPECT_EQ(error.columns()[0].example, "Ann B");
     EXPECT_EQ(error.columns()[1].different, 2U);
     EXPECT_EQ(error.columns()[1].example, "red");
     EXPECT_EQ(error.columns()[1].argument, "colour");
@@ -256,9 +263,10 @@ TEST_F(TableColumnsTest, AColumnHoldsTextIfAQuarterOfItsCellsDoes) {
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
   table_.missing = MissingCells::kMean;
   expect_error<DataError>([&] { convert("v,v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },
-                          {"column 2 (v)", "same name", "--drop 2"});
+                          {"t.csv: column 2 (v): another column has the same name, so that predict could not "
+                           "tell it from others; rename it, or leave it out with --drop 2"});
   expect_error<DataError>([&] { convert(",v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },
-                          {"column 1 ()", "has no name"});
+                          {"t.csv: column 1 (): has no name, so"});
 }
 
 TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {

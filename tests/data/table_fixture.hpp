@@ -35,7 +35,7 @@ class TableTest : public test::DirectoryTest {
     TableConversionOptions options = options_;
     options.table.from = path(table);
     options.to = path(set);
-    options.skip_damaged = skip_damaged;
+    if (skip_damaged) options.skip_damaged = true;
     return convert_table(Env::posix(), options);
   }
   TrainTestData load(const std::string& set) const {
