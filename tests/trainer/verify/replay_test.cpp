@@ -301,7 +301,7 @@ class StepWithRoom final : public ReducedStep {
 
  private:
   std::size_t room_;
-  StepPosition position_;
+  StepPosition position_{};
 };
 
 TEST(ShareWeighingTest, SharesAreWeighedWhereAllRanksHaveRoom) {
