@@ -379,8 +379,14 @@ TEST(DeviceLimitsTest, AreMetByTheLastNumberThatFits) {
   }
   const std::string end = "  - conv2d: {out: 1, kernel: 1}\n" + last;
   EXPECT_EQ(beyond_limits("  - linear: 65535\n" + end, {1, 1, 1}, 1), "");
-  expect_words(beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
-               {"layer conv1 (", "is beyond what a GPU's grid can have (65535)"});
+  expect_words(
+      beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
+      {"layer conv1 (conv2d 1@1x1): a convolution of 65,536 channels of height 1 into 1 is beyond what "
+       "a GPU's grid can have (65535)"});
+  const std::string transposed = "  - conv_transpose2d: {out: 1, kernel: 1}\n" + last;
+  EXPECT_EQ(beyond_limits("  - linear: 65535\n" + transposed, {1, 1, 1}, 1), "");
+  expect_words(beyond_limits("  - linear: 65536\n" + transposed, {1, 1, 1}, 1),
+               {"a transposed convolution of 65,536 channels into 1 of height 1 is beyond what "});
 }
 
 TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
@@ -394,6 +400,7 @@ TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
   const auto weights = rig.upload(with_dropout.weights.span());
   DeviceExecution execution(with_dropout.network, rig.device(), rig.ops(), 5,
                             DeviceExecution::Purpose::kEvaluation);
+  execution.begin_training(weights.data(), {.batch = 5});  // is over
   const std::vector<float> x(with_dropout.x.begin(), with_dropout.x.end());
   rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
   const float* logits = execution.forward_evaluation(rig.stream(), weights.data(), 5);

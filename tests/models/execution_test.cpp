@@ -212,25 +212,6 @@ std::size_t made_again(const Network& network, int columns) {
   return count;
 }
 
-/// Filters, twice their taps and 208 Ki numbers for all. Two terms of the first one's parameters. A frame of 11 x 11
-/// pixels, and 96 Ki for a stride. A tile, the pixels that it reads, and what stands in for a bias.
-TEST(ExecutionTest, ScratchMemoryIsCountedForEachLayer) {
-  const auto scratch = [](const std::string& layer) {
-    const Network network =
-        Network::parse("layers: [" + layer + ", linear: classes]", "s.yaml", {2, 9, 9}, 3);
-    return network.layers().front()->scratch_numbers(64);
-  };
-  constexpr std::uint64_t kPacked = 208 * 1024, kRows = 96 * 1024;
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3}"), 72 + 36 + kPacked + 2 * 76);
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3, stride: 2, padding: 1}"),
-            72 + 36 + kPacked + 2 * 11 * 11 * 64 + kRows);
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 1, stride: 2, bias: false}"),
-            8 + 4 + kPacked + 64 * 4 + 2 * 5 * 5 * 64 + kRows + 2 * 4);
-  EXPECT_EQ(scratch("linear: 20"), (162U + 16) * 64);
-  EXPECT_EQ(scratch("linear: {out: 300, bias: false}"), 300U * 64 + 2 * 300);
-  EXPECT_EQ(scratch("relu"), 0U);
-}
-
 /// Sums over 16 and over 32 columns have the same cuts.
 TEST(ExecutionTest, OutputsOfNormsMadeAgainHaveTheSameBits) {
   const std::string layers =
@@ -281,6 +262,8 @@ TEST(ExecutionTest, GradientsGetReadyBeforeTheDataGradientIsComputed) {
 TEST(ExecutionTest, BackwardNeedsAForwardTrainingBeforeIt) {
   TrainingRig rig(kLayers, kInput, kClasses, 16);
   std::vector<float> gradients(rig.network().parameters().size);
+  float* const unset = rig.execution().logits();
+  EXPECT_THROW(rig.execution().backward(rig.weights().data(), unset, gradients.data(), {}), InternalError);
   rig.load(0, 16);
   float* logits = rig.execution().forward_evaluation(rig.weights().data(), 16);
   EXPECT_THROW(rig.execution().backward(rig.weights().data(), logits, gradients.data(), {}), InternalError);
@@ -290,7 +273,9 @@ TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {
   TrainingRig rig(kLayers, kInput, kClasses, 16);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 32), InternalError);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 15), InternalError);
+  EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 0), InternalError);
   EXPECT_THROW(Execution(rig.network(), 17), InternalError);
+  EXPECT_THROW(Execution(rig.network(), 0), InternalError);
 }
 
 }  // namespace

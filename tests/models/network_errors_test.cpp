@@ -49,6 +49,8 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
                                   {kMost, kMost, kMost},
                                   {0, 28, 28},
                                   {1, -28, 28},
+                                  {1, 0, 28},
+                                  {1, 28, 0},
                                   {-1, -1, 28},
                                   {1, 4096, 4097}}) {
     EXPECT_THROW(Network::parse(yaml, "my.yaml", input, 10), ShapeError) << to_string(input);
@@ -88,7 +90,10 @@ TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
        {"conv2d: {out: 1, kernel: 3, padding: 2}", "max_pool: {kernel: 15, padding: 7}", "max_pool: 1",
         "conv2d: {out: 1, kernel: [28, 1], stride: 1024}", "leaky_relu: 0", "leaky_relu: 1", "elu: 0",
         "elu: 100", "batch_norm: {eps: 1, momentum: 0}", "batch_norm: {eps: 1e-12, momentum: 1}",
-        "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}"})
+        "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}",
+        "global_avg_pool, conv2d: {out: 1, kernel: 3, padding: 1}",
+        "adaptive_avg_pool: 1024, conv2d: {out: 16, kernel: 1}",  // 2^24 numbers
+        "linear: 3141, linear: 680526"})                          // with the last layer 2147483647 weights
     EXPECT_EQ(test::error_of<Error>([&] {
                 Network::parse(
                     "name: " + longest + "\ninit: {normal: 1000}\nlayers: [" + layers + ", linear: classes]",

@@ -357,6 +357,10 @@ TEST_F(OuterNumbersTest, MayLieInSeveralFiles) {
   std::ofstream(folder_ + "/own.data", std::ios::binary) << "..." << tensor_of(good, "fc2.bias").raw_data();
   onnx::TensorProto& own = tensor_of(model_, "fc2.bias");
   set(own, "location", "own.data"), set(own, "offset", "3");
+  std::ofstream(folder_ + "/whole.data", std::ios::binary) << tensor_of(good, "conv1.bias").raw_data();
+  onnx::TensorProto& whole = tensor_of(model_, "conv1.bias");
+  whole.clear_external_data();
+  set(whole, "location", "whole.data");
   tensor_of(model_, "fc1.weight") = tensor_of(good, "fc1.weight");
   std::vector<float> weights(network_.parameters().weights_size());
   read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
