@@ -62,7 +62,7 @@ Result on_cpu(const Problem& problem) {
   LossSums sums;
   cpu::loss_and_gradient({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits, &sums);
   AlignedBuffer<float> gradients(problem.weights.size());
-  execution.backward(problem.weights.data(), logits, gradients.data(), {});
+  execution.backward(logits, gradients.data(), {});
   result.gradients.assign(gradients.span().begin(), gradients.span().end());
   result.loss = sums.loss;
   result.correct = sums.correct;

@@ -175,7 +175,8 @@ TEST(Int16GradientTest, ProductsOf16BitsAreNearThoseOfFp32) {
       "  - add: c\n  - tanh\n  - flatten\n  - linear: 9\n  - silu\n  - linear: classes\n";
   TrainingRig exact(layers, {2, 8, 8}, 4, 21), rounded(layers, {2, 8, 8}, 4, 21, Precision::kInt16);
   const double loss = exact.forward(0, 21);
-  EXPECT_NEAR(rounded.forward(0, 21), loss, 0.01 * loss);
+  const double rounded_loss = rounded.forward(0, 21);
+  EXPECT_NEAR(rounded_loss, loss, 0.01 * loss);
   const std::vector<float> expected = exact.backward(), gradients = rounded.backward();
   double difference = 0, all = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -184,6 +185,11 @@ TEST(Int16GradientTest, ProductsOf16BitsAreNearThoseOfFp32) {
   }
   EXPECT_GT(difference, 0);
   EXPECT_LT(std::sqrt(difference / all), 0.02);
+  TrainingRig later(layers, {2, 8, 8}, 4, 21, Precision::kInt16);
+  later.forward(5, 16);
+  later.backward();
+  EXPECT_EQ(later.forward(0, 21), rounded_loss);
+  EXPECT_EQ(later.backward(), gradients);
 }
 
 }  // namespace
