@@ -326,6 +326,12 @@ TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
     EXPECT_THROW(execution.begin_training(weights.data(), {.batch = batch}), InternalError);
   EXPECT_NO_THROW(execution.begin_training(weights.data(), {.batch = 5}));
   EXPECT_THROW(execution.forward_training(rig.stream(), weights.data(), {.batch = 0}), InternalError);
+  for (const int batch : {0, 6})
+    EXPECT_THROW(execution.forward_evaluation(rig.stream(), weights.data(), batch), InternalError);
+  rig.stream().fill_zero(execution.input(), problem.x.size() * sizeof(float));
+  for (const int batch : {1, 5})
+    EXPECT_NO_THROW(execution.forward_evaluation(rig.stream(), weights.data(), batch));
+  rig.stream().synchronize();
   const auto side = rig.device().make_stream();
   execution.begin_training(weights.data(), {.batch = 0});
   EXPECT_NO_THROW(execution.backward(rig.stream(), *side, execution.output_gradient(), {},

@@ -63,6 +63,15 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
   }
 }
 
+TEST(NetworkErrorsTest, ASideBeyondTheLimitIsSaidToBeJustBeyondIt) {
+  EXPECT_EQ(message_of<ShapeError>([] {
+              Network::parse("layers: [conv_transpose2d: {out: 1, kernel: 1, stride: 1024}, linear: classes]",
+                             "my.yaml", {1, 1, 16386}, 10);
+            }),
+            "my.yaml:1:10: layer conv1: an output of 1x1x16777217 is more than the 16777216 numbers a layer "
+            "may have");
+}
+
 TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
   std::string yaml = "layers:\n";
   for (int i = 0; i < 1023; ++i) yaml += "  - relu\n";
@@ -92,6 +101,7 @@ TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
         "elu: 100", "batch_norm: {eps: 1, momentum: 0}", "batch_norm: {eps: 1e-12, momentum: 1}",
         "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}",
         "global_avg_pool, conv2d: {out: 1, kernel: 3, padding: 1}",
+        "global_avg_pool, conv_transpose2d: {out: 1, kernel: 3, padding: 1}",
         "adaptive_avg_pool: 1024, conv2d: {out: 16, kernel: 1}",  // 2^24 numbers
         "linear: 3141, linear: 680526"})                          // with the last layer 2147483647 weights
     EXPECT_EQ(test::error_of<Error>([&] {

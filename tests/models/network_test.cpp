@@ -117,6 +117,11 @@ layers:
   EXPECT_EQ(network.layers()[1]->describe(),
             "conv_transpose2d 8@3x4 stride 3 padding 1 output_padding 2 dilation 2 groups 2");
   EXPECT_EQ(network.layers()[2]->describe(), "conv_transpose2d 3@2x2, no bias");
+  EXPECT_EQ(
+      parse("layers: [conv_transpose2d: {out: 1, kernel: 3, stride: 2, output_padding: 1}, linear: classes]")
+          .layers()[0]
+          ->describe(),
+      "conv_transpose2d 1@3x3 stride 2 output_padding 1");
   EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 6 * 6 * 6 * 4 * 12);
 }
 

@@ -188,6 +188,8 @@ TEST(DeviceBytesTest, OutputsAndMasksAndInTrainingGradients) {
             4U * (1 + 2 * 1352 + 10));
   EXPECT_EQ(device_bytes(relu, true, {.first = 0, .last = 2, .takes_output_gradient = true}),
             4U * (1 + 784 + 3 * 1352) + 1352);
+  EXPECT_EQ(device_bytes("  - max_pool: 3\n  - linear: classes\n", true), 4U * (1 + 784 + 81 + 10) + 81)
+      << "the places of the largest";
 }
 
 TEST(DeviceBytesTest, GradientsThatGoByWayOfOthersHaveTheirOwnMemory) {
@@ -199,6 +201,10 @@ TEST(DeviceBytesTest, GradientsThatGoByWayOfOthersHaveTheirOwnMemory) {
                          "  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - add: a\n  - linear: classes\n",
                          true),
             4U * (1 + 784 + 4 * 1568 + 1568 + 2 * 1568 + 10) + 1568);
+  EXPECT_EQ(device_bytes(
+                "  - linear: 12\n  - flatten: {name: a}\n  - linear: 12\n  - add: a\n  - linear: classes\n",
+                true, {.first = 1, .gives_input_gradient = true}),
+            4U * (1 + 3 * 12 + 12 + 2 * 12 + 10));
 }
 
 /// Six zeros, in training also six sums and a place to count refusals.

@@ -3,6 +3,7 @@
 /// Memory of tensors on a CPU: lifetimes, what is made again, and the order of backward.
 #include "models/tensor_plan.hpp"
 
+#include "models/batch_layer.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
@@ -233,6 +234,10 @@ TEST(ScratchMemoryTest, IsCountedForEachLayer) {
   EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3}"), 72 + 36 + kPacked + 2 * 76);
   EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3, stride: 2, padding: 1}"),
             72 + 36 + kPacked + 2 * 11 * 11 * 64 + kRows);
+  for (const char* kernel : {"[1, 3]", "[3, 1]"})
+    EXPECT_EQ(scratch(fmt::format("conv2d: {{out: 4, kernel: {}}}", kernel)), 24 + 12 + kPacked + 2 * 28)
+        << kernel;
+  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 1}"), 8 + 4 + kPacked + 64 * 4 + 3 * 12);
   EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 1, stride: 2, bias: false}"),
             8 + 4 + kPacked + 64 * 4 + 2 * 5 * 5 * 64 + kRows + 2 * 4);
   EXPECT_EQ(scratch("conv_transpose2d: {out: 4, kernel: 3}"), 72 + 72 + kPacked + 3 * 76 + 4 + 2 * 76);
@@ -244,6 +249,21 @@ TEST(ScratchMemoryTest, IsCountedForEachLayer) {
   EXPECT_EQ(kernel_scratch_bytes(
                 Network::parse("layers: [batch_norm, global_avg_pool]", "s.yaml", {2, 9, 9}, 2), 64),
             0U);
+}
+
+// Layers that cut a network.
+
+/// A number of one sample alone says nothing of how samples differ.
+TEST(CutsTest, NormsOfOnePixelNeedTwoSamples) {
+  const Network network = Network::parse(
+      "layers: [conv2d: {out: 3, kernel: [8, 7]}, batch_norm, linear: 5, batch_norm, linear: classes]",
+      "c.yaml", {1, 8, 8}, 2);
+  const std::vector<Cut> cuts = cuts_of(network);
+  ASSERT_EQ(cuts.size(), 2U);
+  EXPECT_EQ(cuts[0].over_batch->least_samples(), 1) << "there are two pixels";
+  EXPECT_EQ(cuts[1].over_batch->least_samples(), 2);
+  EXPECT_EQ(most_words(cuts), cuts[1].over_batch->words());
+  EXPECT_EQ(most_words({}), 0U);
 }
 
 // The order and the work of backward, as bucket planning sees them.

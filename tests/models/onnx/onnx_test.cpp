@@ -396,6 +396,8 @@ TEST_F(OuterNumbersTest, LieInsideThatFile) {
 }
 
 TEST(OnnxTest, FileThatIsCutOffIsRefused) {
+  EXPECT_EQ(message_of<DataError>([] { read_onnx({}, "f.onnx"); }),
+            "f.onnx: is not an ONNX model, or one that is cut off; export it again");
   const Network network = network_of(kSmall);
   const std::vector<std::byte> whole = file_of(network);
   for (std::size_t size = 0; size < whole.size(); size += 1 + size / 40) {
