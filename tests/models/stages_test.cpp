@@ -111,6 +111,13 @@ TEST(StagesTest, AStageEndsWhereItsOutputBranches) {
   EXPECT_EQ(describe(stages), "conv2d+r alone+d conv2d add add linear");
   EXPECT_TRUE(stages[0].branches);
   EXPECT_FALSE(stages[1].branches);
+  EXPECT_THROW(
+      fuse_layers(
+          Network::parse("layers: [linear: {name: a, out: 5}, relu, linear: 5, add: a, linear: classes]",
+                         "test.yaml", kInput, 10),
+          {.first = 1}),
+      InternalError)
+      << "a branch leads into the part";
   EXPECT_EQ(stages[3].branch, 1U);
   EXPECT_EQ(stages[4].branch, 1U);
 }

@@ -3,6 +3,7 @@
 /// Memory of tensors on a CPU: lifetimes, what is made again, and the order of backward.
 #include "models/tensor_plan.hpp"
 
+#include "common/error.hpp"
 #include "models/batch_layer.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
@@ -154,6 +155,8 @@ TEST(TensorPlanTest, MemoryOfANetworkIsNoMoreThanItsLifetimesTake) {
   EXPECT_EQ(bytes(branches, 16), 60224U);
   EXPECT_EQ(bytes(branches, 16, {.first = 0, .last = 8, .takes_output_gradient = true}), 60224U);
   EXPECT_EQ(bytes(branches, 16, {.first = 8, .gives_input_gradient = true}), 19968U);
+  EXPECT_THROW(bytes(branches, 16, {.first = 1}), InternalError) << "a branch leads into it";
+  EXPECT_THROW(layers_of(branches, {.first = 12}), InternalError) << "there is no such layer";
 }
 
 /// The layers that run once more, by the layer before whose backward they do.

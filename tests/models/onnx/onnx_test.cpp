@@ -193,6 +193,7 @@ TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {
 }
 
 TEST(OnnxTest, FileSaysWhatGoesInAndOut) {
+  EXPECT_THROW(write_onnx(network_of(kSmall), {}, {}), InternalError) << "there are no weights";
   const onnx::ModelProto model = parsed(file_of(network_of(kSmall)));
   EXPECT_EQ(model.ir_version(), 8);
   EXPECT_EQ(model.opset_import(0).version(), 17);
