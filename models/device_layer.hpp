@@ -45,9 +45,9 @@ struct DeviceForm {
 struct DeviceLayerPass {
   DeviceOps& ops;
   Stream& stream;
-  int batch;
-  int grain;              ///< in training: columns of a grain
-  bool has_first_sample;  ///< column 0 is the global batch's first sample
+  int batch = 0;
+  int grain = 0;                  ///< in training: columns of a grain
+  bool has_first_sample = false;  ///< column 0 is the global batch's first sample
 };
 
 /// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those

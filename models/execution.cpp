@@ -79,7 +79,8 @@ Execution::LayerRun Execution::run_of(const ChannelRun& layers) const {
 
 float* Execution::forward_training(const float* weights, int batch, const PassKey& key, int samples) {
   begin_training({.weights = weights, .batch = batch, .samples = samples < 0 ? batch : samples, .key = key});
-  forward_to_cut(nullptr);
+  const bool stopped = forward_to_cut(nullptr);
+  LOCKSTEP_CHECK(!stopped);
   return logits();
 }
 

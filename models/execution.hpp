@@ -34,8 +34,8 @@ using BetweenLayers = std::function<void()>;
 /// A grain on its way through a training step.
 struct TrainingGrain {
   const float* weights = nullptr;
-  int batch;    ///< columns
-  int samples;  ///< columns that are samples
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples
   PassKey key;
   BatchStatistics* statistics = nullptr;  ///< the step's; needed by networks with cuts
 };
@@ -49,7 +49,7 @@ struct BackwardTarget {
 
 /// The first parameter of a part in the arena, and how many numbers its layers have there.
 struct ParameterRange {
-  std::size_t offset, size;
+  std::size_t offset = 0, size = 0;
 };
 ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 

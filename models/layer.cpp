@@ -80,10 +80,11 @@ std::vector<Cut> backward_cuts_of(const Network& network) {
 }
 
 BatchStatistics::BatchStatistics(const Network& network) : offsets_(network.layers().size(), kNone) {
+  constexpr std::size_t kAlignment = 64;
   std::size_t bytes = 0;
   for (const Cut& cut : cuts_of(network)) {
     offsets_[cut.layer] = bytes;
-    bytes += cut.over_batch->statistics_bytes();
+    bytes += (cut.over_batch->statistics_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   memory_ = AlignedBuffer<std::byte>(bytes);
 }

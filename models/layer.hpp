@@ -72,8 +72,8 @@ struct LayerPlace {
   std::string name;       ///< "conv1"
   std::uint32_t index{};  ///< among all layers
   ImageShape input;
-  std::size_t parameter_offset;            ///< first element of this layer in the arena
-  std::size_t kept_offset;                 ///< first one among the kept elements
+  std::size_t parameter_offset = 0;        ///< first element of this layer in the arena
+  std::size_t kept_offset = 0;             ///< first one among the kept elements
   Precision precision = Precision::kFp32;  ///< for layers with a weight
 };
 

@@ -11,8 +11,8 @@ namespace lockstep {
 
 /// A tensor that must keep its contents from one moment to another, both included.
 struct Lifetime {
-  std::size_t bytes;
-  std::size_t first, last;
+  std::size_t bytes = 0;
+  std::size_t first = 0, last = 0;
 };
 
 struct MemoryPlan {

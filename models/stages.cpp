@@ -103,7 +103,7 @@ bool Stage::passes_gradient() const {
 }
 
 std::size_t Stage::parameter_offset() const {
-  return head->parameter_offset();
+  return head == nullptr ? 0 : head->parameter_offset();
 }
 
 std::size_t Stage::parameter_size() const {

@@ -30,7 +30,7 @@ struct Stage {
   bool trained() const { return parameter_size() > 0; }
   /// The gradient of its input is that before its epilogue, number by number.
   bool passes_gradient() const;
-  std::size_t parameter_offset() const;  ///< in the arena; of a stage with a head
+  std::size_t parameter_offset() const;  ///< in the arena
   std::size_t parameter_size() const;    ///< 0 for stages without
 };
 

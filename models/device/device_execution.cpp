@@ -25,7 +25,7 @@ namespace {
 
 /// Memory for one stage, or for the input of all, for each sample.
 struct StageMemory {
-  std::uint64_t y;                  ///< numbers: the output
+  std::uint64_t y = 0;              ///< numbers: the output
   std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
   std::uint64_t gradient = 0;       ///< numbers: the gradient before the epilogue; 0: another's, or none
   std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring

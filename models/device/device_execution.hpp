@@ -26,7 +26,7 @@ namespace lockstep {
 
 /// Inputs of a pass on a device besides the weights.
 struct DevicePass {
-  int batch;
+  int batch = 0;
   std::uint64_t seed = 0;
   std::uint32_t first_sample = 0;    ///< position of column 0 in the global batch
   const StepState* state = nullptr;  ///< device memory
@@ -40,7 +40,7 @@ struct DevicePass {
 
 /// Target of the gradients of all parameters: arena order, as exact sums.
 struct DeviceGradient {
-  int grain;                             ///< columns of a grain
+  int grain = 0;                         ///< columns of a grain
   std::int64_t* arena = nullptr;         ///< [parameters]
   std::int64_t* refused = nullptr;       ///< Refusals::all
   std::span<const ExactFormat> formats;  ///< for each tensor, in arena order; the host's
@@ -54,7 +54,7 @@ using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offse
 /// Sums of a cut (models/batch_layer.hpp) that are to become those over all ranks; device memory.
 struct CutSums {
   std::int64_t* words = nullptr;
-  std::size_t count;  ///< 0: there was no cut any more
+  std::size_t count = 0;  ///< 0: there was no cut any more
 };
 
 /// Queues passes on streams; waits for nothing. Borrows network, device and ops. Tensors are never shared
@@ -141,7 +141,7 @@ class DeviceExecution {
     std::unique_ptr<Event> ready;  ///< its gradient is there
     EpilogueBackward way_back;    ///< through its epilogue; in the shape that the unit after it sees, if that
     bool stored_through = false;  ///< stores through it
-    std::size_t first_tensor;     ///< the number of its first parameter in arena order
+    std::size_t first_tensor = 0;        ///< the number of its first parameter in arena order
     DeviceBuffer<std::byte> statistics;  ///< for a head that is a BatchLayer
 
     const BatchLayer* over_batch() const;

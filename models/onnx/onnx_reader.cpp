@@ -63,7 +63,7 @@ void append_inner(const NamedTensor& tensor, std::vector<std::byte>& numbers) {
 /// Bytes of a file beside the .onnx.
 struct OuterRange {
   std::string location;
-  std::uint64_t offset, length;
+  std::uint64_t offset = 0, length = 0;
 
   void require_inside(std::uint64_t size, const NamedTensor& tensor) const {
     if (offset > size || length > size - offset)

@@ -169,6 +169,7 @@ Dataset Dataset::from_function(const ImageShape& shape, int classes, std::int64_
                                const SampleFunction& sample, const LabelFunction& label) {
   check_sizes(shape, classes, size);
   std::vector<std::int32_t> labels;
+  labels.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) labels.push_back(label(i));
   lockstep::Dataset set =
       make_set(shape, classes, labels, static_cast<std::size_t>(shape.features()) * labels.size());

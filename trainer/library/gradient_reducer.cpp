@@ -108,6 +108,7 @@ void GradientReducer::begin_step(int own_terms) {
   Inside& in = *inside_;
   if (own_terms < 0 || own_terms > in.most_terms)
     throw UsageError(fmt::format("begin_step: {} terms; expected 0 to {}", own_terms, in.most_terms));
+  in.kept.clear();
   in.expected = own_terms;
   in.begin();
 }

@@ -146,7 +146,7 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
 }
 
 double mean_of(const WideSum& loss_units, std::int64_t samples) {
-  return loss_units.value() / kLossScale / static_cast<double>(samples);
+  return loss_units.value() / kLossScale / static_cast<double>(std::max<std::int64_t>(samples, 1));
 }
 
 }  // namespace

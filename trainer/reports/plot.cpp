@@ -30,7 +30,7 @@ class DotCanvas {
   int width() const { return columns_ * across(); }
   int height() const { return rows_ * down(); }
 
-  /// A straight line, drawn before the marks of put(). @param mark  of its characters, where they are ASCII
+  /// A straight line. @param mark  of its characters, where they are ASCII
   void line(const Dot& from, const Dot& to, char mark, std::size_t curve) {
     const double right = to.first - from.first, down = to.second - from.second;
     const int steps = std::max(1, static_cast<int>(std::max(std::abs(right), std::abs(down))));
@@ -63,7 +63,7 @@ class DotCanvas {
     unsigned dots = 0;  ///< bits of a braille character
     char mark = 0;      ///< 0: nothing is here
     bool is_end = false;
-    std::size_t curve;  ///< that the mark is of
+    std::size_t curve = 0;
   };
 
   int across() const { return style_.unicode ? 2 : 1; }
@@ -72,11 +72,13 @@ class DotCanvas {
     return cells_[static_cast<std::size_t>(y / down() * columns_ + x / across())];
   }
   void dot(int x, int y, char mark, std::size_t curve) {
+    if (x < 0 || y < 0 || x >= width() || y >= height()) return;
     // Bits from U+2800: dots 1, 2, 3, 7 on the left, downwards, 4, 5, 6, 8 on the right.
     constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
         {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
     Cell& cell = cell_at(x, y);
     cell.dots |= kBits[static_cast<std::size_t>(y % down())][static_cast<std::size_t>(x % across())];
+    if (cell.is_end) return;
     cell.mark = mark;
     cell.curve = curve;
   }

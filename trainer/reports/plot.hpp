@@ -33,7 +33,7 @@ struct PlotCurve {
 };
 
 struct PlotStyle {
-  int columns;         ///< width of the whole picture, at least 24
+  int columns = 79;    ///< width of the whole picture, at least 24
   int rows = 12;       ///< height of the field between the scales, at least 2
   bool log_y = false;  ///< equal ratios are equally far apart; what is not above 0 leaves a gap
   bool unicode = false;

@@ -203,7 +203,8 @@ Points points_of(const Json& run, const std::string& events, const std::string& 
 
 std::vector<double> ticks(double low, double high, int count) {
   const double raw = (high - low) / count, power = std::pow(10, std::floor(std::log10(raw)));
-  std::vector<double> found;            // none without a span: the loop compares NaN
+  std::vector<double> found;
+  if (!(raw > 0) || !std::isfinite(raw) || !(power > 0)) return found;
   const double mantissa = raw / power;  // bounds are the geometric means of neighbours
   const double step = power * (mantissa < 1.414 ? 1 : mantissa < 3.162 ? 2 : mantissa < 7.071 ? 5 : 10);
   const double first = std::ceil(low / step - 1e-9);

@@ -57,10 +57,9 @@ struct Columns {
 /// Selects the rows to keep: all, up to `most`. Otherwise the lowest and the highest of each of `most` / 2 neighbourhoods.
 std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
   const std::size_t parts = most / 2, all = values.size();
-  std::vector<std::size_t> rows(all);
+  std::vector<std::size_t> rows(all <= most ? all : 0);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   if (all <= most) return rows;
-  rows.clear();
   const auto less = [](double a, double b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
   for (std::size_t part = 0; part < parts; ++part) {
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(all * part / parts);
@@ -263,7 +262,8 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
 Json collect_report(Env& env, const std::vector<std::string>& runs, const ReportOptions& options) {
   constexpr std::size_t kFewestPoints = 100,
                         kMostPoints = 4000;  // a curve's; all runs have ten times as many
-  const std::size_t points = std::clamp(10 * kMostPoints / runs.size(), kFewestPoints, kMostPoints);
+  const std::size_t points =
+      std::clamp(10 * kMostPoints / std::max<std::size_t>(runs.size(), 1), kFewestPoints, kMostPoints);
   Json report = {{"format", kReportFormat},
                  {"version", LOCKSTEP_VERSION},
                  {"made", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},

@@ -33,8 +33,8 @@ std::string_view spelt(RunStatus status);
 
 /// An epoch as its line tells it; what is null there, or absent, is nothing here.
 struct EpochRecord : ToldEvaluation {
-  std::int64_t epoch;  ///< from 1
-  std::int64_t step;   ///< after which it was evaluated
+  std::int64_t epoch = 0;  ///< from 1
+  std::int64_t step = 0;   ///< after which it was evaluated
   std::optional<double> train_loss, train_seconds;
 };
 

@@ -66,7 +66,7 @@ class EpochClock {
     std::int64_t steps = 0;
   };
   std::vector<Series> series_;
-  StepTimes at_start_{};
+  StepTimes at_start_;
   Clock::time_point start_{};
   std::optional<double> train_seconds_;
   std::int64_t samples_before_ = 0;

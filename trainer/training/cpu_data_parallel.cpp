@@ -142,12 +142,9 @@ class CpuDataParallel::Step final : public StepWork {
 
   const StepPosition& position() const override { return position_; }
   SumFingerprints own_share() override { return rank_.parts_of_share(rank_.reducer_); }
-  bool has_room_for(std::size_t grains) override {
-    if (!rank_.replayed_)
-      rank_.prepare_replays();  // all ranks do, also those that then have no share to compute
-    return rank_.cut_step_.has_room_for(grains);
-  }
+  bool has_room_for(std::size_t grains) override { return rank_.cut_step_.has_room_for(grains); }
   SumFingerprints gradients_of(const std::vector<Grain>& grains) override {
+    if (!rank_.replayed_) rank_.prepare_replays();
     rank_.into_ = &*rank_.replayed_;
     rank_.compute(position_, grains, false);
     rank_.replayed_->wait();

@@ -27,12 +27,12 @@ CutStep::CutStep(const Network& network, Communicator& comm, WorkerPool& pool,
       backward_cuts_(backward_cuts_of(network)),
       statistics_(network) {
   if (!needed()) return;
-  const int columns = threads.front().columns;
   for (std::size_t g = threads.size(); g < most_grains; ++g) {
-    more_.emplace_back(network, columns, NetworkPart{.recomputes = recomputes});
+    const ThreadContext& thread = threads[g % threads.size()];
+    more_.emplace_back(network, thread.columns, NetworkPart{.recomputes = recomputes});
     more_.back().record_into(comm.activity().timeline());
   }
-  labels_.assign(most_grains, std::vector<std::int32_t>(static_cast<std::size_t>(columns)));
+  labels_.assign(most_grains, std::vector<std::int32_t>(static_cast<std::size_t>(threads.front().columns)));
   for (std::size_t i = 0; i < threads.size(); ++i) words_.emplace_back(most_words(cuts_));
 }
 

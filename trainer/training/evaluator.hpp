@@ -21,10 +21,10 @@
 namespace lockstep {
 
 struct Evaluation {
-  std::int64_t samples;
-  std::int64_t correct;
+  std::int64_t samples = 0;
+  std::int64_t correct = 0;
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
-  double loss;                  ///< mean over samples, in nats; NaN if that of some is not finite
+  double loss = 0;              ///< mean over samples, in nats; NaN if that of some is not finite
   /// A rank was told to leave it before its end. The numbers are of a part of the set, and worth nothing.
   bool interrupted = false;
 

@@ -36,7 +36,7 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
   if (steps_ == longest_ && ++series_ % kSeriesBetweenAgreements != 0) return;
   std::int64_t nanoseconds = std::llround(seconds * 1e9 / static_cast<double>(steps));
   if (comm.size() > 1) comm.all_reduce(std::span(&nanoseconds, 1));
-  const double step = static_cast<double>(nanoseconds) * 1e-9 / comm.size();
+  const double step = static_cast<double>(std::max<std::int64_t>(nanoseconds, 1)) * 1e-9 / comm.size();
   const double in_time = std::min(kSeriesSeconds / step, static_cast<double>(longest_));
   steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
 }

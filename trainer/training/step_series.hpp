@@ -18,9 +18,9 @@ namespace lockstep {
 
 /// Position of a step in the run. Everything random in it follows from this and the seed.
 struct StepPosition {
-  std::int64_t epoch;          ///< from 0
-  std::int64_t step_in_epoch;  ///< from 0
-  std::int64_t global_step;    ///< optimiser steps taken before this one
+  std::int64_t epoch = 0;          ///< from 0
+  std::int64_t step_in_epoch = 0;  ///< from 0
+  std::int64_t global_step = 0;    ///< optimiser steps taken before this one
 };
 
 /// Key of a grain in that step. @param first_sample  of the grain, in the global batch

@@ -43,15 +43,15 @@ struct StrategyDescription {
 
 /// Seconds spent since the strategy was made.
 struct StepTimes {
-  double total;
-  double input;      ///< CPU: gather and normalise, of the busiest thread
-  double under_way;  ///< CPU: from when the first gradients left until all were summed
-  double exposed;    ///< CPU: waiting for communication after backward had ended
-  double comparing;  ///< CPU: after that, comparing the sums with what the ranks sent
-  double optimizer;  ///< CPU
-  double queueing;   ///< GPU: the host's time to queue the steps
+  double total = 0;
+  double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
+  double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double comparing = 0;  ///< CPU: after that, comparing the sums with what the ranks sent
+  double optimizer = 0;  ///< CPU
+  double queueing = 0;   ///< GPU: the host's time to queue the steps
   /// CPU: of each bucket, from the start of the arithmetic until it left.
-  std::vector<double> until_left;
+  std::vector<double> until_left = {};
 };
 
 /// Summary of a strategy when a run has ended.
@@ -142,7 +142,7 @@ class ParallelStrategy {
   DistributedSampler sampler_;
   WeightUpdate update_;
   Teams teams_;  ///< those of a rank alone, unless the constructor says others
-  StepTimes times_{};
+  StepTimes times_;
   SeriesLength series_;
   StepObservers observers_;
   UnreadSamples unread_;

@@ -9,6 +9,7 @@ namespace lockstep {
 
 std::vector<ThreadContext> make_threads(const Network& network, int threads, int grain, bool recomputes) {
   std::vector<ThreadContext> contexts;
+  contexts.reserve(static_cast<std::size_t>(threads));
   while (std::ssize(contexts) < threads) contexts.emplace_back(network, grain, recomputes);
   return contexts;
 }
