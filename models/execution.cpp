@@ -90,10 +90,9 @@ float* Execution::forward_evaluation(const float* weights, int batch) {
   return logits();
 }
 
-void Execution::backward(const float* weights, float* gradient, float* gradients,
-                         const GradientReady& on_ready, const BetweenLayers& between_layers) {
+void Execution::backward(float* gradient, float* gradients, const GradientReady& on_ready,
+                         const BetweenLayers& between_layers) {
   begin_backward(gradient);
-  grain_.weights = weights;
   backward_to_cut({gradients, on_ready, between_layers}, nullptr);
 }
 

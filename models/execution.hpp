@@ -78,7 +78,7 @@ class Execution {
   float* forward_evaluation(const float* weights, int batch);
   /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
   /// @param gradient  gradient of the output, [features, batch]: logits(), output_gradient() or other memory. Destroyed
-  void backward(const float* weights, float* gradient, float* gradients, const GradientReady& on_ready,
+  void backward(float* gradient, float* gradients, const GradientReady& on_ready,
                 const BetweenLayers& between_layers = {});
 
   // Passes from cut to cut, for any network:

@@ -62,7 +62,7 @@ Result on_cpu(const Problem& problem) {
   LossSums sums;
   cpu::loss_and_gradient({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits, &sums);
   AlignedBuffer<float> gradients(problem.weights.size());
-  execution.backward(problem.weights.data(), logits, gradients.data(), {});
+  execution.backward(logits, gradients.data(), {});
   result.gradients.assign(gradients.span().begin(), gradients.span().end());
   result.loss = sums.loss;
   result.correct = sums.correct;
@@ -326,6 +326,12 @@ TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
     EXPECT_THROW(execution.begin_training(weights.data(), {.batch = batch}), InternalError);
   EXPECT_NO_THROW(execution.begin_training(weights.data(), {.batch = 5}));
   EXPECT_THROW(execution.forward_training(rig.stream(), weights.data(), {.batch = 0}), InternalError);
+  for (const int batch : {0, 6})
+    EXPECT_THROW(execution.forward_evaluation(rig.stream(), weights.data(), batch), InternalError);
+  rig.stream().fill_zero(execution.input(), problem.x.size() * sizeof(float));
+  for (const int batch : {1, 5})
+    EXPECT_NO_THROW(execution.forward_evaluation(rig.stream(), weights.data(), batch));
+  rig.stream().synchronize();
   const auto side = rig.device().make_stream();
   execution.begin_training(weights.data(), {.batch = 0});
   EXPECT_NO_THROW(execution.backward(rig.stream(), *side, execution.output_gradient(), {},
@@ -379,8 +385,14 @@ TEST(DeviceLimitsTest, AreMetByTheLastNumberThatFits) {
   }
   const std::string end = "  - conv2d: {out: 1, kernel: 1}\n" + last;
   EXPECT_EQ(beyond_limits("  - linear: 65535\n" + end, {1, 1, 1}, 1), "");
-  expect_words(beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
-               {"layer conv1 (", "is beyond what a GPU's grid can have (65535)"});
+  expect_words(
+      beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
+      {"layer conv1 (conv2d 1@1x1): a convolution of 65,536 channels of height 1 into 1 is beyond what "
+       "a GPU's grid can have (65535)"});
+  const std::string transposed = "  - conv_transpose2d: {out: 1, kernel: 1}\n" + last;
+  EXPECT_EQ(beyond_limits("  - linear: 65535\n" + transposed, {1, 1, 1}, 1), "");
+  expect_words(beyond_limits("  - linear: 65536\n" + transposed, {1, 1, 1}, 1),
+               {"a transposed convolution of 65,536 channels into 1 of height 1 is beyond what "});
 }
 
 TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
@@ -394,6 +406,7 @@ TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
   const auto weights = rig.upload(with_dropout.weights.span());
   DeviceExecution execution(with_dropout.network, rig.device(), rig.ops(), 5,
                             DeviceExecution::Purpose::kEvaluation);
+  execution.begin_training(weights.data(), {.batch = 5});  // is over
   const std::vector<float> x(with_dropout.x.begin(), with_dropout.x.end());
   rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
   const float* logits = execution.forward_evaluation(rig.stream(), weights.data(), 5);

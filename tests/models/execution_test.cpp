@@ -134,7 +134,7 @@ std::vector<float> trained_with(TrainingRig& rig, int side, float number) {
   float* logits = rig.execution().forward_training(rig.weights().data(), 16, {1, 2, 0});
   std::vector<float> numbers(logits, logits + kClasses * 16);
   std::vector<float> gradients(rig.network().parameters().size);
-  rig.execution().backward(rig.weights().data(), logits, gradients.data(), {});
+  rig.execution().backward(logits, gradients.data(), {});
   numbers.insert(numbers.end(), gradients.begin(), gradients.end());
   return numbers;
 }
@@ -172,17 +172,15 @@ std::string in_single_layers(std::string layers) {
 /// whose sums and relus run with the batch norm before them.
 TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
   for (const std::string layers :
-       {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "
-        "{out: 31, kernel: 2}\n  - max_pool: 2\n"
-        "  - relu\n  - linear: classes\n",
-        "  - conv2d: {out: 22, kernel: 3, bias: false}\n  - max_pool: 2\n  - "
-        "relu\n  - max_pool: {kernel: 2, stride: 1}\n"
-        "  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n  - conv2d: {out: 12, "
-        "kernel: 1}\n  - relu\n  - linear: classes\n",
-        "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - "
-        "add: a\n  - avg_pool: 2\n  - linear: classes\n",
-        "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - "
-        "conv2d: {out: classes, kernel: 1}\n",
+       {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: {out: 31, kernel: 2}\n"
+        "  - max_pool: 2\n  - relu\n  - linear: classes\n",
+        "  - conv2d: {out: 22, kernel: 3, bias: false}\n  - max_pool: 2\n  - relu\n"
+        "  - max_pool: {kernel: 2, stride: 1}\n  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n"
+        "  - conv2d: {out: 12, kernel: 1}\n  - relu\n  - linear: classes\n",
+        "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - add: a\n  - avg_pool: 2\n"
+        "  - linear: classes\n",
+        "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - conv2d: {out: classes, kernel: "
+        "1}\n",
         "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu: {name: a}\n"
         "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - add: a\n"
         "  - relu\n  - conv2d: {out: 8, kernel: 1, stride: 2}\n"
@@ -191,16 +189,22 @@ TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
         "  - batch_norm\n  - add: c\n  - relu\n  - linear: classes\n",
         "  - batch_norm\n  - relu: {name: a}\n  - conv2d: {out: 2, kernel: 3, padding: 1}\n"
         "  - batch_norm\n  - add: a\n  - add: a\n  - batch_norm: {affine: false}\n"
-        "  - add: a\n  - linear: classes\n"}) {
+        "  - add: a\n  - linear: classes\n",
+        "  - conv2d: {name: a, out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu\n"
+        "  - conv2d: {out: 6, kernel: 1}\n  - batch_norm\n  - add: a\n  - relu: {name: b}\n"
+        "  - conv_transpose2d: {out: 4, kernel: 1}\n  - silu\n  - concat: b\n  - flatten\n  - linear: 20\n"
+        "  - linear: classes\n"}) {
     SCOPED_TRACE(layers);
-    TrainingRig together(layers, {2, 10, 10}, kClasses, 70),
-        single(in_single_layers(layers), {2, 10, 10}, kClasses, 70);
-    std::ranges::copy(together.weights().span(), single.weights().data());
-    for (const int samples : {70, 16, 33}) {
-      const double loss = together.forward(0, samples);
-      EXPECT_EQ(loss, single.forward(0, samples));
-      EXPECT_EQ(together.backward(), single.backward());
-      EXPECT_EQ(evaluated(together, samples), evaluated(single, samples));
+    for (const Precision precision : {Precision::kFp32, Precision::kInt16}) {
+      TrainingRig together(layers, {2, 10, 10}, kClasses, 70, precision),
+          single(in_single_layers(layers), {2, 10, 10}, kClasses, 70, precision);
+      std::ranges::copy(together.weights().span(), single.weights().data());
+      for (const int samples : {70, 16, 33}) {
+        const double loss = together.forward(0, samples);
+        EXPECT_EQ(loss, single.forward(0, samples));
+        EXPECT_EQ(together.backward(), single.backward());
+        EXPECT_EQ(evaluated(together, samples), evaluated(single, samples));
+      }
     }
   }
 }
@@ -210,25 +214,6 @@ std::size_t made_again(const Network& network, int columns) {
   std::size_t count = 0;
   for (const auto& layers : plan_tensors(network, columns).again) count += layers.size();
   return count;
-}
-
-/// Filters, twice their taps and 208 Ki numbers for all. Two terms of the first one's parameters. A frame of 11 x 11
-/// pixels, and 96 Ki for a stride. A tile, the pixels that it reads, and what stands in for a bias.
-TEST(ExecutionTest, ScratchMemoryIsCountedForEachLayer) {
-  const auto scratch = [](const std::string& layer) {
-    const Network network =
-        Network::parse("layers: [" + layer + ", linear: classes]", "s.yaml", {2, 9, 9}, 3);
-    return network.layers().front()->scratch_numbers(64);
-  };
-  constexpr std::uint64_t kPacked = 208 * 1024, kRows = 96 * 1024;
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3}"), 72 + 36 + kPacked + 2 * 76);
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 3, stride: 2, padding: 1}"),
-            72 + 36 + kPacked + 2 * 11 * 11 * 64 + kRows);
-  EXPECT_EQ(scratch("conv2d: {out: 4, kernel: 1, stride: 2, bias: false}"),
-            8 + 4 + kPacked + 64 * 4 + 2 * 5 * 5 * 64 + kRows + 2 * 4);
-  EXPECT_EQ(scratch("linear: 20"), (162U + 16) * 64);
-  EXPECT_EQ(scratch("linear: {out: 300, bias: false}"), 300U * 64 + 2 * 300);
-  EXPECT_EQ(scratch("relu"), 0U);
 }
 
 /// Sums over 16 and over 32 columns have the same cuts.
@@ -281,16 +266,39 @@ TEST(ExecutionTest, GradientsGetReadyBeforeTheDataGradientIsComputed) {
 TEST(ExecutionTest, BackwardNeedsAForwardTrainingBeforeIt) {
   TrainingRig rig(kLayers, kInput, kClasses, 16);
   std::vector<float> gradients(rig.network().parameters().size);
+  float* const unset = rig.execution().logits();
+  EXPECT_THROW(rig.execution().backward(unset, gradients.data(), {}), InternalError);
   rig.load(0, 16);
   float* logits = rig.execution().forward_evaluation(rig.weights().data(), 16);
-  EXPECT_THROW(rig.execution().backward(rig.weights().data(), logits, gradients.data(), {}), InternalError);
+  EXPECT_THROW(rig.execution().backward(logits, gradients.data(), {}), InternalError);
+}
+
+TEST(ExecutionTest, APassThatWasGivenUpLeavesNothingBehind) {
+  TrainingRig rig("  - conv2d: {out: 3, kernel: 3}\n  - batch_norm\n  - relu\n  - linear: classes\n", kInput,
+                  kClasses, 16);
+  const double loss = rig.forward(0, 16);
+  BatchStatistics statistics(rig.network());
+  std::vector<std::int64_t> words(most_words(cuts_of(rig.network())));
+  TrainingGrain grain{.weights = rig.weights().data(), .batch = 16, .samples = 16, .key = {}};
+  rig.execution().begin_training(grain);
+  EXPECT_THROW(rig.execution().begin_backward(nullptr), InternalError);
+  EXPECT_THROW(rig.execution().forward_to_cut(words.data()), InternalError)
+      << "there is no room for statistics";
+  grain.statistics = &statistics;
+  rig.execution().begin_training(grain);
+  EXPECT_THROW(rig.execution().forward_to_cut(nullptr), InternalError);
+  rig.execution().begin_training(grain);
+  EXPECT_TRUE(rig.execution().forward_to_cut(words.data()));
+  EXPECT_EQ(rig.forward(0, 16), loss);
 }
 
 TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {
   TrainingRig rig(kLayers, kInput, kClasses, 16);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 32), InternalError);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 15), InternalError);
+  EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 0), InternalError);
   EXPECT_THROW(Execution(rig.network(), 17), InternalError);
+  EXPECT_THROW(Execution(rig.network(), 0), InternalError);
 }
 
 }  // namespace

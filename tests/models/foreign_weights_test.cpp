@@ -154,6 +154,15 @@ TEST(ForeignWeightsTest, NumbersOf16BitsAreWidenedExactly) {
       "BF16", "bf16", [&](int s, int e, int f) { return value(127, 128, s, e, f); }, 7);
 }
 
+TEST(ForeignWeightsTest, EachNarrowTypeIsNamed) {
+  const Network network = network_of(kLinears);
+  RenamedFile file(network, after(""));
+  const std::vector<std::uint16_t> bias(8);
+  file.retype("a.bias", "F16", std::as_bytes(std::span(bias)));
+  file.retype("b.bias", "BF16", std::as_bytes(std::span(bias)));
+  EXPECT_EQ(file.read(network, WeightsFit::kAll).widened, "bf16 and f16");
+}
+
 TEST(ForeignWeightsTest, NumbersOf64BitsAreNotRounded) {
   const Network network = network_of(kLinears);
   RenamedFile file(network, after(""));
@@ -184,11 +193,30 @@ TEST(ForeignWeightsTest, OtherNamesAreRefusedWithBothAndTheWayOut) {
         fit);
 }
 
+TEST(ForeignWeightsTest, OfWordsWithoutWhichNothingFitsThoseThatNameMostAreLeftOut) {
+  const Network network = network_of(kLinears);
+  const Network narrow = Network::parse(
+      "layers: [linear: {name: a, out: 7}, linear: {name: b, out: 7}, linear: {name: c, out: 7}, linear: "
+      "{name: d, "
+      "out: classes}]",
+      "narrow.yaml", {1, 9, 1}, 4);
+  RenamedFile file(narrow, after("module."));
+  const std::vector<float> two{1, 2};
+  file.add("ema.a.bias", {2}, two);
+  file.expect_refused(network,
+                      "the model has a.weight [8, 8], of which the file has [7, 9], a.bias [8], of which the "
+                      "file has [7], ");
+}
+
 TEST(ForeignWeightsTest, WhatIsMissingIsNamedAndInPartItIsFresh) {
   const Network network = network_of(kLinears);
   RenamedFile file(network, after("module."));
   file.remove("module.d.bias");
+  file.expect_refused(network,
+                      "f: has nothing that fits the model's d.bias [3]; it has, beside what fits, nothing. "
+                      "train.partial=true takes what fits, 7 of 8 tensors");
   const std::vector<float> two{1, 2};
+  file.add("module.a.num_batches_tracked", {}, std::span(two).first(1));  // PyTorch's counter is left out
   file.add("module.d.bias", {2}, two);
   file.add("module.e.weight", {2}, two);
   file.expect_refused(
@@ -208,6 +236,7 @@ TEST(ForeignWeightsTest, ALayerIsReadWhole) {
   const std::vector<float> two{1, 2};
   file.add("module.more.weight", {2}, two);
   file.add("module.b", {2}, two);  // belongs to no layer
+  file.add("c", {2}, two);
   file.expect_right(network, "module.");
   file.add("module.a.scale", {2}, two);
   file.expect_refused(network, "f: it has 'module.a.scale', but the model's a has none");

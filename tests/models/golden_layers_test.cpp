@@ -187,7 +187,7 @@ TEST_P(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
     float* logits = execution.forward_training(weights_.data(), kBatch, {});
     LossSums sums;
     cpu::loss_and_gradient({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
-    execution.backward(weights_.data(), logits, gradients.data(), {});
+    execution.backward(logits, gradients.data(), {});
     return Sums{sums.loss, {gradients.begin(), gradients.end()}};
   });
 }

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Gradients of whole networks against finite differences of the loss.
+#include "kernels/numerics/portable_math.hpp"
+#include "kernels/numerics/random.hpp"
 #include "models/network.hpp"
 #include "tests/models/training_rig.hpp"
 #include "tests/support/prelude.hpp"
@@ -162,6 +164,34 @@ INSTANTIATE_TEST_SUITE_P(
                      {1, 6, 6}}),
     [](const auto& test) { return test.param.name; });
 
+/// All that multiplies, and layers between which numbers stay the same.
+TEST(Int16GradientTest, ProductsOf16BitsAreNearThoseOfFp32) {
+  const std::string layers =
+      "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu: {name: a}\n"
+      "  - conv2d: {out: 6, kernel: 3, padding: 1, bias: false}\n  - batch_norm\n  - add: a\n  - relu: "
+      "{name: b}\n"
+      "  - conv2d: {name: c, out: 4, kernel: 1}\n  - route: b\n  - conv_transpose2d: {out: 4, kernel: 3, "
+      "padding: 1}\n"
+      "  - add: c\n  - tanh\n  - flatten\n  - linear: 9\n  - silu\n  - linear: classes\n";
+  TrainingRig exact(layers, {2, 8, 8}, 4, 21), rounded(layers, {2, 8, 8}, 4, 21, Precision::kInt16);
+  const double loss = exact.forward(0, 21);
+  const double rounded_loss = rounded.forward(0, 21);
+  EXPECT_NEAR(rounded_loss, loss, 0.01 * loss);
+  const std::vector<float> expected = exact.backward(), gradients = rounded.backward();
+  double difference = 0, all = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(gradients[i] - expected[i], 2);
+    all += std::pow(expected[i], 2);
+  }
+  EXPECT_GT(difference, 0);
+  EXPECT_LT(std::sqrt(difference / all), 0.02);
+  TrainingRig later(layers, {2, 8, 8}, 4, 21, Precision::kInt16);
+  later.forward(5, 16);
+  later.backward();
+  EXPECT_EQ(later.forward(0, 21), rounded_loss);
+  EXPECT_EQ(later.backward(), gradients);
+}
+
 }  // namespace
 
 }  // namespace lockstep::test
@@ -207,6 +237,20 @@ TEST(InitialWeightsTest, NormalHasItsDeviationAndTails) {
   EXPECT_NEAR(m.deviation, 0.01, 1e-4);
   EXPECT_NEAR(m.fourth, 3, 0.06);
   EXPECT_GT(*std::max_element(weights.begin(), weights.end()), 0.04F);
+}
+
+/// As models/network.hpp says.
+TEST(InitialWeightsTest, FourElementsAreMadeOfOneBlock) {
+  std::vector<float> uniform(10), normal(10);
+  const InitialWeights initial{7, 3};
+  initial.fill_uniform(25, uniform);
+  initial.fill_normal(0.5, normal);
+  for (std::uint32_t e = 0; e < 10; ++e) {
+    const Philox4 block = philox(7, {{e / 4, 0, random_stream(RandomUse::kInitialise, 3), 0}});
+    const std::uint32_t word = block.value[e % 4];
+    EXPECT_EQ(uniform[e], static_cast<float>((2.0 * uniform01(word) - 1) * (1 / std::sqrt(25.0)))) << e;
+    EXPECT_EQ(normal[e], static_cast<float>(0.5 * normal_quantile((word + 0.5) / 4294967296.0))) << e;
+  }
 }
 
 TEST(InitialWeightsTest, FollowFromSeedTensorAndPlaceAlone) {

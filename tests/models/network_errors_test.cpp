@@ -49,6 +49,8 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
                                   {kMost, kMost, kMost},
                                   {0, 28, 28},
                                   {1, -28, 28},
+                                  {1, 0, 28},
+                                  {1, 28, 0},
                                   {-1, -1, 28},
                                   {1, 4096, 4097}}) {
     EXPECT_THROW(Network::parse(yaml, "my.yaml", input, 10), ShapeError) << to_string(input);
@@ -59,6 +61,15 @@ TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
     EXPECT_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 28, 28}, classes),
                  ShapeError);
   }
+}
+
+TEST(NetworkErrorsTest, ASideBeyondTheLimitIsSaidToBeJustBeyondIt) {
+  EXPECT_EQ(message_of<ShapeError>([] {
+              Network::parse("layers: [conv_transpose2d: {out: 1, kernel: 1, stride: 1024}, linear: classes]",
+                             "my.yaml", {1, 1, 16386}, 10);
+            }),
+            "my.yaml:1:10: layer conv1: an output of 1x1x16777217 is more than the 16777216 numbers a layer "
+            "may have");
 }
 
 TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
@@ -88,7 +99,11 @@ TEST(NetworkErrorsTest, WhatIsJustWithinTheLimitsIsNoError) {
        {"conv2d: {out: 1, kernel: 3, padding: 2}", "max_pool: {kernel: 15, padding: 7}", "max_pool: 1",
         "conv2d: {out: 1, kernel: [28, 1], stride: 1024}", "leaky_relu: 0", "leaky_relu: 1", "elu: 0",
         "elu: 100", "batch_norm: {eps: 1, momentum: 0}", "batch_norm: {eps: 1e-12, momentum: 1}",
-        "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}"})
+        "dropout: 0", "adaptive_avg_pool: 1024", "group_norm: 1", "conv2d: {out: 21399, kernel: 1}",
+        "global_avg_pool, conv2d: {out: 1, kernel: 3, padding: 1}",
+        "global_avg_pool, conv_transpose2d: {out: 1, kernel: 3, padding: 1}",
+        "adaptive_avg_pool: 1024, conv2d: {out: 16, kernel: 1}",  // 2^24 numbers
+        "linear: 3141, linear: 680526"})                          // with the last layer 2147483647 weights
     EXPECT_EQ(test::error_of<Error>([&] {
                 Network::parse(
                     "name: " + longest + "\ninit: {normal: 1000}\nlayers: [" + layers + ", linear: classes]",

@@ -7,10 +7,7 @@
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
 #include "models/layer_options.hpp"
-#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
-#include "tests/support/set_variable.hpp"
-#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_settings.hpp"
 
 namespace lockstep {
@@ -120,6 +117,11 @@ layers:
   EXPECT_EQ(network.layers()[1]->describe(),
             "conv_transpose2d 8@3x4 stride 3 padding 1 output_padding 2 dilation 2 groups 2");
   EXPECT_EQ(network.layers()[2]->describe(), "conv_transpose2d 3@2x2, no bias");
+  EXPECT_EQ(
+      parse("layers: [conv_transpose2d: {out: 1, kernel: 3, stride: 2, output_padding: 1}, linear: classes]")
+          .layers()[0]
+          ->describe(),
+      "conv_transpose2d 1@3x3 stride 2 output_padding 1");
   EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 6 * 6 * 6 * 4 * 12);
 }
 
@@ -197,6 +199,10 @@ layers:
   EXPECT_EQ(output_shapes(network), (std::vector<std::string>{"4x15x15", "4x8x8", "4x4x4", "10"}));
   EXPECT_EQ(network.layers()[0]->describe(), "conv2d 4@3x5 stride 2 padding 1");
   EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 2 padding 1");
+  EXPECT_EQ(output_shapes(parse("layers: [conv2d: {out: 3, kernel: [28, 1]}, linear: classes]")),
+            (std::vector<std::string>{"3x1x28", "10"}));
+  EXPECT_EQ(output_shapes(parse("layers: [conv2d: {out: 3, kernel: [1, 28]}, linear: classes]")),
+            (std::vector<std::string>{"3x28x1", "10"}));
 }
 
 TEST(NetworkTest, LayersWithoutNamesAreCountedByKind) {
@@ -261,6 +267,7 @@ TEST(NetworkTest, WeightsStartAsTheirSeedAndScaleSay) {
   by_file.initialise(1, same, 0.25);
   plain.initialise(1, uniform, 0.25);
   EXPECT_EQ(same, uniform) << "a scale that is given counts, and not the file's";
+  EXPECT_THROW(plain.initialise(1, std::span(uniform).subspan(1)), InternalError);
   plain.initialise(1, uniform);
   for (const Parameter& tensor : plain.parameters().tensors()) {
     SCOPED_TRACE(tensor.name);
@@ -297,45 +304,6 @@ TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
                           networks.find("- " + std::string(layer.kind) + "\n") != std::string::npos;
     EXPECT_TRUE(is_there) << layer.kind << " is missing in tests/arithmetic";
   }
-}
-
-// Names and paths of network files.
-
-namespace fs = std::filesystem;
-
-TEST(FindModelTest, ShippedModelsAreFoundByName) {
-  for (const char* name : {"net", "lenet", "mlp", "linear"}) {
-    EXPECT_TRUE(fs::is_regular_file(find_model(name))) << name;
-  }
-}
-
-TEST(FindModelTest, PathsStayAsTheyAre) {
-  EXPECT_EQ(find_model("some/where"), "some/where");
-  EXPECT_EQ(find_model("mine.yaml"), "mine.yaml");
-  EXPECT_EQ(find_model("mine.yml"), "mine.yml");
-}
-
-TEST(FindModelTest, EnvironmentComesFirstAndErrorsNameThePathOfTheFile) {
-  const lockstep::testing::TemporaryDirectory own;
-  const test::SetVariable models("LOCKSTEP_MODELS", own.path().c_str());
-  std::ofstream(own.path("net.yaml")) << "layers: [linear: classes]";
-  std::ofstream(own.path("broken.yaml")) << "layers: [linear: 7]";
-  EXPECT_EQ(find_model("net"), own.path("net.yaml"));
-  EXPECT_EQ(Network::load("net", kMnist, 10).parameters().size, 7850U);
-  EXPECT_NE(find_model("lenet"), own.path("lenet.yaml"));
-  const auto text = message_of<ShapeError>([] { Network::load("broken", kMnist, 10); });
-  EXPECT_TRUE(text.starts_with(own.path("broken.yaml") + ":1:10: ")) << text;
-}
-
-TEST(FindModelTest, UnknownNameSaysWhatThereIs) {
-  const auto message = message_of<ConfigError>([] { find_model("lnet"); });
-  EXPECT_TRUE(message.starts_with("model 'lnet': there is no such model (did you mean 'lenet'?); known: "))
-      << message;
-  EXPECT_TRUE(contains(message, {"lenet, linear, mlp, mobilenet_v2, net", "./lnet.yaml"}));
-}
-
-TEST(FindModelTest, PathThatIsNotThereIsMissing) {
-  EXPECT_THROW(Network::load("no/such/model.yaml", {1, 28, 28}, 10), MissingDataError);
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed) {
   return numbers;
 }
 
-TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples)
-    : network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes)),
+TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples,
+                         Precision precision)
+    : network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes, UnreadLayers::kRefused,
+                              precision)),
       statistics_(network_),
       execution_(network_, rounded_up(samples)),
       weights_(network_.parameters().weights_size()),

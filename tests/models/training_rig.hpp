@@ -18,7 +18,8 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed);
 class TrainingRig {
  public:
   /// @param layers  the YAML after "layers:"
-  TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples);
+  TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples,
+              Precision precision = Precision::kFp32);
 
   const Network& network() const { return network_; }
   Execution& execution() { return execution_; }

@@ -188,7 +188,7 @@ std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
     into_->add(range->local + offset, size, terms);
   };
   Execution& execution = slot(visit);
-  execution.backward(weights_of(range), execution.output_gradient(),
+  execution.backward(execution.output_gradient(),
                      range == nullptr ? nullptr : gradients_.data() + range->local, add, [this] { poll(); });
   poll();
   const float* gradient = execution.input_gradient();

@@ -218,7 +218,7 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
     for (std::size_t i = offset; i < offset + size; ++i) sums_of_grains[i] += gradients[i];
   };
-  thread.execution.backward(before_.data(), logits, gradients, add, [] {});
+  thread.execution.backward(logits, gradients, add, [] {});
 }
 
 /// When all ranks have come here, none moves the weights. Of steps that failed the first one is told.

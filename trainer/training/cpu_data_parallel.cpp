@@ -217,8 +217,7 @@ void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& p
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
     into_->add(offset, size, terms);
   };
-  thread.execution.backward(arena_.weights().data(), thread.execution.logits(), thread.gradients.data(), add,
-                            [&] { into_->poll(); });
+  thread.execution.backward(thread.execution.logits(), thread.gradients.data(), add, [&] { into_->poll(); });
 }
 
 void CpuDataParallel::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains) {

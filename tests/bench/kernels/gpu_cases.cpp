@@ -143,7 +143,7 @@ GpuCalls last_layer(GpuMemory& memory, const Stage& stage, const Stage& before) 
   const float* w = memory.weights(stage.parameter_size());
   const DeviceLoss loss = loss_of(memory, classes);
   const auto queue = [=](auto& ops, auto& stream) {
-    const DeviceLayerPass pass{ops, stream, loss.shape.batch};
+    const DeviceLayerPass pass{ops, stream, loss.shape.batch, /*grain=*/0, /*has_first_sample=*/false};
     const EpilogueBackward expand = way_back(before, mask(ops));
     const DeviceLayerTensors tensors{.weights = w,
                                      .x = x(ops),

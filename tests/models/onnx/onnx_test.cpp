@@ -193,6 +193,7 @@ TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {
 }
 
 TEST(OnnxTest, FileSaysWhatGoesInAndOut) {
+  EXPECT_THROW(write_onnx(network_of(kSmall), {}, {}), InternalError) << "there are no weights";
   const onnx::ModelProto model = parsed(file_of(network_of(kSmall)));
   EXPECT_EQ(model.ir_version(), 8);
   EXPECT_EQ(model.opset_import(0).version(), 17);
@@ -357,6 +358,10 @@ TEST_F(OuterNumbersTest, MayLieInSeveralFiles) {
   std::ofstream(folder_ + "/own.data", std::ios::binary) << "..." << tensor_of(good, "fc2.bias").raw_data();
   onnx::TensorProto& own = tensor_of(model_, "fc2.bias");
   set(own, "location", "own.data"), set(own, "offset", "3");
+  std::ofstream(folder_ + "/whole.data", std::ios::binary) << tensor_of(good, "conv1.bias").raw_data();
+  onnx::TensorProto& whole = tensor_of(model_, "conv1.bias");
+  whole.clear_external_data();
+  set(whole, "location", "whole.data");
   tensor_of(model_, "fc1.weight") = tensor_of(good, "fc1.weight");
   std::vector<float> weights(network_.parameters().weights_size());
   read_foreign_weights(read(), "m.onnx", network_, weights, WeightsFit::kAll);
@@ -392,6 +397,8 @@ TEST_F(OuterNumbersTest, LieInsideThatFile) {
 }
 
 TEST(OnnxTest, FileThatIsCutOffIsRefused) {
+  EXPECT_EQ(message_of<DataError>([] { read_onnx({}, "f.onnx"); }),
+            "f.onnx: is not an ONNX model, or one that is cut off; export it again");
   const Network network = network_of(kSmall);
   const std::vector<std::byte> whole = file_of(network);
   for (std::size_t size = 0; size < whole.size(); size += 1 + size / 40) {

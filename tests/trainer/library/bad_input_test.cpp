@@ -22,7 +22,7 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
   };
   const std::vector<std::pair<std::vector<std::string>, lockstep::TrainerOptions>> wrong = {
       {{"global_batch: 0; expected 1 or more"}, with([](auto& o) { o.global_batch = 0; })},
-      {{"grain: -1"}, with([](auto& o) { o.grain = -1; })},
+      {{"grain: 0; expected 1 or more"}, with([](auto& o) { o.grain = 0; })},
       {{"threads: 0; expected 1 to 1024"}, with([](auto& o) { o.threads = 0; })},
       {{"threads: 1025;"}, with([](auto& o) { o.threads = 1025; })},
       {{"epochs: 0; expected 1 or more"}, with([](auto& o) { o.epochs = 0; })},
@@ -41,10 +41,14 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"schedule: 'multistep' is none"}, with([](auto& o) { o.schedule.kind = "multistep"; })},
       {{"schedule.warmup_epochs: -1;"}, with([](auto& o) { o.schedule.warmup_epochs = -1; })},
       {{"schedule.every: 0 epochs"}, with([](auto& o) { o.schedule = lockstep::step_decay(0); })},
+      {{"train.schedule.min_lr, 0.5, must not"},
+       with([](auto& o) { o.schedule = lockstep::cosine(0, 0.5); })},
       {{"warm"}, with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
       {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })}};
   for (const auto& [parts, options] : wrong)
     expect_error(kUsage, parts, [&given = options] { make_trainer(given); });
+  EXPECT_NO_THROW(
+      make_trainer({.global_batch = 1, .schedule = lockstep::step_decay(1), .epochs = 1, .grain = 1}));
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
@@ -110,10 +114,14 @@ TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
     expect_error(kUsage, {words}, [&] { Dataset::from_bytes(shape, classes, bytes, labels, by); });
   };
   refused("32 numbers for 2 labels of 1 x 4 x 5 (channels x rows x columns); expected 40", {1, 4, 5}, 2);
-  refused("samples of", {0, 4, 4}, 2);
+  for (const lockstep::ImageShape& none :
+       {lockstep::ImageShape{0, 4, 4}, {1, 0, 4}, {1, 4, 0}, {1, 4096, 4097}})
+    refused("samples of", none, 2);
+  refused("32 numbers for 2 labels of 1 x 4096 x 4096", {1, 4096, 4096}, 2);
   refused("samples of", {1 << 20, 1 << 20, 1 << 20}, 2);
   refused("1 classes; expected 2 to 1048576", kShape, 1);
   refused("1048577 classes; expected 2 to 1048576", kShape, 1048577);
+  EXPECT_NO_THROW(Dataset::from_bytes(kShape, 1048576, bytes, labels));
   refused("deviations above 0", kShape, 2, {.mean = {0}, .std = {0}});
   refused("means must be finite", kShape, 2, {.mean = {INFINITY}, .std = {1}});
   refused("2 means and 1 deviations for 1 channel;", kShape, 2, {.mean = {0, 0}, .std = {1}});
@@ -162,8 +170,11 @@ TEST(LibraryInputTest, NetworksThatDoNotFitAreNamed) {
     const auto larger =
         lockstep::Dataset::from_bytes({1, 5, 5}, kClasses, std::vector<std::uint8_t>(25),
                                       std::vector<std::int32_t>{0}, {.mean = {0}, .std = {1}});
-    expect_error(kUsage, {"load it with the data's shape() and classes()"},
-                 [&] { trainer.evaluate(larger); });
+    const auto fewer = lockstep::Dataset::from_bytes(kShape, 3, std::vector<std::uint8_t>(16),
+                                                     std::vector<std::int32_t>{0}, {.mean = {0}, .std = {1}});
+    for (const lockstep::Dataset& other : {larger, fewer})
+      expect_error(kUsage, {"load it with the data's shape() and classes()"},
+                   [&] { trainer.evaluate(other); });
   });
 }
 
@@ -194,6 +205,7 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   refused("parameter '' needs a name", kShape, {{.name = "", .shape = {1}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {2, 0}}});
+  refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1 << 16, 1 << 15}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1}, .fan_in = 0}});
 }
 

@@ -19,14 +19,21 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     for (const std::int64_t terms : {std::int64_t{0}, (std::int64_t{1} << 31) + 1})
       expect_error(kUsage, {fmt::format("{} terms a step; expected 1 to 2^31", terms)},
                    [&] { const lockstep::GradientReducer none(world, tensors, terms); });
+    EXPECT_NO_THROW(lockstep::GradientReducer(world, tensors, std::int64_t{1} << 31));
     lockstep::GradientReducer reducer(world, tensors, 4);
     std::vector<float> term(5), few(4);
+    const auto expect_none_to_add = [&] {
+      expect_error(kUsage, {"announced 0 terms, and here is one more"}, [&] { reducer.add(term, 1); });
+    };
+    expect_none_to_add();
     expect_error(kUsage, {"begin_step: 5 terms; expected 0 to 4"}, [&] { reducer.begin_step(5); });
     expect_error(kUsage, {"begin_step: -1 terms"}, [&] { reducer.begin_step(-1); });
     expect_error(kUsage, {"restore: 1 units for 2 tensors"}, [&] { reducer.restore({.exponents = {-40}}); });
     reducer.begin_step(1);
     expect_error(kUsage, {"add: 4 numbers", "expected 5"}, [&] { reducer.add(few, 1); });
-    expect_error(kUsage, {"add: 5 numbers of -1 samples"}, [&] { reducer.add(term, -1); });
+    for (const std::int64_t samples : {std::int64_t{-1}, std::int64_t{1} << 31})
+      expect_error(kUsage, {fmt::format("add: 5 numbers of {} samples", samples)},
+                   [&] { reducer.add(term, samples); });
     expect_error(kUsage, {"mean: room for 4 numbers; expected 5"}, [&] { reducer.mean(few); });
     expect_error(kUsage, {"announced 1 terms, and there were 0"}, [&] { reducer.mean(term); });
     term[4] = NAN;
@@ -38,6 +45,7 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     reducer.add(term, 2);
     EXPECT_EQ(reducer.mean(term), 2);
     EXPECT_EQ(term[4], 0.5F);
+    expect_none_to_add();
   });
 }
 

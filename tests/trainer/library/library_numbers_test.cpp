@@ -63,6 +63,10 @@ TEST(LibraryNumbersTest, NormalisationIsMeasuredWhereItIsNotGiven) {
   EXPECT_EQ(of({}), std::pair(0.5, 0.5));
   EXPECT_EQ(of({.mean = {0.25}}), std::pair(0.25, 0.5));
   EXPECT_EQ(of({.std = {2}}), std::pair(0.5, 2.0));
+  const auto two =
+      lockstep::Dataset::from_bytes({2, 1, 1}, 2, std::vector<std::uint8_t>(4),
+                                    std::vector<std::int32_t>{0, 1}, {.mean = {0.25}, .std = {1, 2}});
+  EXPECT_EQ(two.normalisation().std, (std::vector<double>{1, 2}));
 }
 
 TEST(LibraryNumbersTest, OwnLayersHaveOptionsWithinTheirLimitsAndInitialWeights) {
@@ -148,7 +152,41 @@ TEST(LibraryNumbersTest, DefaultsAndShortFormsAreKnown) {
   EXPECT_EQ(schedule(lockstep::cosine(1, 0.5)), "cosine 0 0.1 0.5 1");
   EXPECT_EQ(lockstep::cross_entropy(0.25).label_smoothing, 0.25);
   EXPECT_EQ(lockstep::cross_entropy().label_smoothing, 0);
-  EXPECT_EQ(lockstep::DataOptions().seed, 1234U);
+  EXPECT_EQ(lockstep::mean_squares().label_smoothing, 0);
+  const lockstep::DataOptions data;
+  EXPECT_EQ(std::tuple(data.train_samples, data.test_samples, data.seed), std::tuple(0, 0, 1234U));
+  EXPECT_EQ(lockstep::LayerParameter().fan_in, 1);
+}
+
+TEST(LibraryNumbersTest, WhatAProgramDoesNotSetIsZero) {
+  const lockstep::StepReport step;
+  const lockstep::EpochReport epoch;
+  const lockstep::Evaluation found;
+  const lockstep::Checkpoint saved;
+  const lockstep::Tensor tensor;
+  const lockstep::LayerPass pass;
+  const lockstep::ImageShape shape;
+  for (const auto number :
+       {step.step, step.epoch, step.samples, step.correct, epoch.epoch, epoch.steps, epoch.samples,
+        epoch.correct, found.samples, found.correct, saved.step, saved.units.changed_at, saved.units.steps})
+    EXPECT_EQ(number, 0);
+  for (const double number : {step.loss, step.gradient_norm, step.learning_rate, step.seconds, epoch.loss,
+                              epoch.seconds, found.loss, found.accuracy})
+    EXPECT_EQ(number, 0);
+  EXPECT_EQ(saved.seed + tensor.offset + tensor.size, 0U);
+  EXPECT_EQ(pass.columns + pass.samples + shape.channels + shape.height + shape.width, 0);
+  EXPECT_FALSE(pass.training);
+}
+
+/// By the exit code, which scripts read.
+TEST(LibraryNumbersTest, ErrorsHaveTheirExitCodes) {
+  const std::pair<lockstep::Error, int> errors[] = {
+      {lockstep::UsageError(""), 2},        {lockstep::ConfigError(""), 2},
+      {lockstep::ShapeError(""), 2},        {lockstep::DataError(""), 65},
+      {lockstep::MissingDataError(""), 66}, {lockstep::DeviceError(""), 69},
+      {lockstep::MemoryError(""), 69},      {lockstep::InternalError(""), 70},
+      {lockstep::PeerLostError(""), 71},    {lockstep::IoError(""), 74}};
+  for (const auto& [error, code] : errors) EXPECT_EQ(static_cast<int>(error.code()), code);
 }
 
 TEST(LibraryNumbersTest, RanksThatAreNotThereAreRefused) {

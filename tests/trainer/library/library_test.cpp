@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The library by its public headers: training with data, layers and losses of a program's own, exact sums, checkpoints.
+/// The library by its public headers: training with data, layers and losses of a program's own, and exact sums.
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
@@ -197,41 +197,6 @@ TEST(LibraryTest, TrainingGoesOnFromACheckpointOnOtherRanks) {
   });
 }
 
-/// The manifest of a checkpoint after no step, without white space.
-std::string manifest_of(const lockstep::Dataset& data, const lockstep::TrainerOptions& options = kOptions) {
-  const lockstep::testing::TemporaryDirectory directory;
-  std::string text;
-  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
-    const auto network =
-        lockstep::Network::parse("layers: [{linear: classes}]", data.shape(), data.classes());
-    lockstep::Trainer trainer(network, data, world, options);
-    std::ifstream file(trainer.save(directory.path("set")) + "/manifest.json");
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  });
-  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
-  return text;
-}
-
-TEST(LibraryTest, ACheckpointNamesItsSetAndNormalisationWhereTheSetHasAName) {
-  const auto named = lockstep::load_dataset({.set = "synthetic",
-                                             .train_samples = 40,
-                                             .test_samples = 20,
-                                             .normalisation = {.mean = {0.25}, .std = {0.5}}});
-  const std::string of_named = manifest_of(named.train);
-  for (const char* part : {R"("set":"synthetic")", R"("mean":"0.25")", R"("std":"0.5")"})
-    EXPECT_NE(of_named.find(part), std::string::npos) << part << " in " << of_named;
-  EXPECT_EQ(manifest_of(bytes_set(40)).find(R"("set":)"), std::string::npos);
-}
-
-TEST(LibraryTest, ACheckpointNamesTheArithmeticOfItsLoss) {
-  lockstep::TrainerOptions options = kOptions;
-  options.loss = lockstep::cross_entropy(0.1);
-  const auto pair =
-      lockstep::Dataset::from_function(kShape, 2, 40, make_sample, [](auto i) { return i % 2; });
-  EXPECT_NE(manifest_of(pair, options).find(R"("arithmetic":{"version":3)"), std::string::npos);
-  EXPECT_NE(manifest_of(pair).find(R"("arithmetic":{"version":2)"), std::string::npos);
-}
-
 // Sums of buffers of one's own.
 
 /// The mean of twelve terms over three steps, which ranks share; the second step's are huge.
@@ -271,25 +236,6 @@ TEST(LibraryTest, SumsHaveTheSameBitsOnAnyRanksAndFollowTheSizeOfTerms) {
   }
 }
 
-TEST(LibraryTest, CheckpointOfOwnWeightsComesBack) {
-  lockstep::Checkpoint saved{.step = 7,
-                             .seed = 3,
-                             .tensors = {{"w", {2, 2}}, {"b", {2}}},
-                             .weights = {1, 2, 3, 4, 5, 6},
-                             .optimizer = {{"momentum", {6, 5, 4, 3, 2, 1}}},
-                             .units = {.exponents = {-40, -41}, .changed_at = 2, .steps = 7}};
-  const lockstep::testing::TemporaryDirectory directory;
-  const std::string at = lockstep::save_checkpoint(directory.path("own/of it"), saved);
-  const lockstep::Checkpoint back = lockstep::load_checkpoint(at);
-  EXPECT_EQ(std::pair(back.step, back.seed), std::pair(saved.step, saved.seed));
-  EXPECT_EQ(back.tensors[0].shape, saved.tensors[0].shape);
-  EXPECT_EQ(back.tensors[1].name, "b");
-  EXPECT_EQ(back.weights, saved.weights);
-  EXPECT_EQ(back.optimizer, saved.optimizer);
-  EXPECT_EQ(back.units.exponents, saved.units.exponents);
-  EXPECT_EQ(std::pair(back.units.changed_at, back.units.steps), std::pair(std::int64_t{2}, std::int64_t{7}));
-}
-
 TEST(LibraryTest, RanksTellEachOtherNumbers) {
   lockstep::run_on_threads(3, [](lockstep::Communicator& world) {
     std::array<std::int64_t, 2> numbers = {world.rank(), 1};
@@ -298,6 +244,11 @@ TEST(LibraryTest, RanksTellEachOtherNumbers) {
     double of_rank_2 = world.rank() == 2 ? 0.5 : 0;
     world.broadcast(of_rank_2, 2);
     EXPECT_EQ(of_rank_2, 0.5);
+    std::array<int, 2> of_rank_0 = {world.rank(), world.rank()};
+    world.broadcast(of_rank_0[0]);
+    EXPECT_EQ(of_rank_0, (std::array<int, 2>{0, world.rank()}));
+    world.broadcast(std::as_writable_bytes(std::span(of_rank_0)));
+    EXPECT_EQ(of_rank_0[1], 0);
     world.barrier();
   });
 }

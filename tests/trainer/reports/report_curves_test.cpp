@@ -42,11 +42,22 @@ std::string chart(const std::string& page, const std::string& title) {
   return at == page.npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 
+/// A chart of a run whose events have these numbers.
+std::string chart_of(const std::string& title, const std::string& events, const std::string& column,
+                     const std::vector<double>& steps, const std::vector<double>& values) {
+  const Json run = {{"name", "a"}, {"curves", {{events, {{"step", steps}, {column, values}}}}}};
+  return chart(page_without_scripts({{"runs", Json::array({run})}}), title);
+}
+std::string loss_chart(const std::vector<double>& steps, const std::vector<double>& losses) {
+  return chart_of("Loss", "step", "loss", steps, losses);
+}
+
 TEST(TicksTest, AreRoundNumbersWithinTheSpan) {
   EXPECT_EQ(ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(ticks(0.38, 2.62, 5), (std::vector<double>{0.5, 1, 1.5, 2, 2.5}));
   EXPECT_EQ(ticks(0.22, 0.78, 5).size(), 5U);  // 0.3 to 0.7
   EXPECT_EQ(ticks(-7, 7, 4), (std::vector<double>{-5, 0, 5}));
+  EXPECT_EQ(ticks(0, 40, 5), (std::vector<double>{0, 10, 20, 30, 40}));
   EXPECT_EQ(ticks(1, 1180, 6), (std::vector<double>{200, 400, 600, 800, 1000}));
 }
 
@@ -70,6 +81,31 @@ TEST(StaticCurvesTest, LinesAndTicksAreWhereTheirNumbersAre) {
        R"(<text x="79.7" y="256" text-anchor="middle">6</text>)",
        R"(<text x="468.0" y="256" text-anchor="middle">20</text>)"});
   test::expect_words(chart(page_of(1), "Accuracy"), {"L468.0 22.2", ">30%</text>", ">70%</text>"});
+}
+
+/// One step has one more on either side, one loss half of itself. Shares end at 100 % unless they are above it.
+TEST(StaticCurvesTest, AxesSuitASingleNumberAndShares) {
+  const std::string one = loss_chart({5}, {2.5});
+  test::expect_words(one, {"M260.0 124.0\"", R"(y="219.2" text-anchor="end">1.5<)",
+                           R"(<text x="52.0" y="256" text-anchor="middle">4<)"});
+  EXPECT_EQ(test::count_of("text-anchor=\"middle\"", one), 3) << "whole steps";
+  test::expect_words(loss_chart({5}, {0}), {"M260.0 238.0\"", R"(y="14.0" text-anchor="end">1<)"});
+  test::expect_words(chart_of("Accuracy", "epoch", "test_accuracy", {5, 6}, {0.5, 1}), {"L468.0 10.0\""});
+  test::expect_words(
+      chart_of("Rank skew: the slowest above the mean", "epoch", "rank_skew", {5, 6}, {1.2, 1.5}),
+      {"L468.0 22.2\""});
+  EXPECT_EQ(test::count_of("<span>", chart(page_of(1), "Learning rate")), 0) << "one curve has no name";
+}
+
+TEST(StaticCurvesTest, AxesHaveAboutFiveNumbersUpAndSixAcross) {
+  const auto counts = [](const std::vector<double>& steps, const std::vector<double>& losses) {
+    const std::string drawn = loss_chart(steps, losses);
+    return std::pair(test::count_of("class=\"rule\"", drawn),
+                     test::count_of("text-anchor=\"middle\"", drawn));
+  };
+  EXPECT_EQ(counts({0, 8}, {2, 7.2}), std::pair(6, 9));
+  EXPECT_EQ(counts({0, 9}, {2, 8.5}), std::pair(4, 5));
+  test::expect_words(loss_chart({500000, 1500000}, {1, 2}), {">800,000<", ">1e+06<", ">1.2e+06<"});
 }
 
 TEST(StaticCurvesTest, APageSaysWhatItIsOfAndWhatItsLinesAre) {
@@ -106,10 +142,9 @@ TEST(StaticCurvesTest, APageSaysWhatItIsOfAndWhatItsLinesAre) {
 /// Dots up to 60 points; from 240 points on every other one, and the last.
 TEST(StaticCurvesTest, LongCurvesHaveFewerPoints) {
   const auto loss_of = [](int points) {
-    Json columns = {{"step", Json::array()}, {"loss", Json::array()}};
-    for (int i = 1; i <= points; ++i) columns["step"].push_back(i), columns["loss"].push_back(i);
-    const Json run = {{"name", "a"}, {"curves", {{"step", columns}}}};
-    return chart(page_without_scripts({{"runs", Json::array({run})}}), "Loss");
+    std::vector<double> numbers(static_cast<std::size_t>(points));
+    std::iota(numbers.begin(), numbers.end(), 1);
+    return loss_chart(numbers, numbers);
   };
   EXPECT_EQ(test::count_of("<circle", loss_of(60)), 60);
   EXPECT_EQ(test::count_of("<circle", loss_of(61)), 0);

@@ -92,6 +92,12 @@ TEST(ReportTextTest, BrailleIsForUnicodeAloneAndSeveralRunsHaveMarks) {
   EXPECT_NE(both.find("22"), std::string::npos);
 }
 
+TEST(ReportTextTest, MarksBeginAgainAfterThirtyFiveRuns) {
+  const std::string text = report_in_characters(report_of(std::vector<std::string>(36, "r")), 80, false);
+  test::expect_words(text, {"\n9  r: ", "\na  r: ", "\nz  r: finished"});
+  EXPECT_EQ(test::count_of("1  r: ", text), 2);
+}
+
 TEST(ReportTextTest, ARunWithoutNumbersIsNoError) {
   Json report = {{"runs", Json::array({run_called("new")})}};
   Json& run = report["runs"][0];

@@ -73,7 +73,22 @@ TEST_F(RunComparisonTest, LongValuesAreClippedOnlyWhereThatHidesNoDifference) {
   const std::string alike = comparison_text(compare(), kAnyWidth);
   test::expect_words(alike, {"-one-", "-two-"});
   folders_.write("b/job.yaml", "model: net\n");
-  EXPECT_NE(comparison_text(compare(), kAnyWidth).find("fff...bbb"), std::string::npos);
+  const std::string clipped = "fff" + std::string(25, 'f') + "..." + std::string(29, 'b') + "  net\n";
+  test::expect_words(comparison_text(compare(), kAnyWidth), {"  " + clipped});
+  for (const std::size_t length : {2000U, 2001U}) {  // longer ones are clipped here, too
+    const std::string end(length - 1003, 'b');
+    folders_.write("a/job.yaml", "model: " + std::string(998, 'f') + "-one-" + end + "\n");
+    folders_.write("b/job.yaml", "model: " + std::string(998, 'f') + "-two-" + end + "\n");
+    EXPECT_EQ(comparison_text(compare(), kAnyWidth).find("-one-") != std::string::npos, length == 2000);
+  }
+}
+
+TEST_F(RunComparisonTest, LongPathsAreClipped) {
+  const std::string run = std::string(220, 'x') + "/" + std::string(220, 'y');
+  folders_.run(run, {epoch_line(1, 2, 0.5, 0.61)});
+  const std::string text = comparison_text(compare(run, run), kAnyWidth);
+  EXPECT_EQ(text.substr(0, text.find('\n')), "A  " + clip_middle(folders_.path(run), 400));
+  test::expect_words(single_spaced(text), {"\nranks - -\n"});
 }
 
 TEST_F(RunComparisonTest, FirstStepThatDiffersIsNamedWithItsTensor) {
@@ -102,6 +117,7 @@ TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   EXPECT_EQ(compare().trails[0].why_not, "not compared: networks or optimisers have other tensors");
   folders_.write("b/trail.bin", "LSTRAIL no more");
   EXPECT_NE(compare().trails[0].why_not.find("trail.bin"), std::string::npos);
+  EXPECT_EQ(compare().trails[0].damaged, 0);
 }
 
 /// A fingerprint of the second of four records is another.
@@ -113,6 +129,7 @@ TEST_F(RunComparisonTest, DamagedRecordsAreCounted) {
   file.seekp(static_cast<std::streamoff>(second)).put('x');
   file.close();
   EXPECT_EQ(compare().trails[0].compared, 3);
+  EXPECT_EQ(compare("b", "a").trails[0].compared, 3);
   test::expect_words(comparison_text(compare(), 200),
                      {"\nA and B: the same bits in all 3 steps that both have; 1 record damaged\n"});
   EXPECT_EQ(comparison_json(compare()).at("trails").at(0).at("records_damaged"), 1);
@@ -178,6 +195,8 @@ A and B: the same bits in all 4 steps that both have
   const std::string below = comparison_text(compare(), 30);
   test::expect_words(
       below, {"what their jobs say\ntrain.optimizer.lr\n  A  0.01\n  B  0.05\n\nwhat they came to\n"});
+  test::expect_words(comparison_text(compare(), 76), {"\nwhat they came to       A  "});
+  test::expect_words(comparison_text(compare(), 75), {"\nwhat they came to\nstate\n"});
   const auto json = comparison_json(compare());
   EXPECT_EQ(json.at("format"), 1);
   EXPECT_EQ(json.at("keys"), (nlohmann::ordered_json{{"train.optimizer.lr", {"0.01", "0.05"}}}));
@@ -204,7 +223,7 @@ TEST_F(RunComparisonTest, LinesStandBelowEachOtherWhereColumnsDoNotFit) {
 
 TEST_F(RunComparisonTest, CurvesAreThoseOfTheEpochs) {
   const std::string text = comparison_curves(compare(), {.columns = 60, .rows = 6});
-  test::expect_words(text, {"test accuracy, %, by epoch: A B\n", "70 +", "40 +"});
+  test::expect_words(text, {"test accuracy, %, by epoch: A B\n", "70 +", "40 +", " 0.6 +", "0.25 +"});
   for (const auto& [row, mark] : {std::pair("70 +", 'A'), {"40 +", 'B'}})
     EXPECT_EQ(text.at(text.find('\n', text.find(row)) - 1), mark) << text;
 }
@@ -220,6 +239,7 @@ TEST_F(RunComparisonTest, LossesThatLieFarApartAreDrawnLogarithmically) {
   EXPECT_EQ(title_of(30, 1), "test loss");
   EXPECT_EQ(title_of(31, 1), "test loss (logarithmic)");
   EXPECT_EQ(title_of(31, 0), "test loss");
+  EXPECT_EQ(title_of(0.5, 0.02), "test loss");
 }
 
 TEST_F(RunComparisonTest, AveragesHaveRowsAndCurvesWhereARunHasSome) {

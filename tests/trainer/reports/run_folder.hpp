@@ -21,6 +21,15 @@ class RunFolders {
     return path(name);
   }
 
+  /// An IDX file of bytes.
+  void write_idx(const std::string& name, const std::vector<std::uint32_t>& sizes,
+                 const std::string& values) const {
+    std::string bytes = {0, 0, 8, static_cast<char>(sizes.size())};
+    for (const std::uint32_t size : sizes)
+      for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xFFU);
+    write(name, bytes + values);
+  }
+
   /// job.yaml, an empty lock, and these lines. @returns the folder
   std::string run(const std::string& name, const std::vector<std::string>& lines,
                   const std::string& rate = "0.01") const {

@@ -61,6 +61,12 @@ TEST_F(RunHistoryTest, EpochsAreAsManyAsTheLastOneSays) {
   EXPECT_EQ(run_of({start_line()}).epochs_done(), 0);
 }
 
+TEST_F(RunHistoryTest, WhatAStartDoesNotSayIsZero) {
+  const RunHistory run = run_of({R"({"event":"start"})"});
+  EXPECT_EQ(run.ranks + run.hosts + run.parameters, 0);
+  EXPECT_EQ(read("nowhere").ranks + read("nowhere").hosts + read("nowhere").parameters, 0);
+}
+
 /// Its numbers are those of runs_json().
 TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   const RunHistory run = run_of(kThreeEpochs);
@@ -156,7 +162,15 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   here.start_ticks += 1;
   begin("a", "lock", lock_of());
   EXPECT_EQ(became("a"), "lost: its process ended without a message" + goes_on("a"));
-  here.boot_id = "another", here.host = "elsewhere";
+  const auto [boot, host] = std::pair(here.boot_id, here.host);
+  for (const auto& [its_boot, its_host] :
+       {std::pair<std::string, std::string>("another", host), {boot, "elsewhere"}}) {
+    here.boot_id = its_boot, here.host = its_host;
+    begin("a", "lock", lock_of());
+    EXPECT_EQ(became("a"), "lost: its process ended without a message" + goes_on("a"))
+        << "this machine's, or its copy's";
+  }
+  here.boot_id = "another";
   begin("a", "lock", lock_of());
   EXPECT_EQ(became("a"), "running: on elsewhere, says its lock");
   begin("a");
@@ -188,6 +202,8 @@ TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
   std::filesystem::remove(folders_.path("other-job/job.yaml"));
   EXPECT_EQ(became("other-job"), "damaged: it has no job.yaml");
 
+  folders_.write("fresh/lock", "");
+  EXPECT_EQ(became("fresh"), "failed: ended before its first step");
   folders_.run("empty", {});
   EXPECT_EQ(became("empty"), "failed: ended before its first step");
   std::filesystem::remove(folders_.path("empty/metrics.jsonl"));

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -71,9 +72,10 @@ TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
     EXPECT_TRUE(meets(runs[0], parse_run_condition(text))) << text;
   for (const char* text : {"run.tensorboard=yes", "run.tensorboard=perhaps"})
     EXPECT_FALSE(meets(runs[0], parse_run_condition(text))) << text;
-  for (const char* text : {"=net", ""}) EXPECT_THROW(parse_run_condition(text), UsageError) << text;
-  EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("model"); }),
-            "--where 'model': give key=value, such as train.optimizer.lr=0.05 or state=finished");
+  for (const char* text : {"=net", "", "model"})
+    EXPECT_EQ(
+        message_of<UsageError>([&] { parse_run_condition(text); }),
+        fmt::format("--where '{}': give key=value, such as train.optimizer.lr=0.05 or state=finished", text));
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("stat=x"); }),
             "--where: a job has no key 'stat' (did you mean 'state'?); 'lockstep help keys' lists them");
   EXPECT_EQ(message_of<UsageError>([] { parse_run_condition("state=finishd"); }),
@@ -92,6 +94,7 @@ TEST_F(RunsTableTest, WhatHasNoNumberComesLast) {
   EXPECT_EQ(names(runs), (Names{"c", "a", "b"}));
   sort_runs(runs, "accuracy", true);
   EXPECT_EQ(names(runs), (Names{"a", "c", "b"}));
+  EXPECT_THROW(sort_runs(runs, "beauty", false), InternalError);
 }
 
 TEST_F(RunsTableTest, FoldersWithoutARunHaveNeitherEpochsNorRanks) {
@@ -104,6 +107,11 @@ TEST_F(RunsTableTest, FoldersWithoutARunHaveNeitherEpochsNorRanks) {
       sort_runs(runs, key, reverse);
       EXPECT_EQ(names(runs), reverse ? (Names{order[1], order[0], "c"}) : order) << key;
     }
+  EXPECT_TRUE(find()[2].when.has_value());
+  std::filesystem::remove(folders_.path("b/lock"));
+  const std::string text = single_spaced(runs_text(find(), kAnyWidth));
+  test::expect_words(text, {" when hash published\n", "/b interrupted 0/3 ", "/c no run - - - - - - "});
+  EXPECT_EQ(text.find("not at its end"), text.npos) << "nothing to look into";
 }
 
 TEST_F(RunsTableTest, TheTableFitsATerminal) {
@@ -121,6 +129,18 @@ TEST_F(RunsTableTest, TheTableFitsATerminal) {
     EXPECT_TRUE(single_spaced(runs_text(find(), width))
                     .starts_with(std::string("run state epochs last % best % @") + last))
         << width;
+  const auto runs = find();
+  Names left = {"published", "ranks", "seconds", "when", "hash", "loss", "epochs", "last %", "best % @"},
+        gone;
+  const Names all = left;
+  for (int width = 200; width >= 20; --width) {
+    const std::string text = runs_text(runs, width), head = text.substr(0, text.find('\n'));
+    std::erase_if(left, [&](const std::string& name) {
+      if (head.find(name) == head.npos) gone.push_back(name);
+      return head.find(name) == head.npos;
+    });
+  }
+  EXPECT_EQ(gone, all) << "the least important one goes first";
 }
 
 /// Start, seconds, ranks and time of last change: each in another order.
@@ -138,13 +158,15 @@ TEST_F(RunsTableTest, TheTableIsToldToTheLastWordAndSortedByEachKey) {
   }
   auto runs = find();
   std::string text = runs_text(runs, kAnyWidth);
+  text.replace(3, folders_.root().size() + 1, "  ");
   for (std::size_t at = 0; (at = text.find(folders_.root() + "/")) != text.npos;)
     text.erase(at, folders_.root().size() + 1);
-  EXPECT_EQ(single_spaced(text),
-            R"(run state epochs last % best % @ loss seconds ranks when hash published
-a failed 1/3 61.00 61.00 @1 0.5000 1.5 s 1 2024-03-08 - -
-b finished 2/3 70.00 70.00 @2 0.2500 12.5 s 3 2024-03-06 aaaaaaaa yes
-c failed 2/3 10.00 75.00 @1 0.9000 3.0 s 2 2024-03-07 - -
+  EXPECT_EQ(
+      text,
+      R"(run  state     epochs  last %  best % @    loss  seconds  ranks  when        hash      published
+a  failed       1/3   61.00  61.00 @1  0.5000    1.5 s      1  2024-03-08  -         -
+b  finished     2/3   70.00  70.00 @2  0.2500   12.5 s      3  2024-03-06  aaaaaaaa  yes
+c  failed       2/3   10.00  75.00 @1  0.9000    3.0 s      2  2024-03-07  -         -
 a: failed: ended with an error, which it has printed
 c: failed: ended with an error, which it has printed
 )");
@@ -183,9 +205,9 @@ TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
 }
 
 TEST_F(RunsTableTest, SecondsOfTheLastStartAreLessThanThoseOfTheRun) {
-  folders_.run("a", {start_line(), R"({"event":"end","step":1000,"seconds":12.5,"from_step":990})"});
+  folders_.run("a", {start_line(), R"({"event":"end","step":1000,"seconds":12.5,"from_step":1})"});
   test::expect_words(single_spaced(runs_text(find(), kAnyWidth)), {" > 12.5 s "});
-  EXPECT_EQ(runs_json(find(), "runs").at("runs").at(0).at("from_step"), 990);
+  EXPECT_EQ(runs_json(find(), "runs").at("runs").at(0).at("from_step"), 1);
 }
 
 TEST_F(RunsTableTest, TheBestIsToldWithItsPlace) {
@@ -222,6 +244,7 @@ TEST_F(RunsTableTest, HostileNamesStayText) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
   EXPECT_LT(text.size(), 1000U);
+  test::expect_words(text, {"\n" + clip_middle(printable_line(folders_.path(evil)), 48) + "  finished "});
   const auto json = parse_json(json_text_in_ascii(runs_json(find(), folders_.root())));
   EXPECT_EQ(json.at("runs").at(0).at("run"), folders_.path(evil));
 }
@@ -264,6 +287,8 @@ TEST_F(RunsTableTest, JsonHasTheJobAsNestedValues) {
   EXPECT_TRUE(meets(find()[0], parse_run_condition("data.augment=[{flip: {horizontal: 0.5, vertical: 0}}]")));
   folders_.write("a/job.yaml", "model: [\n");
   EXPECT_TRUE(runs_json(find(), "runs").at("runs").at(0).at("config").is_null());
+  EXPECT_FALSE(meets(find()[0], parse_run_condition("model=net")));
+  test::expect_words(single_spaced(runs_text(find(), kAnyWidth)), {" damaged 0 - - "});
 }
 
 }  // namespace

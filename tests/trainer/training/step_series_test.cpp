@@ -20,7 +20,7 @@ std::int64_t longest_series_after(int series, double seconds_a_step) {
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
     strategy->distribute();
     EXPECT_EQ(strategy->longest_series(), 1) << "nothing is known of the steps yet";
-    StepPosition position;
+    StepPosition position{};
     for (; series > 0; --series) {
       strategy->run(position, strategy->longest_series(), false);
       position.global_step += strategy->longest_series();

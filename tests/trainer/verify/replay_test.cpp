@@ -161,7 +161,8 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
 
 TEST(ReplayTest, PartsOfARowAreNamedWithTheirKindsAndHolders) {
   ParameterLayout layout;
-  layout.parameters = {{.name = "a", .shape = {}}, {.name = "b", .shape = {}}};
+  layout.parameters = {{.name = "a", .shape = {}, .offset = 0, .size = 0},
+                       {.name = "b", .shape = {}, .offset = 0, .size = 0}};
   const auto named = [&](const std::vector<int>& holders) {
     std::string text;
     for (const ComparedPart& part : parts_of_row(layout, {"momentum", "v"}, holders))
@@ -204,7 +205,8 @@ TEST(ReplayTest, FingerprintsOfSamplesAreOfAShareAsItIsInMemory) {
 
 TEST(WrongSumsTest, TheMemoryOrTheLinkOfARankIsNamedWithTheTensor) {
   ParameterLayout layout;
-  layout.parameters = {{.name = "a", .shape = {}}, {.name = "b", .shape = {}}};
+  layout.parameters = {{.name = "a", .shape = {}, .offset = 0, .size = 0},
+                       {.name = "b", .shape = {}, .offset = 0, .size = 0}};
   const std::string host = host_name();
   const SumRecord good{.left = {1, 2, 3}, .kept = {1, 2, 3}, .arrived = {3, 6, 9}};
   const auto thrown_with = [&](int odd, const SumRecord& its_record) {
@@ -301,7 +303,7 @@ class StepWithRoom final : public ReducedStep {
 
  private:
   std::size_t room_;
-  StepPosition position_;
+  StepPosition position_{};
 };
 
 TEST(ShareWeighingTest, SharesAreWeighedWhereAllRanksHaveRoom) {
