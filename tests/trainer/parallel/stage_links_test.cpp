@@ -13,7 +13,7 @@
 namespace lockstep::stage_links_test {
 namespace {
 
-using test::make_strict_link, test::seen, testing::HeldDevice, testing::HeldStream;
+using test::holds_messages, test::make_strict_link, test::seen, testing::HeldDevice, testing::HeldStream;
 
 class NotedStream final : public HeldStream {
  public:
@@ -135,6 +135,7 @@ TEST(StageLinksTest, AGpuTakesPartInOneMessageAtATimeAndWaitsForNoneInVain) {
     const auto exchange = [&](Communicator& comm) {
       const GpuRank rank(comm, plan);
       at(activities, comm.rank()) = &comm.activity();
+      if (comm.rank() == 1) holds_messages = all_are_there;
       comm.barrier();
       if (comm.rank() == 0) {
         while (!all_are_there && !last_one_has_it) std::this_thread::yield();
@@ -143,13 +144,12 @@ TEST(StageLinksTest, AGpuTakesPartInOneMessageAtATimeAndWaitsForNoneInVain) {
         EXPECT_EQ(rank.receive(1, 2, 4), message(0, 2));
         last_one_has_it = true;
       } else {
-        seen.holds_messages = all_are_there;
         rank.send(1, 0, message(0, 1));
         rank.send(1, 2, message(0, 2));
         for (const int other : {0, 2})
           if (all_are_there) rank.await(at(activities, other));
         EXPECT_LE(seen.started, all_are_there ? 1 : 2);
-        seen.holds_messages = false;
+        holds_messages = false;
         rank.links->flush();
         EXPECT_EQ(seen.ended, 2);
       }

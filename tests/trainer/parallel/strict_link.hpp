@@ -11,9 +11,9 @@ namespace lockstep::test {
 /// Links and messages of this thread's rank.
 struct SeenLinks {
   int links = 0, started = 0, ended = 0, records = 0;
-  bool holds_messages = false;
 };
 inline thread_local SeenLinks seen;
+inline std::atomic<bool> holds_messages = false;  ///< of all ranks: none is over
 
 /// Takes one message at a time, as NCCL does. None is over when it is tested for the first time.
 class StrictLink final : public DeviceLink {
@@ -37,7 +37,7 @@ class StrictLink final : public DeviceLink {
     EXPECT_EQ(seen.started++, seen.ended) << "the GPU takes part in another message";
     return std::make_unique<PendingWork>([message, tests = 0, is_over = false]() mutable {
       if (is_over) return true;
-      if (tests++ == 0 || seen.holds_messages || !message->test()) return false;
+      if (tests++ == 0 || holds_messages || !message->test()) return false;
       ++seen.ended;
       return is_over = true;
     });

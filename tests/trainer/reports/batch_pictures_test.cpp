@@ -20,7 +20,9 @@ BatchPictures first_batch(const std::vector<std::uint32_t>& sizes, int batch) {
     bytes += static_cast<char>(bytes.size());
   for (const std::string half : {"train", "t10k"}) {
     folders.write_idx(fmt::format("{}-images-idx{}-ubyte", half, sizes.size()), sizes, bytes);
-    folders.write_idx(half + "-labels-idx1-ubyte", {sizes[0]}, std::string(sizes[0], '\0'));
+    std::string labels(sizes[0], '\0');
+    labels.back() = '\1';
+    folders.write_idx(half + "-labels-idx1-ubyte", {sizes[0]}, labels);
   }
   return picture_first_batch(parse_job(
       fmt::format("{{model: linear, data: {{set: idx, root: {}, shuffle: false, global_batch: {}}}}}",
@@ -54,7 +56,7 @@ TEST(BatchPicturesTest, SixteenOfAMillionPixelsAreShown) {
 
 TEST(BatchPicturesTest, PicturesOfTwoChannelsCannotBeShown) {
   EXPECT_EQ(message_of<ConfigError>([] {
-              first_batch({1, 2, 2, 2}, 1);
+              first_batch({2, 2, 2, 2}, 1);
             }),
             "data.set: the images of idx train have 2 channels; a picture shows 1 or 3");
 }

@@ -29,7 +29,7 @@ TEST(ReportDataTest, EpochsAddUpToTheRun) {
        R"({"event":"epoch","epoch":2,"step":10,"train_samples":60000,"train_seconds":1e-7,"samples_per_second":0,)"
        R"("test_accuracy":0.5,"validation_accuracy":0.25,"rank_busy_seconds":[1,1,1],"rank_exposed_seconds":[0,0,8]})",
        R"({"event":"epoch","time":"2026-03-01T01:02:03.500Z","epoch":3,"step":15,"train_samples":60000,)"
-       R"("train_seconds":0.5,"samples_per_second":20000,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})"});
+       R"("train_seconds":0.5,"samples_per_second":20000,"validation_accuracy":0.125,"rank_busy_seconds":[0.5,4],"rank_exposed_seconds":[0.25,1]})"});
   EXPECT_EQ(run["samples_per_second"], 35000);
   EXPECT_EQ(run["ranks"], Json::parse(R"([{"busy_seconds": 2.5, "exposed_seconds": 0.5},
                                           {"busy_seconds": 7.0, "exposed_seconds": 1.5},
