@@ -7,13 +7,13 @@
 #include "common/text_layout.hpp"
 #include "data/byte_source.hpp"
 #include "data/sample_store.hpp"
-#include "data/stored_file.hpp"
 #include "data/sets/class_names.hpp"
 #include "data/sets/names.hpp"
 #include "data/sets/set_files.hpp"
 #include "data/sets/set_formats.hpp"
 #include "data/sets/shards.hpp"
 #include "data/sets/table_columns.hpp"
+#include "data/stored_file.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 /// archive do not tell whether its labels have changed.
 #pragma once
 
-#include "data/stored_file.hpp"
 #include "data/sets/set_formats.hpp"
+#include "data/stored_file.hpp"
 
 #include <cstddef>
 #include <cstdint>

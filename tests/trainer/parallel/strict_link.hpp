@@ -13,7 +13,7 @@ struct SeenLinks {
   int links = 0, started = 0, ended = 0, records = 0;
 };
 inline thread_local SeenLinks seen;
-inline std::atomic<bool> holds_messages = false;  ///< of all ranks: none is over
+inline std::atomic<bool> holds_messages = false;  ///< on all ranks; none is over
 
 /// Takes one message at a time, as NCCL does. None is over when it is tested for the first time.
 class StrictLink final : public DeviceLink {
