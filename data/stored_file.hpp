@@ -17,8 +17,8 @@ namespace lockstep {
 /// Advice about files that are not what they were, for messages.
 inline constexpr const char* kFixForStore = "copy the set again, or make it again";
 
-/// Reads with pread(2). The ranks of a host share what the system caches, and a disk that fails is an error in place
-/// of a SIGBUS. Safe to call from several threads at once.
+/// Reads with pread(2): a disk that fails is an error and no SIGBUS. The ranks of a host share what the system caches.
+/// Safe to call from several threads at once.
 class StoredFile {
  public:
   /// @param if_missing, if_refused  advice

@@ -16,7 +16,7 @@
 
 namespace lockstep::watchdog {
 
-/// Every rank is connected with each of the first so many: in a job of no more all with all. In a job of more than
+/// Every rank is connected with each of the first so many: in a small job all ranks are. In a job of more than
 /// kMostDirect ranks these watch, and the others are members: a member tells one watcher that it lives, which tells the
 /// other watchers, and tells its members of those. A watcher from which nothing comes is replaced by the next one, with
 /// which a member is connected before it needs it. Rank 0 has no members, while others can have them.

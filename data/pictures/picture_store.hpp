@@ -56,6 +56,7 @@ class ReadyImages {
   };
   using Shared = std::shared_ptr<Image>;
 
+  /// The images of these samples; returns when all are made. @throws as read()
   std::vector<Shared> wait_for(std::span<const std::int64_t> samples);
   void start_threads();
   const Shared& add(std::int64_t sample);

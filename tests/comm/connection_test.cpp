@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Connections: calls that are answered, refused or neither, and messages that nobody takes.
+/// Connections: calls that are answered, refused or left waiting, and messages that no owner takes.
 #include "comm/watch/connection.hpp"
 
 #include "tests/comm/heartbeat_ranks.hpp"

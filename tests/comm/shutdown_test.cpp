@@ -86,7 +86,7 @@ TEST_F(ShutdownHeartbeatTest, AnotherRankFollowsOneThatSpeaks) {
     EXPECT_FALSE(is_settled(shutdown));
     peer(1, 0).farewell.spoken = true;
     shutdown.go_on(latest, 0);
-    EXPECT_FALSE(is_settled(shutdown)) << "nobody leaves";
+    EXPECT_FALSE(is_settled(shutdown)) << "no rank leaves";
     peer(1, 0).leaving = true;
     shutdown.go_on(latest, 0);
     EXPECT_TRUE(is_settled(shutdown));
@@ -118,7 +118,7 @@ TEST_F(ShutdownHeartbeatTest, OfAVerdictInTheFileOnlySilenceIsSaidAgain) {
   begin(0, Cause::kNetwork, nothing);
   EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), {"all 3 ranks wait"}));
   file = directory.path("none/verdict");
-  EXPECT_EQ(words(0, Cause::kDied, nothing), 1) << "nobody can write there";
+  EXPECT_EQ(words(0, Cause::kDied, nothing), 1) << "no rank can write there";
 }
 
 TEST_F(ShutdownHeartbeatTest, ARankThatFollowsHasTimeToLeave) {

@@ -182,7 +182,7 @@ constexpr const char* kLinkFix =
 
 bool is_slow_link(double seconds, double others, double least_difference) {
   constexpr double kFactor = 3;
-  return seconds > kFactor * others && seconds - others > least_difference;
+  return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
 }
 
 /// All links of one rank are slow, which needs two others that are not.
@@ -195,7 +195,7 @@ bool name_slow_ends(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
       if (const double best = best_link(ranks, other, between_hosts, rule);
           other.rank != result.rank && best > 0)
         others.push_back(best);
-    if (others.size() < 2) continue;
+    if (own == 0 || others.size() < 2) continue;
     note_comparison(result);
     const double least =
         has_its_cores(result) ? rule.least_difference : rule.least_difference_on_shared_cores;

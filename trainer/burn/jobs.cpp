@@ -77,7 +77,7 @@ class PreparedJob {
       if (comm_.size() == 1 && stop_requested()) return "";
       const std::int64_t count = std::min(of_epoch - step % of_epoch, strategy->longest_series());
       const StepSeries series = strategy->run({step / of_epoch, step % of_epoch, step}, count, false);
-      if (series.failure) return "a step that cannot be taken";
+      if (series.failure || series.steps == 0) return "a step that cannot be taken";
       step += series.steps;
     }
     strategy->collect();

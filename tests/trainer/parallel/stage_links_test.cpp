@@ -95,7 +95,7 @@ TEST(StageLinksTest, MessagesBetweenGpusLeaveWhenTheyAreMadeAndBothEndsAreThere)
       if (place == 0) rank.send(0, 1, message(pipeline, 2, 4));
       if (place == 2) rank.send(3, 2, message(pipeline, 5));
       rank.look_after();
-      comm.barrier();  // until here nobody else is there
+      comm.barrier();  // until here the other end is not there
       EXPECT_EQ(seen.started, started);
       if (place == 0) {
         rank.await(at(activities, me + 1));

@@ -190,7 +190,7 @@ TEST_F(InjectedFaultTest, ASeriesEndsBeforeTheStepOfAFault) {
     });
 }
 
-/// By the thread's own time, of which nobody takes a part; a delay lasts no shorter than it says.
+/// Times are the thread's own, which other threads do not change; a delay lasts no shorter than it says.
 TEST_F(InjectedFaultTest, TimeIsLostOnceOrInEachStepByAShareOfTheTimeSinceTheLast) {
   with_injectors(1, "delay 200ms", 2, [](FaultInjector& injector, bool) {
     const auto start = Clock::now();
