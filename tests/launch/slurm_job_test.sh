@@ -143,6 +143,19 @@ Slurm_job_is_not_queued_again_for_ever() {
   expect_contains "$(cat calls)" requeue
 }
 
+# Queued again, it would begin anew: each time a whole run.
+Slurm_job_that_would_not_go_on_is_not_queued_again() {
+  make_world
+  stand_in lockstep '[ "$*" != "validate --launch job.yaml run.resume=never" ] || echo "resume=other"'
+  export LAUNCHER=srun
+  expect_says 2 "leave run.resume out" "$repo/launch/slurm/train.sbatch" job.yaml run.resume=never
+  expect_no_file calls
+  REQUEUES=0 expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml run.resume=never
+  expect_contains "$(cat calls)" "train job.yaml run.resume=never"
+  REQUEUES=0 SLURM_RESTART_COUNT=1 expect_exit 2 "$repo/launch/slurm/train.sbatch" job.yaml run.resume=never
+  expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml run.resume=auto
+}
+
 Slurm_job_says_what_is_missing() {
   make_world
   PROGRAM=nowhere/lockstep expect_says 69 nowhere/lockstep "$repo/launch/slurm/train.sbatch" job.yaml

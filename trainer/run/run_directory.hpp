@@ -33,6 +33,8 @@ class RunDirectory {
   /// @throws ConfigError  the run was made by a job that differs in what determines the weights; lists the
   /// keys
   std::optional<FoundCheckpoint> resume_point();
+  /// True if that is the checkpoint of another run.
+  bool goes_on_from_another() const { return is_from_another_; }
 
   /// Makes the directory agree with a run that is at `step`. It cuts metrics.jsonl back, writes job.yaml, and moves what
   /// is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier one) to previous-N. At
@@ -50,7 +52,7 @@ class RunDirectory {
   const std::string& path_;
   std::unique_ptr<RunLock> lock_;
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
-  bool is_from_another_ = false;      ///< the run goes on from the checkpoint of another
+  bool is_from_another_ = false;
 };
 
 // Files that a start reads besides its data.

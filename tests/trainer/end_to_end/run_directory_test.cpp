@@ -213,6 +213,13 @@ TEST_F(FinishedRunTest, AgainItSaysSoAndTouchesNothing) {
                    {"already finished", "6 steps, more than the 4 asked for", "train.max_steps=7"});
 }
 
+TEST_F(FinishedRunTest, AShorterJobDoesNotGoOnFromItsEnd) {
+  const std::string other = directory_.path("other");
+  expect_says(train("train.epochs=1 run.dir=" + other + " run.resume=" + run()), 2,
+              {"run.resume: " + run(), "is at step 6, and this job ends with step 3"});
+  EXPECT_FALSE(std::filesystem::exists(other + "/metrics.jsonl"));
+}
+
 TEST_F(FinishedRunTest, ARunThatWasKilledBeforeItsLastLineIsBroughtToItsEnd) {
   const auto metrics = comparable_metrics(run());
   std::string text = read_text(run() + "/metrics.jsonl");
