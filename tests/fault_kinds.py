@@ -178,7 +178,8 @@ class Source:
                     if old.rstrip().endswith(";"):
                         planted = f"if ({word}) {{ {' '.join(changed.split(chr(10)))} }} else {{ {old} }}"
                     else:
-                        planted = f"({word} ? ({' '.join(changed.split(chr(10)))}) : ({old}))"
+                        truth = "!!" if kind == "dropped not" else ""  # `x ? y : !y` of an optional y is an optional, always true
+                        planted = f"({word} ? {truth}({' '.join(changed.split(chr(10)))}) : ({old}))"
                     forms.append((a, b, planted))
                     lines = range(min(lines[0], self.line_of(a)), max(lines[-1], self.line_of(b - 1)) + 1)
         return Change(kind, start, end, text, forms, lines, whole.split("\n"), new.split("\n"))
