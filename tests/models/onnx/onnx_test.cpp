@@ -166,6 +166,20 @@ TEST(OnnxTest, LayersBringTheirConstants) {
   EXPECT_EQ(constants_of(parsed(file_of(all_layers()))), expected);
 }
 
+/// Channels are scaled by 1 / std and shifted by -mean / std. With 0.25 that is 4, and -4 mean.
+TEST(OnnxTest, OneMeanOrDeviationIsThatOfAllChannels) {
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "m.yaml", {3, 4, 4}, kClasses);
+  const auto normalised = [&](const std::vector<double>& mean, const std::vector<double>& deviation) {
+    const OnnxFacts facts{.mean = mean, .std = deviation, .program = "1.2", .metadata = {}};
+    return constants_of(parsed(write_onnx(network, weights_of(network), facts)));
+  };
+  const std::vector<std::int64_t> sizes = {1, 3, 1, 1};
+  EXPECT_EQ(normalised({0.5, 1, 2}, {0.25}),
+            (Constants{{"image/scale", {sizes, {4, 4, 4}}}, {"image/shift", {sizes, {-2, -4, -8}}}}));
+  EXPECT_EQ(normalised({0.5}, {0.25, 0.5, 1}),
+            (Constants{{"image/scale", {sizes, {4, 2, 1}}}, {"image/shift", {sizes, {-2, -1, -0.5F}}}}));
+}
+
 TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
   const Network network = network_of("layers:\n  - conv2d: {out: classes, kernel: 12}\n");
   const onnx::ModelProto model = parsed(file_of(network));
