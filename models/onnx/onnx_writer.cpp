@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -129,6 +130,8 @@ class GraphWriter {
     onnx::NodeProto& node = *graph_.add_node();
     node.set_op_type(op);
     node.set_name(name);
+    // A layer may be called `logits` or `image`. None has a slash.
+    while (!node_names_.insert(node.name()).second) node.set_name(node.name() + "/");
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
     return node;
@@ -359,8 +362,9 @@ class GraphWriter {
   const Network& network_;
   std::span<const float> weights_;
   onnx::GraphProto& graph_;
-  const Layer* layer_ = nullptr;  ///< that is being written
-  std::vector<Value> outputs_;    ///< one for each of the layers before
+  std::set<std::string> node_names_;  ///< given so far; onnxruntime takes each once
+  const Layer* layer_ = nullptr;      ///< that is being written
+  std::vector<Value> outputs_;        ///< one for each of the layers before
 };
 
 }  // namespace
