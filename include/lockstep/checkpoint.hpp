@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Checkpoints of programs with their own weights: safetensors and a sealed manifest (docs/checkpoint-format.md).
-/// `lockstep inspect`, `verify`, `hash`, `diff` and `export` read them. (Trainer::save writes more into them.)
+/// `lockstep inspect`, `verify`, `hash`, `diff` and `export --npz` read them. (Trainer::save writes more.)
 #pragma once
 
 #include <lockstep/gradient_reducer.hpp>

@@ -97,8 +97,8 @@ class Trainer {
   /// collective.
   std::string weights_sha256() const;
 
-  /// Writes FOLDER/checkpoints/step-NNNNNNNN, which `lockstep inspect`, `verify`, `hash`, `diff` and `export` read.
-  /// When it returns it survives a power loss.
+  /// Writes FOLDER/checkpoints/step-NNNNNNNN, which `lockstep inspect`, `verify`, `hash`, `diff` and `export --npz`
+  /// read. When it returns it survives a power loss.
   /// @returns the directory. @throws IoError
   std::string save(const std::string& folder);
   /// Goes on from a checkpoint's directory, at its step, with the same bits as without a pause. On any number of

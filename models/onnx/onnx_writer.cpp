@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -39,6 +39,11 @@ std::vector<float> adaptive_means(int in, int out, bool transposed) {
           1.0F / static_cast<float>(window.size());
   }
   return shares;
+}
+
+/// That of a channel, of one number for all or one for each.
+double number_for(const std::vector<double>& numbers, std::size_t channel) {
+  return numbers.size() == 1 ? numbers.front() : numbers[channel];
 }
 
 class GraphWriter {
@@ -125,6 +130,8 @@ class GraphWriter {
     onnx::NodeProto& node = *graph_.add_node();
     node.set_op_type(op);
     node.set_name(name);
+    // A layer may be called `logits` or `image`. None has a slash.
+    while (!node_names_.insert(node.name()).second) node.set_name(node.name() + "/");
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
     return node;
@@ -185,10 +192,11 @@ class GraphWriter {
   Value normalised(const OnnxFacts& facts) {
     if (facts.std.empty()) return {kInput};
     std::vector<float> scale, shift;
-    for (const double deviation : facts.std) scale.push_back(static_cast<float>(1 / deviation));
-    std::ranges::transform(
-        facts.mean, facts.std, std::back_inserter(shift),
-        [](double mean, double deviation) { return static_cast<float>(-mean / deviation); });
+    for (std::size_t c = 0; c < std::max(facts.mean.size(), facts.std.size()); ++c) {
+      const double mean = number_for(facts.mean, c), deviation = number_for(facts.std, c);
+      scale.push_back(static_cast<float>(1 / deviation));
+      shift.push_back(static_cast<float>(-mean / deviation));
+    }
     const auto channels = static_cast<std::int64_t>(scale.size());
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
     add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");
@@ -354,8 +362,9 @@ class GraphWriter {
   const Network& network_;
   std::span<const float> weights_;
   onnx::GraphProto& graph_;
-  const Layer* layer_ = nullptr;  ///< that is being written
-  std::vector<Value> outputs_;    ///< one for each of the layers before
+  std::set<std::string> node_names_;  ///< given so far; onnxruntime takes each once
+  const Layer* layer_ = nullptr;      ///< that is being written
+  std::vector<Value> outputs_;        ///< one for each of the layers before
 };
 
 }  // namespace

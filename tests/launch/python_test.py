@@ -163,6 +163,19 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual(len(best.evaluate(classes=True)["confusion"]), 2)
         self.assertIsNone(best.is_published)
 
+    def test_an_average_and_an_import_are_asked_as_a_run_is(self):
+        _, _, x, _ = self.data
+        run = lockstep.train({"model": "linear"}, train__ema=0.5, run__dir="averaged", **dict(SHORT, data=self.data))
+        for at in ("averaged", "averaged@ema", "averaged@epoch:2@ema"):
+            named = lockstep.Run(at)
+            self.assertEqual(hashlib.sha256(b"".join(array.tobytes() for array in named.weights.values())).hexdigest(), named.sha256)
+            np.testing.assert_array_equal(named.probabilities(x), named.scores(x))
+            self.assertEqual((named.path.resolve(), named.state), (run.path.resolve(), "finished"))
+        self.assertNotEqual(lockstep.Run("averaged@ema").sha256, run.sha256)
+        weights = program.ask("inspect", "averaged")["checkpoint"] + "/model.safetensors"
+        program.call("import", weights, "averaged/job.yaml", "imported", "run.resume=never")
+        np.testing.assert_array_equal(lockstep.Run("imported").probabilities(x), run.probabilities(x))
+
     def test_runs_lists_it(self):
         self.assertIn(self.run_of_bars, lockstep.runs())
         self.assertRaises(lockstep.MissingDataError, lockstep.runs, "nowhere-else")

@@ -72,10 +72,16 @@ std::string best_of_run(const std::string& path) {
   return or_if_unreadable([&] { return named_checkpoint(Env::posix(), path + "@best"); }, "");
 }
 
+/// The layers as a table, below an empty line. A program that uses the library may have its own layers, or none: "".
+std::string layers_of(const FoundCheckpoint& found) {
+  const auto table = [&] { return "\n" + recorded_network(found.state.facts, found.path).summary(); };
+  return found.state.facts.world.contains("library") ? or_if_unreadable(table, "") : table();
+}
+
 /// Shows a checkpoint; for a run, its list of checkpoints and the newest good one in full.
 int inspect(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
-  const std::string network = recorded_network(found.state.facts, found.path).summary();
+  const std::string layers = layers_of(found);
   const auto checkpoints = summarise_checkpoints(Env::posix(), path);
   if (json) {
     auto document = inspect_json(found.path, found.state);
@@ -84,9 +90,9 @@ int inspect(const std::string& path, bool json) {
   }
   const std::string list =
       checkpoints_text(path, checkpoints, {.last = found.path, .best = best_of_run(path)});
-  print("{}", fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) +
-                             "\n" + network,
-                         output_columns()));
+  print("{}",
+        fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) + layers,
+                   output_columns()));
   return 0;
 }
 

@@ -6,11 +6,13 @@
 #include "common/error.hpp"
 #include "data/sets/class_names.hpp"
 #include "models/layer.hpp"
+#include "models/layer_ops.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <variant>
 
 namespace lockstep {
 
@@ -33,6 +35,21 @@ std::string number_as(const std::vector<std::string>& classes, TrainTestData& da
          (match.missing.empty() ? "" : ", no samples of " + first_names(match.missing));
 }
 
+namespace {
+
+/// A class is a row of a linear layer or a convolution. After a norm it is a row of the layer before, too.
+bool has_rows_of_classes(const Layer& layer, std::size_t classes) {
+  const LayerOp op = layer.op();
+  const auto* convolution = std::get_if<Conv2dShape>(&op);
+  const bool has_rows =
+      std::holds_alternative<LinearShape>(op) || (convolution != nullptr && convolution->groups == 1);
+  return has_rows && std::ranges::all_of(layer.parameters(), [&](const Parameter& tensor) {
+           return static_cast<std::size_t>(tensor.shape.front()) == classes;
+         });
+}
+
+}  // namespace
+
 std::string order_last_layer(const Network& network, std::span<float> weights,
                              const std::vector<std::string>& known, const std::vector<std::string>& classes) {
   if (known.size() != classes.size() || are_only_numbers(known) || are_only_numbers(classes)) return "";
@@ -42,15 +59,13 @@ std::string order_last_layer(const Network& network, std::span<float> weights,
     return fmt::format(
         "note: they answer for {}, and the set's classes are {}; the last layer is taken as it is",
         first_names(known), first_names(classes));
-  const auto& tensors = network.layers().back()->parameters();
-  const bool has_rows = std::ranges::all_of(
-      tensors, [&](const Parameter& tensor) { return tensor.shape.front() == std::ssize(classes); });
-  if (tensors.empty() || !has_rows)
+  const Layer& last = *network.layers().back();
+  if (!has_rows_of_classes(last, classes.size()))
     throw DataError(
         fmt::format("the weights answer for {}, the set has {}, and the last layer has no row for each "
                     "class; give the set's classes the order of the weights'",
                     first_names(known), first_names(classes)));
-  for (const Parameter& tensor : tensors) {
+  for (const Parameter& tensor : last.parameters()) {
     const auto numbers = weights.subspan(tensor.offset, tensor.size);
     const std::vector<float> before(numbers.begin(), numbers.end());
     const std::size_t row = tensor.size / classes.size();

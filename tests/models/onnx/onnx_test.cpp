@@ -166,6 +166,20 @@ TEST(OnnxTest, LayersBringTheirConstants) {
   EXPECT_EQ(constants_of(parsed(file_of(all_layers()))), expected);
 }
 
+/// Channels are scaled by 1 / std and shifted by -mean / std. With 0.25 that is 4, and -4 mean.
+TEST(OnnxTest, OneMeanOrDeviationIsThatOfAllChannels) {
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "m.yaml", {3, 4, 4}, kClasses);
+  const auto normalised = [&](const std::vector<double>& mean, const std::vector<double>& deviation) {
+    const OnnxFacts facts{.mean = mean, .std = deviation, .program = "1.2", .metadata = {}};
+    return constants_of(parsed(write_onnx(network, weights_of(network), facts)));
+  };
+  const std::vector<std::int64_t> sizes = {1, 3, 1, 1};
+  EXPECT_EQ(normalised({0.5, 1, 2}, {0.25}),
+            (Constants{{"image/scale", {sizes, {4, 4, 4}}}, {"image/shift", {sizes, {-2, -4, -8}}}}));
+  EXPECT_EQ(normalised({0.5}, {0.25, 0.5, 1}),
+            (Constants{{"image/scale", {sizes, {4, 2, 1}}}, {"image/shift", {sizes, {-2, -1, -0.5F}}}}));
+}
+
 TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
   const Network network = network_of("layers:\n  - conv2d: {out: classes, kernel: 12}\n");
   const onnx::ModelProto model = parsed(file_of(network));
@@ -174,14 +188,18 @@ TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
             "Flatten logits: conv1.output -> logits");
 }
 
-/// "image" is also the first word of what becomes of the input.
-TEST(OnnxTest, EveryValueIsWrittenByOneNode) {
+/// "image" is also the first word of what becomes of the input, and "logits" the node that flattens the output.
+TEST(OnnxTest, EveryValueIsWrittenByOneNodeAndNodesHaveNamesOfTheirOwn) {
   const onnx::ModelProto model = parsed(file_of(
       network_of("layers:\n  - conv2d: {out: 2, kernel: 3}\n  - group_norm: {name: image, groups: 2}\n"
-                 "  - linear: classes\n")));
-  std::set<std::string> values;
-  for (const onnx::NodeProto& node : model.graph().node())
+                 "  - conv2d: {name: logits, out: classes, kernel: 1}\n  - global_avg_pool\n")));
+  std::set<std::string> values, names;
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    EXPECT_TRUE(names.insert(node.name()).second) << node.name();
     for (const std::string& value : node.output()) EXPECT_TRUE(values.insert(value).second) << value;
+  }
+  for (const char* name : {"image.scale", "image.scale/", "logits", "logits/"})
+    EXPECT_TRUE(names.contains(name));
 }
 
 TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {

@@ -4,6 +4,7 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <regex>
@@ -128,6 +129,32 @@ TEST_F(CommandsTest, VerifyNamesADamagedFile) {
   const auto outcome = lockstep("verify " + copy);
   expect_says(outcome, 65);
   expect_words(outcome.out, {"model.safetensors", "fc2.bias"});
+}
+
+/// As Trainer::save writes it of a network with a layer of the program's own, and save_checkpoint() of other weights.
+TEST_F(CommandsTest, InspectShowsWhatProgramsOfTheLibrarySave) {
+  const auto copy = directory_->path("of-the-library");
+  std::filesystem::copy(run_dir(), copy, std::filesystem::copy_options::recursive);
+  const std::int64_t step = checkpoint_steps(copy).back();
+  const auto forge = [&](const std::function<void(CheckpointFacts&)>& change) {
+    forge_checkpoint(copy, step, [&](CheckpointState& state) {
+      state.facts.world = {{"library", "lockstep"}};
+      change(state.facts);
+    });
+  };
+  forge([](CheckpointFacts& facts) { facts.data.clear(); });
+  const std::string layers = "\nconv1  ";
+  expect_says(lockstep("inspect " + copy), 0, {"conv1.weight", layers});
+  const auto expect_tensors_alone = [&] {
+    const Outcome said = lockstep("inspect " + copy);
+    expect_says(said, 0, {"conv1.weight", trained_.last_line()});
+    EXPECT_EQ(said.out.find(layers), std::string::npos) << said.out;
+    EXPECT_EQ(answer_of("inspect " + copy)["tensors"][0]["tensor"], "conv1.weight");
+  };
+  forge([](CheckpointFacts& facts) { facts.model["yaml"] = "layers: [mine]"; });
+  expect_tensors_alone();
+  forge([](CheckpointFacts& facts) { facts.model.clear(); });
+  expect_tensors_alone();
 }
 
 TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {

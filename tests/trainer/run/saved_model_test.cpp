@@ -106,14 +106,25 @@ TEST(ClassOrderTest, RowsOfTheLastLayerFollowTheirNames) {
   EXPECT_EQ(ordered(abc, {"c", "a", "x"}),
             "note: they answer for a, b, c, and the set's classes are c, a, x; the last layer is taken as it "
             "is: 1 2 3 4 5 6 7 8 9");
-  const Network pooled = Network::parse("layers:\n  - conv2d: {out: 3, kernel: 1}\n  - global_avg_pool\n",
-                                        "m.yaml", ImageShape{2, 4, 4}, 3);
-  std::vector<float> weights(9);
-  EXPECT_EQ(message_of<DataError>([&] {
-              order_last_layer(pooled, weights, abc, {"c", "a", "b"});
-            }),
-            "the weights answer for a, b, c, the set has c, a, b, and the last layer has no row for each "
-            "class; give the set's classes the order of the weights'");
+}
+
+/// Each of their numbers belongs to more than a class: a mean, a row of the layer before, a group.
+TEST(ClassOrderTest, ALastLayerWithoutARowForEachClassIsRefused) {
+  const Names abc = {"a", "b", "c"};
+  for (const char* layers :
+       {"  - conv2d: {out: 3, kernel: 1}\n  - global_avg_pool\n", "  - linear: 3\n  - batch_norm\n",
+        "  - linear: 3\n  - layer_norm\n", "  - conv2d: {out: 3, kernel: 4, groups: 3}\n",
+        "  - conv2d: {out: 3, kernel: 4}\n  - conv_transpose2d: {out: 3, kernel: 1}\n"}) {
+    const Network network =
+        Network::parse(std::string("layers:\n") + layers, "m.yaml", ImageShape{3, 4, 4}, 3);
+    std::vector<float> weights(network.parameters().weights_size(), 1);
+    EXPECT_EQ(message_of<DataError>([&] {
+                order_last_layer(network, weights, abc, {"c", "a", "b"});
+              }),
+              "the weights answer for a, b, c, the set has c, a, b, and the last layer has no row for each "
+              "class; give the set's classes the order of the weights'")
+        << layers;
+  }
 }
 
 }  // namespace

@@ -35,9 +35,12 @@ class Run:
     def __init__(self, dir: Directory) -> None:
         self.name = argument(dir)  #: as the program's commands take it
         folder, _, checkpoint = self.name.rpartition("@")
+        if checkpoint in ("ema", "swa") and "@" in folder and not Path(folder).exists():  # RUN@best@ema
+            folder, _, averaged = folder.rpartition("@")
+            checkpoint = f"{averaged}@{checkpoint}"
         named = folder != "" and not Path(self.name).exists()
         self.path = Path(folder if named else self.name)  #: the run directory
-        self.checkpoint = checkpoint if named else "last"  #: "last", "best", "epoch:3" or "step:500"
+        self.checkpoint = checkpoint if named else "last"  #: "last", "best", "epoch:3", "step:500", "ema" or "best@ema"
 
     def at(self, checkpoint: str = "last", *, epoch: Optional[int] = None, step: Optional[int] = None) -> Run:
         """The run at another of its checkpoints: `run.at("best")`, `run.at(epoch=3)`, `run.at(step=500)`."""
@@ -97,8 +100,13 @@ class Run:
 
     @property
     def weights(self) -> Dict[str, Array]:
-        """The parameters of the checkpoint by name, in the shapes that a PyTorch state_dict has."""
-        return read_safetensors(Path(ask("inspect", self.name)["checkpoint"]) / "model.safetensors")
+        """The parameters of the checkpoint by name, in the shapes that a PyTorch state_dict has; at "ema" their average."""
+        inspected = ask("inspect", self.name)
+        average = inspected["average"]
+        folder = Path(inspected["checkpoint"][:-len(f"@{average}")] if average else inspected["checkpoint"])
+        tensors = read_safetensors(folder / "model.safetensors")
+        averaged = read_safetensors(folder / "optimizer.safetensors") if average else {}
+        return {name: averaged.get(f"{average}.{name}", array) for name, array in tensors.items()}
 
     @property
     def sha256(self) -> str:
@@ -124,7 +132,7 @@ class Run:
             images: numpy.uint8, N x H x W or N x C x H x W, in the form of the training images; of a network that was
                 trained on features, numpy.float32, N x F or N x C x H x W.
         """
-        if (self.config.get("train") or {}).get("loss") == "mse":
+        if ask("inspect", self.name)["job"].get("train.loss") == "mse":
             raise ValueError(f"{self.name}: a network that was trained with train.loss: mse gives no probabilities; "
                              "scores() has its outputs, near 1 for the class and near 0 for the others")
         return self.scores(images)
