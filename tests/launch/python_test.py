@@ -211,7 +211,12 @@ class TrainingOnArrays(InAFolder):
         self.assertIn("&lt;script&gt;", page)
         self.assertIn("<th>epochs</th><td>6 of 6</td>", page)
         self.assertIn("<th>test accuracy</th><td>{:.2f} %</td>".format(100 * self.run_of_bars.metrics["test_accuracy"][-1]), page)
+        self.assertIn("<th>best</th>", page)
         self.assertRegex(page, r"(?s)<pre>\s*loss, by step:\n.*\naccuracy, %, by step:\n.* \d+\n</pre>")
+        shutil.copytree(self.run_of_bars.path, "held-out")
+        metrics = Path("held-out/metrics.jsonl")
+        metrics.write_text(metrics.read_text().replace('"test_', '"validation_'))
+        self.assertIn("<th>best validation</th>", lockstep.Run("held-out")._repr_html_())
 
     def test_same_arrays_are_written_once(self):
         self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))

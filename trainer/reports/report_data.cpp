@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From run folders to the JSON document: curves as columns, everything else as the run has written it.
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
@@ -51,6 +52,9 @@ struct Columns {
     if (steps.empty() || steps.back() != event.integer("step")) return add(event, since_start);
     for (std::size_t c = 0; c < names.size(); ++c)
       if (std::isnan(values[c].back())) values[c].back() = event.number(names[c]).value_or(kNothing);
+  }
+  const std::vector<double>& of(std::string_view name) const {
+    return values[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())];
   }
 };
 
@@ -175,13 +179,9 @@ Json verdicts_json(Env& env, const std::string& directory) {
 /// Samples by seconds of all epochs that tell their speed. (Both are since a start of the run: an epoch's samples may
 /// be those of several starts.)
 Json mean_speed(const Columns& epochs) {
-  const auto column = [&](std::string_view name) -> const std::vector<double>& {
-    return epochs
-        .values[static_cast<std::size_t>(std::ranges::find(epochs.names, name) - epochs.names.begin())];
-  };
   double samples = 0, seconds = 0;
   for (std::size_t i = 0; i < epochs.steps.size(); ++i) {
-    const double rate = column("samples_per_second")[i], its_seconds = column("train_seconds")[i];
+    const double rate = epochs.of("samples_per_second")[i], its_seconds = epochs.of("train_seconds")[i];
     if (!(rate > 0) || !(its_seconds > 0)) continue;
     samples += rate * its_seconds;
     seconds += its_seconds;
@@ -211,10 +211,15 @@ std::string name_of(const std::string& directory) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
-Json checkpoints_json(const RunHistory& run) {
+/// Accuracies are those that the run is judged by, as epochs, evaluations and its end tell them.
+Json checkpoints_json(const RunHistory& run, const Columns& epochs) {
   return json_list(run.checkpoints, [&](const CheckpointEntry& entry) -> Json {
-    const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
-    return {{"step", entry.step}, {"accuracy", epoch == run.epochs.end() ? std::nullopt : epoch->accuracy()}};
+    Json accuracy = nullptr;
+    const auto row = std::ranges::find(epochs.steps, entry.step) - epochs.steps.begin();
+    for (const char* name : {"test_accuracy", "validation_accuracy"})
+      if (row < std::ssize(epochs.steps) && !std::isnan(at(epochs.of(name), row)))
+        accuracy = at(epochs.of(name), row);
+    return {{"step", entry.step}, {"accuracy", std::move(accuracy)}};
   });
 }
 
@@ -241,7 +246,7 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"ranks", ranks_json(events)},
       {"verdicts", verdicts_json(env, run.path)},
       {"events", events.others},
-      {"checkpoints", checkpoints_json(run)},
+      {"checkpoints", checkpoints_json(run, events.epoch)},
       {"log", log_lines(env, run.path)},
       {"job", run.job_text},
       {"why_no_job", run.why_no_job},

@@ -24,6 +24,13 @@ std::string number_text(const Json& value, bool is_share) {
                   : fmt::format("{:.4g}", value.get<double>());
 }
 
+/// "75.00 %"; "validation 75.00 %", where it is not of the set that the other numbers are of.
+std::string best_text(const Json& best) {
+  if (best.is_null()) return "-";
+  return (best.value("of", "test") == "validation" ? "validation " : "") +
+         number_text(best["accuracy"], true);
+}
+
 // Curves of characters: of one run in dots of braille, of several as a character each.
 
 char mark_of(std::size_t run) {
@@ -60,8 +67,7 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
     text +=
         fmt::format("{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
                     run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
-                    run["best"].is_null() ? "-" : number_text(run["best"]["accuracy"], true),
-                    number_text(run["test_loss"], false));
+                    best_text(run["best"]), number_text(run["test_loss"], false));
   }
   const PlotStyle style{.columns = std::min(columns, kWidest), .unicode = unicode && !several};
   return text + drawn(runs, "loss", "_loss", 1, style) + drawn(runs, "accuracy, %", "_accuracy", 100, style);

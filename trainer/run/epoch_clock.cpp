@@ -44,6 +44,7 @@ void EpochClock::start(const ParallelStrategy& strategy, std::int64_t samples) {
   series_.clear();
   at_start_ = strategy.times();
   start_ = Clock::now();
+  left_out_ = {};
   train_seconds_.reset();
   samples_before_ = samples;
 }

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -40,14 +41,14 @@ class EpochClock {
   void start(const ParallelStrategy& strategy, std::int64_t samples = 0);
   /// A series of steps has ended: each of them took its share.
   void add(std::int64_t steps, double seconds);
-  /// Leaves out what was no step.
-  void leave_out(Clock::duration time) { start_ += time; }
-  void end_steps() { train_seconds_ = seconds(); }
+  /// Leaves out of the steps' time what was no step: an evaluation, a save.
+  void leave_out(std::chrono::duration<double> time) { left_out_ += time; }
+  void end_steps() { train_seconds_ = train_seconds(); }
 
-  /// Since start(), without what was left out.
+  /// Since start(), with what was left out.
   double seconds() const { return seconds_since(start_); }
   /// Those of the steps, up to now or end_steps().
-  double train_seconds() const { return train_seconds_ ? *train_seconds_ : seconds(); }
+  double train_seconds() const { return train_seconds_ ? *train_seconds_ : seconds() - left_out_.count(); }
   /// @param samples  of the epoch so far; those before start() are not in its time
   double samples_per_second(std::int64_t samples) const {
     return static_cast<double>(samples - samples_before_) / train_seconds();
@@ -68,6 +69,7 @@ class EpochClock {
   std::vector<Series> series_;
   StepTimes at_start_;
   Clock::time_point start_{};
+  std::chrono::duration<double> left_out_{0};
   std::optional<double> train_seconds_;
   std::int64_t samples_before_ = 0;
 };

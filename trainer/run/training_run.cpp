@@ -194,7 +194,11 @@ class TrainingRun {
     if (run_.epoch_finished()) return;  // a checkpoint that is due comes after the evaluation
     if (evaluates_here() && !stopping_) return evaluate_within_epoch();
     // The last one comes after its evaluation, too, and carries what was measured on it.
-    if (is_due(run_.job.run.checkpoint_every_steps) && !stopping_ && !run_.steps_finished()) recorder_.save();
+    if (is_due(run_.job.run.checkpoint_every_steps) && !stopping_ && !run_.steps_finished()) {
+      const auto start = Clock::now();
+      recorder_.save();
+      clock_.leave_out(Clock::now() - start);
+    }
   }
 
   /// Ends the run if a rank could not read samples, after saving the state before the step or evaluation. Collective.
@@ -245,11 +249,11 @@ class TrainingRun {
   void evaluate_within_epoch() {
     const auto start = Clock::now();
     if (!evaluate_now(run_.judge)) return;
-    clock_.leave_out(Clock::now() - start);
     run_.state.patience->count(run_.evaluations.judged().accuracy());
     tell(&RunListener::evaluated, run_.state, run_.evaluations);
     if (!run_.at_end() && (is_due(run_.job.run.checkpoint_every_steps) || recorder_.is_best()))
       recorder_.save();
+    clock_.leave_out(Clock::now() - start);
   }
 
   /// True if a signal ends an evaluation: the run is saved as before, and resumes with the evaluation. The

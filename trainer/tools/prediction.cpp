@@ -28,14 +28,15 @@ std::vector<int> Prediction::ranking() const {
 
 void warn_if_unsure(Prediction& prediction, const ReportStyle& style) {
   const std::vector<float>& scores = prediction.scores;
-  if (scores.size() < 2) return;
   const std::vector<int> ranking = prediction.ranking();
-  const auto best = static_cast<std::size_t>(ranking[0]), rival = static_cast<std::size_t>(ranking[1]);
-  const bool is_sure = are_probabilities(style.loss) ? scores[best] >= kSureProbability
-                                                     : scores[best] - scores[rival] >= kSureLead;
+  const bool is_alone = ranking.size() == 1;  // a sample may have no label
+  const int best = ranking.front(), rival = is_alone ? best : ranking[1];
+  const float score = at(scores, best), of_rival = is_alone ? 0 : at(scores, rival);
+  const bool is_sure =
+      are_probabilities(style.loss) ? score >= kSureProbability : score - of_rival >= kSureLead;
   if (!is_sure)
-    prediction.warnings.push_back(
-        fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
+    prediction.warnings.push_back(fmt::format("{} or {}?", at(style.class_names, best),
+                                              is_alone ? "not" : at(style.class_names, rival)));
 }
 
 // Bars, one-line answers and JSON.

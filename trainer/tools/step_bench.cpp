@@ -167,9 +167,15 @@ struct BenchedStep {
   const Candidate& off;
   double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
 
-  /// Those of a step.
+  /// Those of a step, over all ranks.
   double samples_per_thread() const {
     return static_cast<double>(world.batch) / (comm.size() * job.parallel.threads);
+  }
+  /// Those of this rank, which may have more or fewer grains than others.
+  double samples_per_own_thread() const {
+    std::int64_t samples = 0;
+    for (const Grain& grain : world.strategy->sampler().local_grains(0)) samples += grain.samples;
+    return static_cast<double>(samples) / job.parallel.threads;
   }
   /// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
   double flops_per_thread(double seconds) const {
@@ -256,8 +262,8 @@ void print_json(const BenchedStep& report, const std::optional<StepExplanation>&
   print("{}\n", json_text_in_ascii(object));
 }
 
-/// Seconds that a step's products of each layer would take a thread at the peak. The first layer with weights has no data
-/// gradient.
+/// Seconds that a step's products of each layer would take a thread of this rank at the peak. The first layer with weights
+/// has no data gradient.
 std::map<std::string, double> seconds_at_peak(const BenchedStep& report) {
   const auto& layers = report.network.layers();
   const std::vector<ImagePart> read = parts_read(layers, 0, layers.size());
@@ -265,8 +271,8 @@ std::map<std::string, double> seconds_at_peak(const BenchedStep& report) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i]->parameters().empty()) continue;
     const int directions = seconds.empty() ? 2 : 3;
-    seconds[layers[i]->name()] =
-        directions * report.samples_per_thread() * layers[i]->needed_flops_per_sample(read[i]) / report.peak;
+    seconds[layers[i]->name()] = directions * report.samples_per_own_thread() *
+                                 layers[i]->needed_flops_per_sample(read[i]) / report.peak;
   }
   return seconds;
 }

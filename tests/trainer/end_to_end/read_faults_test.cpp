@@ -130,7 +130,8 @@ TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName)
       << "the end of the run is not synced";
 }
 
-/// The first save takes longer than ranks wait for each other. The second waits for it, and so do the ranks.
+/// The first save takes longer than ranks wait for each other. The second waits for it, and so do the ranks; that is no
+/// time of the epoch's three steps.
 TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
   const TemporaryDirectory directory;
   const auto outcome = ended_well(run_shell(preloaded(
@@ -138,6 +139,13 @@ TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
       write_small_job(directory) + " parallel.backend=thread parallel.ranks=2 parallel.timeout_seconds=3 "
                                    "run.checkpoint_every_steps=1")));
   EXPECT_EQ(outcome.err, "");
+  const auto events = read_metrics(directory.path("run"));
+  const auto epoch =
+      std::ranges::find_if(events, [](const auto& event) { return event.at("event") == "epoch"; });
+  ASSERT_NE(epoch, events.end());
+  EXPECT_LT(epoch->at("train_seconds"), 4);
+  EXPECT_GT(epoch->at("samples_per_second"), 1100 / 4);
+  EXPECT_GT(epoch->at("epoch_seconds"), 4);
 }
 
 /// Takes many steps and ends epochs between two looks, while every call below the run's directory waits.

@@ -114,7 +114,8 @@ TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
   folders.write("a/log/verdict.txt", "rank 1 is lost\n");
   folders.write("a/trail.bin", "");
   folders.write("a/checkpoints/step-00000004/x", "");
-  folders.write("a/checkpoints/step-00000003/x", "");
+  for (const char* name : {"a/checkpoints/step-00000003/x", "a/checkpoints/step-00000001/x"})
+    folders.write(name, "");
   Json report = collect_report(Env::posix(), {run}, {.models = false});
   EXPECT_EQ(report.at("format"), 1);
   Json& one = report.at("runs").at(0);
@@ -133,7 +134,8 @@ TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
                            "test_samples": [10000, null, 10000], "train_loss": [0.5, null, 0.25],
                            "ema_test_loss": [null, null, 0.5], "test_accuracy": [0.75, 0.5, 0.625]}},
       "ranks": [], "verdicts": ["rank 1 is lost\n"], "events": [{"event": "resume", "step": 1}],
-      "checkpoints": [{"step": 4, "accuracy": 0.625}, {"step": 3, "accuracy": null}], "log": [],
+      "checkpoints": [{"step": 4, "accuracy": 0.625}, {"step": 3, "accuracy": 0.5}, {"step": 1, "accuracy": null}],
+      "log": [],
       "why_no_job": "", "notes": [], "steps_drawn": 1})");
   expected["start"] = Json::parse(testing::start_line());
   expected["end"] = Json::parse(end);

@@ -98,6 +98,18 @@ TEST(ReportTextTest, MarksBeginAgainAfterThirtyFiveRuns) {
   EXPECT_EQ(test::count_of("1  r: ", text), 2);
 }
 
+TEST(ReportTextTest, ABestOfHeldOutSamplesIsCalledSo) {
+  Json report = report_of({"a"});
+  report["runs"][0]["best"]["accuracy"] = 0.5;
+  report["runs"][0]["best"]["of"] = "validation";
+  EXPECT_TRUE(
+      report_in_characters(report, 50, false)
+          .starts_with("a: finished, step 20, accuracy 75.00 %, best validation 50.00 %, test loss 0.5\n"));
+  report["runs"][0]["best"]["of"] = "test";
+  EXPECT_TRUE(report_in_characters(report, 50, false)
+                  .starts_with("a: finished, step 20, accuracy 75.00 %, best 50.00 %, test loss 0.5\n"));
+}
+
 TEST(ReportTextTest, ARunWithoutNumbersIsNoError) {
   Json report = {{"runs", Json::array({run_called("new")})}};
   Json& run = report["runs"][0];

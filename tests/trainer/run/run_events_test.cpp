@@ -213,5 +213,18 @@ TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
   EXPECT_NEAR(clock.train_seconds(), -3600, 600) << "since another start";
 }
 
+/// An hour of evaluations is no time of the steps, and one of the epoch.
+TEST(EpochClockTest, AnEpochsTimeHasWhatWasLeftOutOfThatOfItsSteps) {
+  const TimedStrategy strategy;
+  EpochClock clock;
+  clock.start(strategy);
+  for (int i = 0; i < 2; ++i) clock.leave_out(std::chrono::minutes(30));
+  EXPECT_NEAR(clock.train_seconds(), -3600, 600);
+  EXPECT_NEAR(clock.seconds(), 0, 600);
+  clock.end_steps();
+  clock.leave_out(std::chrono::hours(1));
+  EXPECT_NEAR(clock.train_seconds(), -3600, 600) << "no step follows";
+}
+
 }  // namespace
 }  // namespace lockstep

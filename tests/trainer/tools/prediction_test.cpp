@@ -93,7 +93,11 @@ TEST(PredictionReportTest, AnAnswerIsSureFromNinetyPercentOnAndAnOutputByItsLead
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.0625F, 0.03125F, 0.90625F}), Warnings());
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.09375F, 0.03125F, 0.875F}), unsure);
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {kSureProbability, 0.1F, 0}), Warnings());
-  EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.1F}), Warnings()) << "there is no other class";
+  EXPECT_EQ(warnings(LossKind::kBinaryCrossEntropy, {0.890625F}), Warnings{"cat or not?"})
+      << "there is no other class, and the sample may have none";
+  EXPECT_EQ(warnings(LossKind::kBinaryCrossEntropy, {0.90625F}), Warnings());
+  EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.4375F}), Warnings{"cat or not?"});
+  EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.5F}), Warnings());
   EXPECT_EQ(warnings(LossKind::kCrossEntropy, {0.5F, 0.75F}), Warnings{"dog or cat?"});
   EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.25F, -1, 0.8125F}), Warnings());
   EXPECT_EQ(warnings(LossKind::kMeanSquares, {0.3125F, -1, 0.8125F}), Warnings());

@@ -102,6 +102,20 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
           .contains("traced"));
 }
 
+/// The first of two ranks has one of three grains of 8, a third of the products of a step.
+TEST(StepBenchTest, ALayersShareOfThePeakIsOfTheGrainsOfItsRank) {
+  const auto report = parse_json(printed_by(
+      kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 2, .json = true, .explain = true, .trace = {}},
+      {"data.global_batch=24"}));
+  const auto& layers = report["traced"]["layers"];
+  const auto layer =
+      std::ranges::find_if(layers, [](const auto& entry) { return entry.contains("peak_share"); });
+  ASSERT_NE(layer, layers.end());
+  const double seconds = layer->at("forward").get<double>() + layer->at("backward").get<double>();
+  expect_near(layer->at("peak_share").get<double>() * seconds * report["peak_flops"].get<double>(),
+              report["needed_flops_per_sample"].get<double>() * 8 / kThreads, "FLOPs");
+}
+
 TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
   const std::string alone = printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
                     two = printed_by(kTwoRanks, "cpu",

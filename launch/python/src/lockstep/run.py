@@ -231,7 +231,9 @@ class Run:
         summary = self.summary
         shown = {"state": summary["state"], "model": summary["model"], "data": summary["data"],
                  "epochs": f"{summary['epochs']} of {summary['epochs_asked']}", "ranks": summary["ranks"],
-                 "test accuracy": _percent(summary["test_accuracy"]), "best": _percent((summary["best_accuracy"] or {}).get("value")),
+                 "test accuracy": _percent(summary["test_accuracy"]),
+                 "best" if summary["validation_accuracy"] is None else "best validation": _percent(
+                     (summary["best_accuracy"] or {}).get("value")),
                  "weights": summary["weights_sha256"]}
         rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
                        for name, value in shown.items() if value not in (None, ""))
