@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -184,11 +183,15 @@ class GraphWriter {
 
   Value normalised(const OnnxFacts& facts) {
     if (facts.std.empty()) return {kInput};
+    const auto of_channel = [](const std::vector<double>& numbers, std::size_t c) {
+      return numbers.size() == 1 ? numbers.front() : numbers[c];
+    };
     std::vector<float> scale, shift;
-    for (const double deviation : facts.std) scale.push_back(static_cast<float>(1 / deviation));
-    std::ranges::transform(
-        facts.mean, facts.std, std::back_inserter(shift),
-        [](double mean, double deviation) { return static_cast<float>(-mean / deviation); });
+    for (std::size_t c = 0; c < std::max(facts.mean.size(), facts.std.size()); ++c) {
+      const double mean = of_channel(facts.mean, c), deviation = of_channel(facts.std, c);
+      scale.push_back(static_cast<float>(1 / deviation));
+      shift.push_back(static_cast<float>(-mean / deviation));
+    }
     const auto channels = static_cast<std::int64_t>(scale.size());
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
     add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");

@@ -166,6 +166,23 @@ TEST(OnnxTest, LayersBringTheirConstants) {
   EXPECT_EQ(constants_of(parsed(file_of(all_layers()))), expected);
 }
 
+TEST(OnnxTest, OneNumberNormalisesEveryChannel) {
+  const Network network = all_layers();
+  const auto constants_with = [&](std::vector<double> mean, std::vector<double> std) {
+    return constants_of(
+        parsed(write_onnx(network, weights_of(network),
+                          {.mean = std::move(mean), .std = std::move(std), .program = "", .metadata = {}})));
+  };
+  using Numbers = std::vector<float>;
+  const std::vector<std::int64_t> sizes{1, 3, 1, 1};
+  const Constants of_means = constants_with({0.25, 0.5, 0.75}, {0.5}),
+                  of_deviations = constants_with({0.5}, {0.25, 0.5, 1});
+  EXPECT_EQ(of_means.at("image/scale"), std::pair(sizes, Numbers{2, 2, 2}));
+  EXPECT_EQ(of_means.at("image/shift"), std::pair(sizes, Numbers{-0.5, -1, -1.5}));
+  EXPECT_EQ(of_deviations.at("image/scale"), std::pair(sizes, Numbers{4, 2, 1}));
+  EXPECT_EQ(of_deviations.at("image/shift"), std::pair(sizes, Numbers{-2, -1, -0.5}));
+}
+
 TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
   const Network network = network_of("layers:\n  - conv2d: {out: classes, kernel: 12}\n");
   const onnx::ModelProto model = parsed(file_of(network));
