@@ -77,7 +77,7 @@ std::uint64_t shared_resident_bytes();
 std::string format_memory(std::uint64_t bytes);
 
 /// Raises the limit of open files to 65,536, or as far as it may be raised. A rank among a thousand has more than a
-/// thousand connections, and shells allow a process 1,024.
+/// thousand connections, a set may lie in as many files, and shells allow a process 1,024.
 /// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
 

@@ -46,18 +46,19 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
         "{}: interlaced PNG with 16 bits a channel, whose pixels libpng mixes up; save it without "
         "interlacing, or with 8 bits",
         name));
-  image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
-  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too
+  image.format = coloured ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;  // libpng's grey is another than other formats'
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;                   // 16 bits are as the screen shows them, too
   Picture picture{.name = name,
                   .width = static_cast<int>(image.width),
                   .height = static_cast<int>(image.height),
-                  .channels = channels_of(colour),
+                  .channels = coloured ? 3 : 1,
                   .was_coloured = coloured,
                   .had_16_bits = has_16_bits};
   Pixels pixels(PNG_IMAGE_SIZE(image));
   if (png_image_finish_read(&image, nullptr, pixels.data(), 0, nullptr) == 0)
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   lay_on_paper(picture, std::move(pixels));
+  recolour(picture, colour);
   turn_upright(picture, stored_orientation(file));
   return picture;
 }

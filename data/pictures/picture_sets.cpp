@@ -245,7 +245,6 @@ TarFiles find_halves(const fs::path& directory, std::vector<std::string>& remark
 }
 
 PictureHalves find_in_archives(const SetFiles& files, const DatasetOptions& options) {
-  constexpr std::size_t kMostNames = 10'000;
   PictureHalves set;
   const TarFiles archives = find_halves(files.directory, set.remarks);
   const bool has_tests = !archives.test.empty(), has_others = !archives.validation.empty();
@@ -259,7 +258,8 @@ PictureHalves find_in_archives(const SetFiles& files, const DatasetOptions& opti
   std::vector<std::vector<std::string>> words;
   for (PictureHalf* half : halves) words.push_back(std::move(half->words));
   TarLabels labels = classes_of_words(
-      words, files.names.empty() ? std::vector<std::string>() : read_class_names(files.names, kMostNames),
+      words,
+      files.names.empty() ? std::vector<std::string>() : read_class_names(files.names, kMostShardClasses),
       (files.names.empty() ? files.directory : files.names).string(), [&](std::size_t half, std::size_t i) {
         return halves[half]->pictures.path_of(static_cast<std::int64_t>(i));
       });

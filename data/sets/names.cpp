@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 namespace lockstep {
@@ -42,6 +43,7 @@ const char* trouble_with_class_name(std::string_view name) {
 
 std::vector<std::string> parse_class_names(std::string_view text, const std::string& file, std::size_t most) {
   std::vector<std::string> names;
+  std::unordered_map<std::string_view, std::size_t> class_of;
   for (const std::string_view line : lines_of(text)) {
     const std::size_t number = names.size() + 1;
     const auto fail = [&](const std::string& cause) {
@@ -50,8 +52,8 @@ std::vector<std::string> parse_class_names(std::string_view text, const std::str
     };
     if (number > most) fail(fmt::format("more than {} classes", most));
     if (const char* trouble = trouble_with_class_name(line)) fail(fmt::format("the name {}", trouble));
-    if (const auto twin = std::find(names.begin(), names.end(), line); twin != names.end())
-      fail(fmt::format("{} is the name of class {} already", quoted_text(line), twin - names.begin()));
+    const auto [twin, is_new] = class_of.try_emplace(line, names.size());
+    if (!is_new) fail(fmt::format("{} is the name of class {} already", quoted_text(line), twin->second));
     names.emplace_back(line);
   }
   if (names.empty()) throw DataError(fmt::format("{}: no class names; write one a line", file));

@@ -81,13 +81,19 @@ TEST_F(PictureSetsTest, AValidationHalfBesideOneForTestingIsReadIfItIsAskedFor) 
   }
 }
 
-TEST_F(PictureSetsTest, ClassesThatAreNamedHaveALimit) {
+/// ImageNet has 21,841.
+TEST_F(PictureSetsTest, TensOfThousandsOfClassesMayBeNamed) {
   write_tars();
   EXPECT_FALSE(load("webdataset").has_validation_half) << "the one that there is is for testing";
   std::string names;
-  for (int i = 0; i < 10'001; ++i) names += fmt::format("class {}\n", i);
+  for (int i = 0; i < 21'841; ++i) names += fmt::format("class {}\n", i);
   write_text("tars/classes.txt", names);
-  expect_error<DataError>([&] { load("webdataset"); }, {"classes.txt: line 10001: more than 10000 classes"});
+  const TrainTestData data = load("webdataset");
+  EXPECT_EQ(data.train.classes, 21'841);
+  EXPECT_EQ(data.class_names.back(), "class 21840");
+  write_text("tars/classes.txt", names + "class 3\n");
+  expect_error<DataError>([&] { load("webdataset"); },
+                          {"classes.txt: line 21842: 'class 3' is the name of class 3 already"});
 }
 
 TEST_F(PictureSetsTest, ArchivesOfNoHalfAreLeftOutIfOthersHaveOne) {

@@ -51,6 +51,17 @@ TEST(PictureTest, ColourPngTurnsGreyAndTransparentIsLaidOnWhite) {
   EXPECT_TRUE(pictures[0].was_coloured);
 }
 
+/// 299, 587 and 114 thousandths of the stored values, as in other formats.
+TEST(PictureTest, ColoursOfAPngBecomeTheGreyOfOtherFormats) {
+  const Bytes colours = {255, 0, 0, 0, 255, 0, 0, 0, 255, 70, 70, 70};
+  const Bytes grey = {76, 149, 29, 70};
+  const auto red_paper = encode_png(1, 1, PNG_FORMAT_RGBA, {255, 0, 0, 128});
+  EXPECT_EQ(parse_pictures(encode_png(4, 1, PNG_FORMAT_RGB, colours), "picture")[0].pixels, grey);
+  EXPECT_EQ(parse_pictures(bytes_of("P6 4 1 255\n" + std::string(as_text(colours))), "picture")[0].pixels,
+            grey);
+  EXPECT_EQ(parse_pictures(red_paper, "picture")[0].pixels, Bytes{165}) << "255, 127 and 127 on white";
+}
+
 TEST(PictureTest, APngEndsWithItsLastChunk) {
   Bytes file = write_png({.name = "", .width = 3, .height = 2, .pixels = {0, 50, 100, 150, 200, 255}});
   EXPECT_TRUE(as_text(file).ends_with("IEND\xae\x42\x60\x82"));

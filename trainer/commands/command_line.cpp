@@ -185,6 +185,7 @@ int run(const Action& action, bool goes_on_unheard) {
 
 int run_command_line(int argc, char** argv) {
   open_standard_streams();
+  raise_limit_of_open_files();    // a set may lie in a thousand shards or archives
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   spell_advice_as(kJobSpelling);
   CLI::App app{kDescription};

@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ struct ReportOptions {
   int threads = 1;
   /// The classes of a run are left out, with a note, where it takes longer to evaluate them.
   std::chrono::duration<double> class_seconds = std::chrono::hours(24);
+  /// They are left out, too, where there are more of them: the page has a number for each two.
+  int most_classes = std::numeric_limits<int>::max();
 };
 
 /// {"format": 1, "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a

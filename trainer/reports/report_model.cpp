@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The model of a run's newest checkpoint, as the document has it: layers, filters, classes, mistakes as pictures.
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 #include "data/batch_loader.hpp"
 #include "data/pictures/picture.hpp"
 #include "models/layer.hpp"
@@ -151,6 +152,12 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   check_loss_of_labels(model.loss, test);
   if (test.has_label_sets()) {
     run["notes"].push_back("samples have several labels: the page counts classes and mistakes of one");
+    return;
+  }
+  if (test.classes > options.most_classes) {
+    run["notes"].push_back(
+        fmt::format("{} are more than a run evaluates at its end: 'lockstep report' has them",
+                    counted(test.classes, "class")));
     return;
   }
   const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;

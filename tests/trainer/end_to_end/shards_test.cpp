@@ -88,6 +88,16 @@ TEST_F(ShardedRunTest, ADiskThatFailsLeavesTheLastWholeStep) {
                      "parallel.device=emulated data.on_device=stream");
 }
 
+/// Shells allow a process 1,024 by themselves, and more if it asks. The two halves lie in 115 and 18 shards.
+TEST_F(ShardedRunTest, ARunAloneMayHaveMoreFilesThanTheShellAllows) {
+  write_in_shards(Env::posix(), {.set = "synthetic", .train_samples = 600, .test_samples = 90},
+                  path("digits"), {.replace = true, .sizes = {.block_bytes = 4096, .shard_bytes = 4096}});
+  ASSERT_TRUE(fs::exists(path("digits/train-00114.shard")));
+  const std::string few = "ulimit -Sn 64;";
+  expect_says(train("run", "train.epochs=1", few), 0);
+  expect_says(run_shell(few + " $LOCKSTEP_PROGRAM eval " + path("run")), 0);
+}
+
 TEST_F(ShardedRunTest, AFlippedBitEndsTheRunOfAllRanks) {
   const std::string file = path("digits/train-00004.shard");
   std::string bytes = read_text(file);

@@ -110,6 +110,10 @@ TEST(ReportModelTest, FiltersAndClassesAreThoseOfTheNewestCheckpoint) {
   options.class_seconds = std::chrono::seconds(-1);
   EXPECT_EQ(note_of(),
             Json::array({"the classes take more than -1 s to evaluate: 'lockstep report' has them"}));
+  options.class_seconds = std::chrono::hours(1);
+  options.most_classes = 1;
+  EXPECT_EQ(note_of(),
+            Json::array({"2 classes are more than a run evaluates at its end: 'lockstep report' has them"}));
   std::filesystem::remove_all(checkpoint);
   EXPECT_EQ(note_of().size(), 1U);
   for (const auto& [height, width] : {std::pair(3, 1), {1, 4}}) {
@@ -174,6 +178,28 @@ TEST(ReportModelTest, OfManyFiltersSixtyFourAreShown) {
   EXPECT_EQ(json["filters"]["what"], "in.weight: 64 of 65, white is zero, red above it, blue below");
   EXPECT_EQ(json["filters"]["pictures"].size(), 64U);
   EXPECT_EQ(json["model"]["layers"][3]["from"], Json::array({2, 1})) << "the layer before it, and the branch";
+}
+
+/// The page of so many takes gigabytes: a number for each class and each answer.
+TEST(ReportModelTest, ARunWritesNoPageOfThousandsOfClasses) {
+  constexpr std::size_t kClasses = 2'001;
+  const testing::RunFolders folders;
+  CheckpointState state = small_model();
+  state.facts.model["classes"] = std::to_string(kClasses);
+  state.facts.parameters = {{"fc.weight", {kClasses, 4}}, {"fc.bias", {kClasses}}};
+  state.weights.assign(kClasses * 5, 1);
+  const std::string run = folders.run("a", {testing::start_line()});
+  save_checkpoint(Env::posix(), run, state);
+  TrainTestData data;
+  data.test.shape = {1, 2, 2};
+  data.test.classes = kClasses;
+  data.test.labels = {0};
+  data.test.features = AlignedBuffer<float>(4);
+  for (std::size_t c = 0; c < kClasses; ++c) data.class_names.push_back(std::to_string(c));
+  write_report_of_run(run, data, 1);
+  const auto page = Env::posix().read(run + "/report.html");
+  EXPECT_LT(page.size(), 1'000'000U);
+  test::expect_words(std::string(as_text(page)), {"2,001 classes are more than a run evaluates at its end"});
 }
 
 TEST(ReportModelTest, ClassesOfOtherDataAreCalledSo) {
