@@ -177,6 +177,8 @@ TEST(OptionTest, IsToldAsKeyAndValue) {
   EXPECT_EQ(hint({"--momentum", "--lr"}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--momentum", ""}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--momentum", "a=b"}), "train.optimizer.momentum=VALUE");
+  for (const char* option : {"--bucket-cap-mb=25", "--no-bias-decay", "--requires_grad", "--trainable"})
+    EXPECT_TRUE(hint({option, "false"})->ends_with("=VALUE")) << option << ": false or 25 would be another";
   EXPECT_EQ(hint({"--nonsense", "3"}), std::nullopt);
   EXPECT_EQ(hint({"train", "-", "--"}), std::nullopt);
 }
