@@ -187,20 +187,25 @@ void check_shape(const Augmentation& entry, const ImageShape& shape) {
 
 }  // namespace
 
-std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& list, const Dataset& set,
-                                             std::uint64_t seed) {
-  if (list.empty()) return std::nullopt;
-  const ImageShape& shape = set.shape;
-  if (!set.has_images())
+void check_augmentations(const std::vector<Augmentation>& list, const ImageShape& shape, bool has_images) {
+  if (list.empty()) return;
+  if (!has_images)
     refuse("only images of bytes can be augmented, and this set has features; remove data.augment");
   if (std::max(shape.height, shape.width) > kMostAugmentedSide)
     refuse(fmt::format("images of {}; at most {} pixels on a side can be augmented",
                        channels_rows_columns(shape), kMostAugmentedSide));
+  for (const Augmentation& entry : list) check_shape(entry, shape);
+}
+
+std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& list, const Dataset& set,
+                                             std::uint64_t seed) {
+  if (list.empty()) return std::nullopt;
+  const ImageShape& shape = set.shape;
+  check_augmentations(list, shape, set.has_images());
   LOCKSTEP_CHECK(list.size() <= kMostAugmentations);
   AugmentPlan plan = {
       .seed = seed, .channels = shape.channels, .height = shape.height, .width = shape.width, .steps = {}};
   for (const Augmentation& entry : list) {
-    check_shape(entry, shape);
     if (mixes_images(entry.kind)) continue;
     AugmentStep& step = plan.steps[plan.count++];
     step.kind = entry.kind;

@@ -57,8 +57,14 @@ bool mixes_images(const std::vector<Augmentation>& list);
 std::span<const AugmentKindRow> augment_kinds();
 const AugmentKindRow& row_of(AugmentKind kind);
 
-/// For the kernels, without what mixes images; nothing, where the list is empty.
+/// Refuses a list that does not go with a set.
+/// @param shape       of its samples
+/// @param has_images  false: it has features
 /// @throws DatasetOptionError  images of this set cannot be changed so, or there are none
+void check_augmentations(const std::vector<Augmentation>& list, const ImageShape& shape, bool has_images);
+
+/// For the kernels, without what mixes images; nothing, where the list is empty.
+/// @throws DatasetOptionError  as check_augmentations
 std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& list, const Dataset& set,
                                              std::uint64_t seed);
 

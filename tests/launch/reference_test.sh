@@ -52,6 +52,8 @@ Help_tells_all_of_a_key_a_section_or_a_command() {
   expect_exit 0 lockstep help train.optimizer.lr
   for part in 'learning rate' 'a number above 0' 'adam: 0.001' 'learning_rate' 'train.optimizer.lr=0.1' 'another value gives others'; do expect_contains "$output" "$part"; done
   expect_equal "$(lockstep help learning_rate)" "$(lockstep help train.optimizer.lr)"
+  expect_says 0 "vendor gives others than native" lockstep help parallel.kernels
+  expect_says 0 "decides them with the ranks" lockstep help data.per_rank_batch
   expect_equal "$(lockstep train --help train.optimizer.lr)" "$(lockstep help train.optimizer.lr)"
   expect_says 0 "train.schedule.warmup_start" lockstep help train.schedule
   expect_lacks "$output" "train.seed"

@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
+#include "data/augmentation.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/sets/duplicates.hpp"
@@ -175,6 +176,15 @@ Duplicates duplicates_of(const Job& job) {
   return find_duplicates(*load_in_advance(raw).get().sets);
 }
 
+/// Refuses what training refuses of keys about the set's images and classes, and of the device.
+void require_keys_that_fit(const Job& job, const SetOutline& data, bool on_gpu) {
+  check_numbers_of_set(job, data.shape.channels, data.classes);
+  with_places(job, [&] {
+    check_augmentations(job.data.augment, data.shape, !data.is_fp32);
+    check_recompute(job, on_gpu);
+  });
+}
+
 /// Refuses what training refuses of a run's steps and ranks.
 void require_possible_steps(const Job& job, const Network& network, std::int64_t train_samples) {
   const bool shares = find_strategy_kind(job.parallel.strategy).shares_batches;  // else ranks have layers
@@ -212,6 +222,7 @@ int validate(const ValidateOptions& options) {
   const auto network = Network::load(job.model, data.shape, data.classes, job.train.precision);
   if (for_launch) return 0;
   const bool on_gpu = is_on_gpu(job);
+  require_keys_that_fit(job, data, on_gpu);
   with_places(job, [&] {
     require_patterns_that_match(job.train, network.parameters());
     if (on_gpu) require_no_cuts_in_micro_batches(job, network);

@@ -151,16 +151,10 @@ void check_pictures(const Job& job) {
     refuse(job, "data.fit", "data.fit: {} fits pictures to data.size; set data.size too", spelt(form.fit));
 }
 
-/// Checks channels; only the files of people's own sets know how many there are.
-void check_channels(const Job& job) {
-  const DataSection& data = job.data;
-  const SetEntry& set = find_set(data.set);
-  if (!set.is_known_by_name()) return;
-  for (const auto& [path, numbers] : {std::pair{"data.mean", &data.mean}, {"data.std", &data.std}}) {
-    if (numbers->size() > 1 && numbers->size() != static_cast<std::size_t>(set.shape.channels))
-      refuse(job, path, "{}: {}, but the images of {} have {}; give one, or one for each", path,
-             counted(numbers->size(), "number"), data.set, counted(set.shape.channels, "channel"));
-  }
+/// Only the files of people's own sets know their channels and classes.
+void check_set(const Job& job) {
+  const SetEntry& set = find_set(job.data.set);
+  check_numbers_of_set(job, set.shape.channels, static_cast<int>(set.class_names.size()));
 }
 
 /// A file of weights has its own scale.
@@ -170,8 +164,7 @@ void check_initial_scale(const Job& job) {
            "train.initial_scale: the run starts from the weights of train.initial_weights; remove one");
 }
 
-/// PyTorch's other losses have no weights of classes either. What is known of the set by its name is checked here, of
-/// people's own once it is loaded (trainer/training/training_loss.cpp).
+/// PyTorch's other losses have no weights of classes either.
 void check_class_weights(const Job& job) {
   const ClassWeights& weights = job.train.class_weights;
   if (!weights.is_given()) return;
@@ -179,11 +172,6 @@ void check_class_weights(const Job& job) {
     refuse(job, "train.class_weights",
            "train.class_weights are for train.loss cross_entropy, and it is {}; leave them out",
            spelt(job.train.loss));
-  const std::size_t classes = find_set(job.data.set).class_names.size(), given = weights.numbers.size();
-  if (given > 0 && classes > 0 && given != classes)
-    refuse(job, "train.class_weights",
-           "train.class_weights: {} for the {} of {}; give one for each, in the order of the labels",
-           counted(given, "number"), counted(classes, "class"), job.data.set);
 }
 
 /// A mixed label is a share of two classes, which the other losses have no target for.
@@ -354,14 +342,28 @@ void check_inject(const Job& job) {
 
 }  // namespace
 
+void check_numbers_of_set(const Job& job, int channels, int classes) {
+  const DataSection& data = job.data;
+  for (const auto& [path, numbers] : {std::pair{"data.mean", &data.mean}, {"data.std", &data.std}}) {
+    if (channels > 0 && numbers->size() > 1 && std::ssize(*numbers) != channels)
+      refuse(job, path, "{}: {}, but the images of {} have {}; give one, or one for each", path,
+             counted(numbers->size(), "number"), data.set, counted(channels, "channel"));
+  }
+  const auto given = std::ssize(job.train.class_weights.numbers);
+  if (given > 0 && classes > 0 && given != classes)
+    refuse(job, "train.class_weights",
+           "train.class_weights: {} for the {} of {}; give one for each, in the order of the labels",
+           counted(given, "number"), counted(classes, "class"), data.set);
+}
+
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,         check_optimizer, check_groups,      check_clipping,      check_schedule,
-        check_root,          check_pictures,  check_balance,     check_window,        check_channels,
-        check_initial_scale, check_partial,   check_averages,    check_class_weights, check_mixed_labels,
-        check_ranks,         check_backend,   check_strategy,    check_shares,        check_recompute,
-        check_replays,       check_precision, check_micro_batch, check_threads,       check_resume,
-        check_trace,         check_inject})
+       {check_model,   check_optimizer, check_groups,        check_clipping, check_schedule,
+        check_root,    check_pictures,  check_balance,       check_window,   check_initial_scale,
+        check_partial, check_averages,  check_class_weights, check_set,      check_mixed_labels,
+        check_ranks,   check_backend,   check_strategy,      check_shares,   check_recompute,
+        check_replays, check_precision, check_micro_batch,   check_threads,  check_resume,
+        check_trace,   check_inject})
     check(job);
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -193,6 +194,10 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
 
 namespace {
 
+/// Names in other programs whose value is no value of the key: of another unit, or the contrary.
+constexpr std::array<std::string_view, 4> kNotTheSameValue = {"bucket_cap_mb", "no_bias_decay",
+                                                              "requires_grad", "trainable"};
+
 /// "--batch-size" → "batch_size"
 std::string name_of(const std::string& option) {
   std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
@@ -218,8 +223,9 @@ std::optional<std::string> override_for_option(const std::vector<std::string>& a
     if (!arguments[i].starts_with("-") || std::ranges::find(unknown, arguments[i]) == unknown.end()) continue;
     const std::string name = name_of(arguments[i]);
     const JobKey* exact = find_job_key(name);
+    const bool has_value = std::ranges::find(kNotTheSameValue, name) == kNotTheSameValue.end();
     if (const JobKey* key = exact != nullptr ? exact : key_called(name))
-      return key->path + "=" + value_of(arguments, i);
+      return key->path + "=" + (has_value ? value_of(arguments, i) : "VALUE");
   }
   return std::nullopt;
 }

@@ -257,16 +257,24 @@ std::string find_job(const std::string& path) {
   return path;
 }
 
+/// The folder of a job file. Empty for ./mine.yaml, as for mine.yaml: a model beside it has one path.
+std::filesystem::path folder_of(const std::string& job_file) {
+  std::filesystem::path folder;
+  for (const auto& part : std::filesystem::path(job_file).parent_path())
+    if (part != ".") folder /= part;
+  return folder;
+}
+
 /// Path of a model, data or list that a job file names: beside that file if it is there. Otherwise as
 /// written, relative to the current directory.
 std::string file_beside(const std::string& job_file, const std::string& name) {
-  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / name;
+  const std::filesystem::path file = folder_of(job_file) / name;
   return is_file(file) ? file.string() : name;
 }
 
 std::string data_beside(const std::string& job_file, const std::string& root) {
   if (root == "auto") return root;
-  const std::filesystem::path directory = std::filesystem::path(job_file).parent_path() / root;
+  const std::filesystem::path directory = folder_of(job_file) / root;
   std::error_code error;  // one that cannot be examined is taken, so that the cause is told
   const auto status = std::filesystem::status(directory, error);
   const bool may_be_there = error && status.type() != std::filesystem::file_type::not_found;

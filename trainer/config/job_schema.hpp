@@ -68,6 +68,9 @@ std::map<std::string, std::string> texts_of_keys(const Job& job);
 
 /// @throws ConfigError  with the place of the key that does not go with the others
 void check_job(const Job& job);
+/// Refuses numbers that are not one for each channel or class of the set. 0: not known yet.
+/// @throws ConfigError  as check_job
+void check_numbers_of_set(const Job& job, int channels, int classes);
 /// Throws ConfigError that points to where the key was given, or only to the file where it was not.
 [[noreturn]] void fail_at(const Job& job, std::string_view key, const std::string& message);
 

@@ -26,10 +26,7 @@ bool check_data_parallel(const Job& job, const Network& network, const TrainTest
                          const DeviceChoice& device, const Communicator& comm) {
   const auto sampling = sampler_options(training_options(job), data.train, comm.rank(), comm.size());
   check_sampling(job, network, sampling);
-  if (device.gpu != nullptr && job.train.recompute)
-    throw OptionError("train.recompute",
-                      "a GPU keeps all activations; remove the key, and where they do not fit, use "
-                      "data.micro_batch, more GPUs, or parallel.device=cpu");
+  check_recompute(job, device.gpu != nullptr);
   return require_training_memory(job, network, data, device, comm);
 }
 
@@ -45,6 +42,13 @@ void check_patience(const Job& job, std::int64_t steps_per_epoch) {
       fmt::format("a run of train.max_steps={} ends before its first evaluation, which is after {}; "
                   "set train.evaluate_every_steps={} or less, or leave train.patience out",
                   most, counted(first, "step"), most));
+}
+
+void check_recompute(const Job& job, bool on_gpu) {
+  if (!on_gpu || !job.train.recompute) return;
+  throw OptionError("train.recompute",
+                    "a GPU keeps all activations; remove the key, and where they do not fit, use "
+                    "data.micro_batch, more GPUs, or parallel.device=cpu");
 }
 
 void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling) {

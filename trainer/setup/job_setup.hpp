@@ -68,6 +68,9 @@ struct JobSetup : TrainingSetup {
 JobSetup make_setup(const Job& job, std::shared_ptr<const TrainTestData> data, DeviceChoice device,
                     Network network, BucketPlan plan);
 
+/// @throws OptionError  the job asks for train.recompute, and its ranks have GPUs
+void check_recompute(const Job& job, bool on_gpu);
+
 /// @throws ConfigError  a sampler cannot do that, the job's warm-up is too long for it, or it names tensors that the
 ///                      network does not have
 void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling);

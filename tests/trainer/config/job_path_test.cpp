@@ -91,6 +91,16 @@ TEST_F(JobPathTest, TheHomeOfAnotherUserIsKnownOrRefused) {
             "'~nobody-of-that-name/x'");
 }
 
+TEST_F(JobPathTest, AModelBesideTheJobHasOnePathHoweverTheJobIsTyped) {
+  write("elsewhere/mine.yaml", "layers: []\n");
+  write("elsewhere/job.yaml", "model: mine.yaml\n");
+  for (const char* job : {"job.yaml", "./job.yaml", "././job.yaml"})
+    EXPECT_EQ(load_job(job, {}).model, "mine.yaml") << job << ": or it would be another run's";
+  for (const std::string folder : {"../elsewhere/", ".././elsewhere/"})
+    EXPECT_EQ(load_job(folder + "job.yaml", {}).model, "../elsewhere/mine.yaml");
+  EXPECT_EQ(load_job((root_ / "elsewhere/job.yaml").string(), {}).model, root_ / "elsewhere/mine.yaml");
+}
+
 TEST_F(JobPathTest, DataAreLookedForBesideTheJobFirst) {
   const std::string job = write("jobs/job.yaml", "model: net\ndata: {set: idx, root: my-set}\n");
   EXPECT_EQ(load_job(job, {}).data.root, "my-set");  // neither here nor there: as written
@@ -177,6 +187,8 @@ TEST(OptionTest, IsToldAsKeyAndValue) {
   EXPECT_EQ(hint({"--momentum", "--lr"}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--momentum", ""}), "train.optimizer.momentum=VALUE");
   EXPECT_EQ(hint({"--momentum", "a=b"}), "train.optimizer.momentum=VALUE");
+  for (const char* option : {"--bucket-cap-mb=25", "--no-bias-decay", "--requires_grad", "--trainable"})
+    EXPECT_TRUE(hint({option, "false"})->ends_with("=VALUE")) << option << ": false or 25 would be another";
   EXPECT_EQ(hint({"--nonsense", "3"}), std::nullopt);
   EXPECT_EQ(hint({"train", "-", "--"}), std::nullopt);
 }

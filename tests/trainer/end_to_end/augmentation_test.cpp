@@ -79,8 +79,10 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
   expect_says(
       lockstep("validate " + path("job.yaml") + " data.global_batch=300 --pictures " + path("all.png")), 0,
       {"all.png: 256 of 300 images of the first batch"});
-  expect_says(lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png")), 2,
-              {"has features, and no images to show"});
+  const std::string features =
+      "validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png");
+  expect_says(lockstep(features), 2, {"data.augment: only images of bytes can be augmented"});
+  expect_says(lockstep(features + " 'data.augment=[]'"), 2, {"has features, and no images to show"});
 }
 
 TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {

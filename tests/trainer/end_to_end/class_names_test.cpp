@@ -129,6 +129,16 @@ TEST_F(ClassNamesTest, MixedImagesAreLabelledByName) {
                {": 8 of 8 images of the first batch, as they are trained on\n", "\n  row 1, column 2: "});
 }
 
+TEST_F(ClassNamesTest, NumbersForOtherClassesOrChannelsAreRefusedBeforeTraining) {
+  write_job("model: linear\ndata: {set: idx, root: " + path("own") + "}\n");
+  const std::string validate = "validate " + path("job.yaml");
+  expect_says(lockstep(validate + " 'train.class_weights=[1, 2]'"), 2,
+              {"train.class_weights: 2 numbers for the 3 classes of idx; give one for each"});
+  expect_says(lockstep(validate + " 'data.std=[1, 2]'"), 2,
+              {"data.std: 2 numbers, but the images of idx have 1 channel; give one, or one for each"});
+  succeed(validate + " 'train.class_weights=[1, 2, 3]' 'data.std=[2]'");
+}
+
 TEST_F(ClassNamesTest, ClassWithoutTrainingSamplesIsNamedAtTheStart) {
   write_names("own", "cat\ndog\neagle\nowl\nbee\n");
   train_well("run");

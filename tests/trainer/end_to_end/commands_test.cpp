@@ -215,6 +215,21 @@ TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
           " train.schedule.warmup_steps=5 run.trace=6..9 parallel.backend=thread parallel.ranks=16");
 }
 
+/// The shape of its images is known without the set.
+TEST_F(CommandsTest, ValidateRefusesKeysThatDoNotGoWithTheSetOrTheDeviceAsTrainingDoes) {
+  for (const char* keys :
+       {"'data.augment=[{crop: {padding: 29}}]'", "'data.augment=[{jitter: {saturation: 0.5}}]'",
+        "train.recompute=true parallel.device=emulated"}) {
+    const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
+    const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
+    expect_says(validated, 2);
+    expect_says(trained, 2);
+    EXPECT_EQ(validated.err, trained.err) << keys;
+  }
+  succeed("validate " + directory_->path("job.yaml") +
+          " 'data.augment=[{crop: {padding: 28}}]' train.recompute=true");
+}
+
 /// They may be on another machine, as the data may be.
 TEST_F(CommandsTest, ValidateNotesFilesThatAreNotHere) {
   const std::string validate = "validate " + directory_->path("job.yaml");
