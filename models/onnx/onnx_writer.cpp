@@ -184,12 +184,16 @@ class GraphWriter {
 
   Value normalised(const OnnxFacts& facts) {
     if (facts.std.empty()) return {kInput};
+    const std::size_t size = std::max(facts.mean.size(), facts.std.size());
+    std::vector<double> means = facts.mean, deviations = facts.std;
+    means.resize(size, facts.mean.front());  // one number is that of all channels
+    deviations.resize(size, facts.std.front());
     std::vector<float> scale, shift;
-    for (const double deviation : facts.std) scale.push_back(static_cast<float>(1 / deviation));
-    std::ranges::transform(
-        facts.mean, facts.std, std::back_inserter(shift),
-        [](double mean, double deviation) { return static_cast<float>(-mean / deviation); });
-    const auto channels = static_cast<std::int64_t>(scale.size());
+    for (const double deviation : deviations) scale.push_back(static_cast<float>(1 / deviation));
+    std::ranges::transform(means, deviations, std::back_inserter(shift), [](double mean, double deviation) {
+      return static_cast<float>(-mean / deviation);
+    });
+    const auto channels = static_cast<std::int64_t>(size);
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
     add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");
     add_node("Add", "image.shift", {"image.scaled", add_tensor("image/shift", shape, shift)},

@@ -166,6 +166,22 @@ TEST(OnnxTest, LayersBringTheirConstants) {
   EXPECT_EQ(constants_of(parsed(file_of(all_layers()))), expected);
 }
 
+/// Means that are measured may stand beside a deviation that a job gives, or the other way round.
+TEST(OnnxTest, OneMeanOrDeviationIsThatOfAllChannels) {
+  const Network network = all_layers();
+  const auto facts_of = [&](const std::vector<double>& mean, const std::vector<double>& deviation) {
+    const OnnxFacts facts{.mean = mean, .std = deviation, .program = "1", .metadata = {}};
+    Constants found = constants_of(parsed(write_onnx(network, weights_of(network), facts)));
+    return std::pair(found["image/scale"], found["image/shift"]);
+  };
+  const std::vector<std::int64_t> shape = {1, 3, 1, 1};
+  using Numbers = std::vector<float>;
+  EXPECT_EQ(facts_of({0.5, 0.25, 1}, {0.5}),
+            std::pair(std::pair(shape, Numbers{2, 2, 2}), std::pair(shape, Numbers{-1, -0.5F, -2})));
+  EXPECT_EQ(facts_of({0.5}, {0.5, 0.25, 1}),
+            std::pair(std::pair(shape, Numbers{2, 4, 1}), std::pair(shape, Numbers{-1, -2, -0.5F})));
+}
+
 TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
   const Network network = network_of("layers:\n  - conv2d: {out: classes, kernel: 12}\n");
   const onnx::ModelProto model = parsed(file_of(network));
