@@ -4,6 +4,7 @@
 #include "trainer/run/class_order.hpp"
 
 #include "common/error.hpp"
+#include "common/yaml.hpp"
 #include "data/sets/class_names.hpp"
 #include "models/layer.hpp"
 
@@ -13,12 +14,21 @@
 #include <cstddef>
 
 namespace lockstep {
+namespace {
+
+/// Labels of tables may be any whole numbers. In two such lists the numbers are the names.
+bool are_named(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto is_number = [](const std::string& name) { return parse_int64(name).has_value(); };
+  return (!are_only_numbers(a) && !are_only_numbers(b)) ||
+         (std::ranges::all_of(a, is_number) && std::ranges::all_of(b, is_number));
+}
+
+}  // namespace
 
 std::string number_as(const std::vector<std::string>& classes, TrainTestData& data) {
   const ClassMatch match = match_classes(classes, data.class_names);
   if (match.is_identity() || classes.empty()) return "";
-  const bool has_names = !are_only_numbers(classes) && !are_only_numbers(data.class_names);
-  if (!match.unknown.empty() && !has_names)
+  if (!match.unknown.empty() && !are_named(classes, data.class_names))
     return "classes go by number, since one side has no names for them";
   if (!match.unknown.empty())
     throw UsageError(fmt::format(
