@@ -116,6 +116,11 @@ double number_for(const std::vector<double>& numbers, std::size_t channel) {
   return numbers.size() == 1 ? numbers.front() : numbers[channel];
 }
 
+float normalised(float value, std::size_t channel, const Normalisation& by) {
+  return static_cast<float>((static_cast<double>(value) - number_for(by.mean, channel)) /
+                            number_for(by.std, channel));
+}
+
 }  // namespace
 
 PixelSums no_pixels(int channels) {
@@ -186,15 +191,22 @@ void normalise_features(std::span<float> features, const ImageShape& shape, cons
   const auto each = static_cast<std::size_t>(shape.features());
   for (std::size_t i = 0; i < features.size(); ++i) {
     const std::size_t channel = i % each / plane_of(shape);
-    const double mean = number_for(by.mean, channel), std = number_for(by.std, channel);
-    const auto value = static_cast<float>((static_cast<double>(features[i]) - mean) / std);
+    const float value = normalised(features[i], channel, by);
     if (!std::isfinite(value))
       throw DataError(fmt::format(
           "{}: value {} of sample {} is {}, too far from the mean {} for the standard deviation {}; "
           "leave the column out, or give data.mean and data.std",
-          what, i % each, first_sample + static_cast<std::int64_t>(i / each), features[i], mean, std));
+          what, i % each, first_sample + static_cast<std::int64_t>(i / each), features[i],
+          number_for(by.mean, channel), number_for(by.std, channel)));
     features[i] = value;
   }
+}
+
+std::int64_t find_beyond_fp32(std::span<const float> sample, const ImageShape& shape,
+                              const Normalisation& by) {
+  for (std::size_t i = 0; i < sample.size(); ++i)
+    if (!std::isfinite(normalised(sample[i], i / plane_of(shape), by))) return static_cast<std::int64_t>(i);
+  return -1;
 }
 
 }  // namespace lockstep

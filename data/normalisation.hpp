@@ -41,4 +41,8 @@ Normalisation measure(const Dataset& set);
 void normalise_features(std::span<float> features, const ImageShape& shape, const Normalisation& by,
                         const std::string& what, std::int64_t first_sample = 0);
 
+/// The first feature of a sample for which normalise_features would throw; -1: none.
+std::int64_t find_beyond_fp32(std::span<const float> sample, const ImageShape& shape,
+                              const Normalisation& by);
+
 }  // namespace lockstep

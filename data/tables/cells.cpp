@@ -27,9 +27,10 @@ ColumnReader::ColumnReader(const TableOptions& options, TableColumns columns, st
       values_(learns_ ? columns_.all.size() : 0),
       texts_(values_.size()) {}
 
-void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row) {
+void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row, bool has_no_label) {
   row.features.clear();
   row.lacks_cells = false;
+  new_values_.clear();
   ++rows_;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (columns_.all[i].is_one_hot)
@@ -37,6 +38,9 @@ void ColumnReader::read(std::span<const std::string_view> cells, TableRow& row) 
     else
       read_number(i, cells[i], row);
   }
+  const bool is_dropped = row.lacks_cells && missing_ == MissingCells::kDropped;
+  if (has_no_label || is_dropped || !row.trouble.empty()) return;
+  for (const auto& [column, value] : new_values_) values_[column].emplace(value);
 }
 
 TableColumns ColumnReader::learnt() const {
@@ -99,7 +103,7 @@ void ColumnReader::read_value(std::size_t i, std::string_view cell, TableRow& ro
           fmt::format("{}: {} has more than {} different values, too many for --one-hot; leave it "
                       "out with --drop",
                       row.place, shown_[i], TableColumn::kMostValues));
-    values_[i].emplace(cell);
+    new_values_.emplace_back(i, cell);
     return;
   }
   const std::vector<std::string>& values = columns_.all[i].values;

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -40,10 +41,11 @@ class ColumnReader {
   /// @param shown    [column] "column 2 (colour)"
   ColumnReader(const TableOptions& options, TableColumns columns, std::vector<std::string> shown);
 
-  /// @param cells  [column], without spaces around them
-  /// @param row    its features, and what is wrong with the first cell that cannot be used
-  void read(std::span<const std::string_view> cells, TableRow& row);
-  /// With the values that were found.
+  /// @param cells         [column], without spaces around them
+  /// @param row           its features, and what is wrong with the first cell that cannot be used
+  /// @param has_no_label  the row is left out whatever its cells are: nothing is learnt of its words
+  void read(std::span<const std::string_view> cells, TableRow& row, bool has_no_label = false);
+  /// With the values of the rows that can be used.
   TableColumns learnt() const;
   /// Learns. @param arguments  [column] TextColumn::argument
   std::vector<TextColumn> text_columns(std::span<const std::string> arguments) const;
@@ -67,7 +69,8 @@ class ColumnReader {
   TableColumns columns_;
   std::vector<std::string> shown_;
   std::vector<std::set<std::string, std::less<>>> values_;  ///< [column] of one-hot ones, while it learns
-  std::vector<Texts> texts_;                                ///< [column] likewise
+  std::vector<std::pair<std::size_t, std::string_view>> new_values_;  ///< the row has, with their columns
+  std::vector<Texts> texts_;                                          ///< [column] likewise
 };
 
 /// Reads the table for the numbers that empty cells get. They are the means or medians of those rows that are trained

@@ -300,7 +300,7 @@ class TextTable final : public Table {
   void read_numbers(std::span<const std::string> fields, TableRow& row) {
     cells_.clear();
     for (const std::size_t column : features_) cells_.push_back(trimmed(fields[column]));
-    cell_reader_->read(cells_, row);
+    cell_reader_->read(cells_, row, options_.has_labels && is_missing(trimmed(fields[label_])));
     if (features_[0] == 0 && counts_rows_ && !is_text(0) && !std::isnan(row.features[0]))
       counts_rows_ = row.features[0] == static_cast<float>(rows_++);
     if (!options_.has_labels || !row.trouble.empty()) return;

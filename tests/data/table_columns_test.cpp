@@ -182,6 +182,19 @@ TEST_F(TableColumnsTest, DamagedRowsHaveNoPartInWhatEmptyCellsBecome) {
   EXPECT_EQ(*done.columns->all[0].filler, 2);
 }
 
+/// Empty cells beside it, damage, or no label: no row of the set has the word.
+TEST_F(TableColumnsTest, RowsThatAreLeftOutBringNoValues) {
+  table_ = {.label = "y", .one_hot = {"c"}, .missing = MissingCells::kDropped};
+  skip_damaged_ = true;
+  const TableConversion done = convert("c,v,y\np,1,a\nq,2,a\np,3,b\nq,4,b\nr,,b\ns,x,b\nt,5,\nr,?,a\n");
+  EXPECT_EQ(done.incomplete, 2);
+  EXPECT_EQ(done.damaged, 2);
+  EXPECT_EQ(to_text(*done.columns), R"([{"name":"c","values":["p","q"]},{"name":"v"}])");
+  EXPECT_EQ(rows(), (Rows{{0, 1, 2}, {0, 1, 4}, {1, 0, 1}, {1, 0, 3}}));
+  EXPECT_EQ(read_new("c,v\nr,7\n").front(),
+            "column 1 (c): 'r' is not a value that this column had when the set was made");
+}
+
 TEST_F(TableColumnsTest, EmptyCellsOfAOneHotColumnHaveNoneOfItsValues) {
   table_ = {.one_hot = {"c"}, .missing = MissingCells::kMean};
   convert("v,c,y\n1,p,a\n2,,a\n3,q,a\n4,p,b\n5,?,b\n6,q,b\n");

@@ -130,6 +130,9 @@ TEST(NormaliseFeaturesTest, ANumberBeyondFp32IsNamed) {
         normalise_features(features, {2, 1, 1}, {.mean = {0}, .std = {1e-39}}, "t", 4);
       },
       {"t: value 1 of sample 5 is 1, too far from the mean 0 for the standard deviation 1e-39"});
+  const Normalisation by{.mean = {0}, .std = {1, 1e-39}};
+  EXPECT_EQ(find_beyond_fp32(std::array<float, 4>{1, 1, 0, 1}, {2, 1, 2}, by), 3);
+  EXPECT_EQ(find_beyond_fp32(std::array<float, 4>{1, 1, 0, 0}, {2, 1, 2}, by), -1);
 }
 
 TEST_F(TableTest, OneThatChangesBetweenItsReadingsIsRefused) {

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep predict CHECKPOINT IMAGE..., or TABLE...
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "data/normalisation.hpp"
 #include "data/pictures/conversion.hpp"
 #include "data/sets/catalogue.hpp"
 #include "data/sets/names.hpp"
@@ -159,8 +161,10 @@ int predict_folder(const std::string& path, PictureColour colour, Answerer& answ
 }
 
 /// A row that cannot be used is named, and the others are answered. @returns the exit code
-int predict_table(const std::string& path, TableOptions options, const ImageShape& shape,
+int predict_table(const std::string& path, TableOptions options, const SavedModel& model,
                   Answerer& answerer) {
+  const ImageShape& shape = model.network.input_shape();
+  const Normalisation by{.mean = model.data.options.mean, .std = model.data.options.std};
   if (!is_called_a_table(path))
     throw UsageError(fmt::format(
         "{}: the network was trained on a table; give it files called .csv, .tsv, .npy or .npz", path));
@@ -179,6 +183,10 @@ int predict_table(const std::string& path, TableOptions options, const ImageShap
     if (!names.empty()) answerer.take_rows(std::exchange(rows, {}), std::exchange(names, {}));
   };
   for (TableRow row; table->next(row);) {
+    const std::int64_t far = row.trouble.empty() ? find_beyond_fp32(row.features, shape, by) : -1;
+    if (far >= 0)
+      row.trouble =
+          fmt::format("value {} is {}, too far from those of the training data", far, at(row.features, far));
     if (!row.trouble.empty()) {
       print_error(fmt::format("{}: {}: {}", path, row.place, row.trouble));
       code = static_cast<int>(ExitCode::kDataDamaged);
@@ -215,7 +223,7 @@ int predict_tables(const SavedModel& model, const PredictOptions& options) {
     table.columns =
         std::make_shared<const TableColumns>(parse_table_columns(model.data.columns, model.checkpoint));
   return predict_all(model, options, [&](const std::string& path, Answerer& answerer) {
-    return predict_table(path, table, model.network.input_shape(), answerer);
+    return predict_table(path, table, model, answerer);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/buffers.hpp"
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/names.hpp"
@@ -29,6 +30,14 @@ namespace {
 
 constexpr std::size_t kMistakesShown = 10;
 constexpr int kWidestMatrix = 20;  ///< classes
+
+/// Each thread counts by itself, and JSON and the text of a page hold every count again.
+void require_memory_for_counts(int classes, std::size_t threads) {
+  constexpr std::size_t kWritten = 32;  // bytes of a count there
+  require_memory(checked_product(classes, classes + 1, (threads + 1) * sizeof(std::int64_t) + kWritten),
+                 fmt::format("counting answers to each of {}", counted(classes, "class")),
+                 "use fewer threads, or leave the classes out");
+}
 
 ClassEvaluation nothing_seen(int classes, LossKind loss) {
   const auto width = static_cast<std::size_t>(classes);
@@ -66,7 +75,7 @@ void count_grain(const EvaluatedGrain& grain, ClassEvaluation& found) {
     for (int c = 0; c < classes; ++c) scores.push_back(at(all, c * grain.shape.batch + column));
     const bool is_nan = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     const int answer = is_nan ? classes : answer_to(grain, column);
-    ++at(found.counts, label * (classes + 1) + answer);
+    ++at(found.counts, std::int64_t{label} * (classes + 1) + answer);
     if (answer != label && std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
       found.mistakes.push_back(Mistake{
           .sample = grain.first + column, .label = label, .answer = answer, .scores = std::move(scores)});
@@ -87,11 +96,11 @@ std::optional<double> f1_of(const ClassEvaluation& found, int of) {
 }  // namespace
 
 std::int64_t ClassEvaluation::count(int label, int answer) const {
-  return at(counts, label * (classes + 1) + answer);
+  return at(counts, std::int64_t{label} * (classes + 1) + answer);
 }
 
 std::int64_t ClassEvaluation::samples(int label) const {
-  const auto row = counts.begin() + label * (classes + 1);
+  const auto row = counts.begin() + std::int64_t{label} * (classes + 1);
   return std::accumulate(row, row + classes + 1, std::int64_t{0});
 }
 
@@ -132,6 +141,7 @@ ClassEvaluation evaluate_classes(const SavedModel& model, const Dataset& data, i
                                  const LeaveEvaluation& leave) {
   WorkerPool pool(threads);
   std::vector<ThreadContext> contexts = make_threads(model.network, pool.threads(), model.grain);
+  require_memory_for_counts(data.classes, contexts.size());
   std::vector<ClassEvaluation> parts(contexts.size(), nothing_seen(data.classes, model.loss));
   const bool left =
       pass_forward(pool, contexts, data, model.grain, model.weights.span(), share, leave, nullptr,

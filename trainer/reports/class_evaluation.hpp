@@ -54,6 +54,7 @@ struct ClassEvaluation {
 
 /// An answer is the class with the largest output, the first among equals, as everywhere. On the processor; grains are
 /// cut as by evaluate(), so that each sample's numbers have the same bits for any share.
+/// @throws MemoryError  counts of so many classes do not fit, with what is made of them
 ClassEvaluation evaluate_classes(const SavedModel& model, const Dataset& data, int threads,
                                  RankShare share = {}, const LeaveEvaluation& leave = never_leave);
 

@@ -4,6 +4,7 @@
 #include "trainer/run/class_order.hpp"
 
 #include "common/error.hpp"
+#include "common/yaml.hpp"
 #include "data/sets/class_names.hpp"
 #include "models/layer.hpp"
 #include "models/layer_ops.hpp"
@@ -15,27 +16,14 @@
 #include <variant>
 
 namespace lockstep {
-
-std::string number_as(const std::vector<std::string>& classes, TrainTestData& data) {
-  const ClassMatch match = match_classes(classes, data.class_names);
-  if (match.is_identity() || classes.empty()) return "";
-  const bool has_names = !are_only_numbers(classes) && !are_only_numbers(data.class_names);
-  if (!match.unknown.empty() && !has_names)
-    return "classes go by number, since one side has no names for them";
-  if (!match.unknown.empty())
-    throw UsageError(fmt::format(
-        "{}: the model does not know {}, only {}; rename the classes that it knows, and leave others out",
-        data.origin, first_names(match.unknown), first_names(classes)));
-  if (!match.missing.empty() && data.test.has_label_sets())
-    throw UsageError(
-        fmt::format("{}: its samples have several labels, none of which says {}; label them, too",
-                    data.origin, first_names(match.missing)));
-  renumber_classes(data, classes, match);
-  return "classes matched by name" +
-         (match.missing.empty() ? "" : ", no samples of " + first_names(match.missing));
-}
-
 namespace {
+
+/// Labels of tables may be any whole numbers. In two such lists the numbers are the names.
+bool are_named(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto is_number = [](const std::string& name) { return parse_int64(name).has_value(); };
+  return (!are_only_numbers(a) && !are_only_numbers(b)) ||
+         (std::ranges::all_of(a, is_number) && std::ranges::all_of(b, is_number));
+}
 
 /// A class is a row of a linear layer or a convolution. After a norm it is a row of the layer before, too.
 bool has_rows_of_classes(const Layer& layer, std::size_t classes) {
@@ -49,6 +37,24 @@ bool has_rows_of_classes(const Layer& layer, std::size_t classes) {
 }
 
 }  // namespace
+
+std::string number_as(const std::vector<std::string>& classes, TrainTestData& data) {
+  const ClassMatch match = match_classes(classes, data.class_names);
+  if (match.is_identity() || classes.empty()) return "";
+  if (!match.unknown.empty() && !are_named(classes, data.class_names))
+    return "classes go by number, since one side has no names for them";
+  if (!match.unknown.empty())
+    throw UsageError(fmt::format(
+        "{}: the model does not know {}, only {}; rename the classes that it knows, and leave others out",
+        data.origin, first_names(match.unknown), first_names(classes)));
+  if (!match.missing.empty() && data.test.has_label_sets())
+    throw UsageError(
+        fmt::format("{}: its samples have several labels, none of which says {}; label them, too",
+                    data.origin, first_names(match.missing)));
+  renumber_classes(data, classes, match);
+  return "classes matched by name" +
+         (match.missing.empty() ? "" : ", no samples of " + first_names(match.missing));
+}
 
 std::string order_last_layer(const Network& network, std::span<float> weights,
                              const std::vector<std::string>& known, const std::vector<std::string>& classes) {

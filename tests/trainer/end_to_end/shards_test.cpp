@@ -132,11 +132,13 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
   const auto metrics = metrics_of("run", "");
   EXPECT_EQ(metrics_of("gpu", "parallel.device=emulated"), metrics);
   EXPECT_EQ(metrics_of("mpi", "", "mpirun -np 2"), metrics);
-  write_text(path("asked.csv"), "1600,0.01\n1000,?\n1000,0.02\n");
+  write_text(path("asked.csv"), "1600,0.01\n1000,?\n1000,3e38\n1000,0.02\n");
   const Outcome predicted = lockstep("predict " + path("run") + " " + path("asked.csv") + " --csv");
-  expect_says(predicted, 65, {"asked.csv: line 2: column 2: '?' is missing"});
+  expect_says(
+      predicted, 65,
+      {"asked.csv: line 2: column 2: '?' is missing", "asked.csv: line 3: value 1 is 3e+38, too far"});
   EXPECT_TRUE(predicted.out.starts_with("picture,class,probability,not_sure\n\"")) << predicted.out;
-  expect_words(predicted.out, {"asked.csv: line 1\",\"upper\",", "asked.csv: line 3\",\"lower\","});
+  expect_words(predicted.out, {"asked.csv: line 1\",\"upper\",", "asked.csv: line 4\",\"lower\","});
   expect_says(lockstep("predict " + path("run") + " " + path("rows.csv")), 65);
   expect_says(lockstep("eval " + path("run") + " --data " + path("digits")), 65);
 }

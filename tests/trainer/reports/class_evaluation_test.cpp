@@ -215,5 +215,14 @@ TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {
   EXPECT_TRUE(evaluate_classes(model, set, 1, {}, [] { return true; }).interrupted);
 }
 
+/// A million classes have 10^12 counts for each thread; the network is not asked.
+TEST(ClassEvaluationTest, CountsThatDoNotFitAreRefusedInASentence) {
+  const SavedModel model = unit_model(LossKind::kCrossEntropy);
+  Dataset set = every_fifth_is_wrong(5);
+  set.classes = 1'000'000;
+  test::expect_error<MemoryError>([&] { evaluate_classes(model, set, 1); },
+                                  {"counting answers to each of 1,000,000 classes", "leave the classes out"});
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -82,6 +82,11 @@ TEST(ClassOrderTest, ASetIsNumberedAsTheModelIs) {
   EXPECT_EQ(message_of<UsageError>([&] { numbered(with_cow, set); }),
             "sets/a: the model does not know dog, only cat, cow; rename the classes that it knows, and leave "
             "others out");
+  const Names ratings = {"0", "1", "2", "4"}, other_ratings = {"0", "1", "2", "3"};
+  EXPECT_EQ(message_of<UsageError>([&] { numbered(ratings, other_ratings); }),
+            "sets/a: the model does not know 3, only 0, 1, 2, 4; rename the classes that it knows, and leave "
+            "others out");
+  EXPECT_EQ(numbered(ratings, {"1", "4"}), "classes matched by name, no samples of 0, 2: 1 3 3");
   TrainTestData several;
   several.test.label_sets = {1, 0};
   EXPECT_EQ(message_of<UsageError>([&] { numbered(with_eel, set, std::move(several)); }),
