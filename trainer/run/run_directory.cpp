@@ -202,9 +202,13 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   require_same_job(facts.job, job_, found->path);
   if (job_.run.takes_newest() || is_checkpoint_of(path_, facts.step, found->path)) return found;
   is_from_another_ = true;
-  // Its run has these files, and where none is here none was lost.
-  if (!is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
-  if (!is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
+  // Its run has these files. Where none is here none was lost; nor where they are of a start of this job that was killed
+  // before it had saved.
+  const auto own = list_checkpoints(env_, path_);
+  const bool has_saved = !own.empty() && own.back().step <= facts.step;
+  const bool is_begun = !has_saved && is_run_of(env_, path_, job_);
+  if (is_begun || !is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
+  if (is_begun || !is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/run/step_trace.hpp"
 
 namespace lockstep {
@@ -165,17 +166,30 @@ TEST_F(RunDirectoryFilesTest, ARunThatSavedNothingIsBegunOverByItsJobAloneAndKep
 }
 
 TEST_F(RunDirectoryFilesTest, NothingIsLostWhereARunGoesOnFromACheckpointOfAnother) {
+  const std::string path = job_.run.dir;
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
   const auto facts = [&] { return RunDirectory(Env::posix(), job_, false).resume_point()->state.facts; };
-  CheckpointState state = make_state(7);
-  state.facts.trail = {3, std::string(64, 'b')};
+  const auto state_at = [&](std::int64_t step) {
+    CheckpointState state = make_state(step);
+    state.facts.job = determining_keys(job_);
+    state.facts.trail = {3, std::string(64, 'b')};
+    return state;
+  };
   fs::create_directory(directory_.path("other"));
-  save_checkpoint(Env::posix(), directory_.path("other"), state);
+  save_checkpoint(Env::posix(), directory_.path("other"), state_at(7));
   job_.run.resume = directory_.path("other");
   EXPECT_FALSE(facts().metrics || facts().trail);
   for (const char* name : {"metrics.jsonl", kTrailFile}) write(name);
   EXPECT_TRUE(facts().metrics && facts().trail) << "what is here is compared";
-  for (const char* name : {"metrics.jsonl", kTrailFile}) fs::remove(job_.run.dir + "/" + name);
-  job_.run.resume = save_checkpoint(Env::posix(), job_.run.dir, state);
+  write("job.yaml", to_yaml(job_));
+  EXPECT_FALSE(facts().metrics || facts().trail) << "of a start that was killed before it had saved";
+  save_checkpoint(Env::posix(), path, state_at(8));
+  EXPECT_FALSE(facts().metrics || facts().trail) << "the same, which had gone further";
+  save_checkpoint(Env::posix(), path, state_at(6));
+  EXPECT_TRUE(facts().metrics && facts().trail) << "of a run that had saved before that step";
+  for (const char* name : {"metrics.jsonl", kTrailFile}) fs::remove(path + "/" + name);
+  job_.run.resume = save_checkpoint(Env::posix(), path, state_at(7));
   EXPECT_TRUE(facts().metrics && facts().trail) << "its own are gone";
 }
 
