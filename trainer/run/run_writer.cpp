@@ -149,7 +149,18 @@ void RunWriter::write(const nlohmann::ordered_json& event) {
   append(metrics_, line_of(event));
 }
 
+/// So that the next start writes the page of this end if the run is killed before. It writes only one that is missing.
+void RunWriter::remove_page_of_earlier_end() {
+  const std::string page = path_ + "/report.html";
+  try {
+    lock_->require_same_directory();
+    if (job_.run.report && is_file(env_, page)) env_.remove_file(page);
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): the new page may take its place all the same
+  }
+}
+
 void RunWriter::run_finished(const FinishedRun& run) {
+  remove_page_of_earlier_end();
   metrics_.write(line_of(end_event(run)));
   metrics_.sync();
   lock_->require_same_directory();

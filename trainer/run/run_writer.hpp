@@ -110,6 +110,7 @@ class RunWriter final : public RunListener {
 
  private:
   void sync_before_save();
+  void remove_page_of_earlier_end();
   /// Stamps it. TensorBoard hears of it, too.
   nlohmann::ordered_json line_of(nlohmann::ordered_json event);
   void append(auto& file, const auto& what);
