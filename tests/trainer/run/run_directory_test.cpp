@@ -14,6 +14,26 @@
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/step_trace.hpp"
 
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+std::atomic<int> renames_left = -1;  ///< that succeed; -1: all do
+
+}  // namespace
+
+// In place of the C library's, for the whole of this program.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (renames_left == 0) {
+    errno = EIO;
+    return -1;
+  }
+  if (renames_left > 0) --renames_left;
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
 namespace lockstep {
 namespace {
 
@@ -103,14 +123,47 @@ TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesAllOfTheOneBefore) {
   for (const std::string& name : files)
     if (name != "checkpoints") write(name, name == "metrics.jsonl" ? "" : "x");
   write("notes");
+  const std::set<std::string> logs = {"rank-0.log", "verdict-1.txt", "verdict.txt"};
+  for (const std::string& name : logs) write("log/" + name);
+  write("log/mine");
   save_checkpoint(Env::posix(), job_.run.dir, make_state(1));
   fs::create_directory(job_.run.dir + "/previous-1");
   job_.run.resume = "never";
   EXPECT_EQ(open(0), moved("previous-2"));
-  EXPECT_EQ(names("/previous-2"), files);
+  std::set<std::string> all = files;
+  all.insert("log");
+  EXPECT_EQ(names("/previous-2"), all);
+  EXPECT_EQ(names("/previous-2/log"), logs);
+  EXPECT_EQ(names("/log"), (std::set<std::string>{"mine", "rank-0.log"}));
+  EXPECT_EQ(text_of(job_.run.dir + "/log/rank-0.log"), "");
   EXPECT_EQ(names(), (std::set<std::string>{"job.yaml", "lock", "log", "metrics.jsonl", "notes", "previous-1",
                                             "previous-2", "status.json"}));
   test::expect_words(text_of(job_.run.dir + "/job.yaml"), {"\n  resume: auto\n"});
+}
+
+TEST_F(RunDirectoryFilesTest, AMoveThatIsCutShortLosesNothingToTheNextStart) {
+  const std::string path = job_.run.dir;
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
+  const std::set<std::string> records = {"job.yaml", "metrics.jsonl", "trail.bin", kRankFile};
+  for (int cut = 0; cut <= 4; ++cut) {
+    fs::remove_all(path);
+    for (const std::string& name : records) write(name, name == "job.yaml" ? to_yaml(job_) : name);
+    save_checkpoint(Env::posix(), path, make_state(1));
+    ::testing::internal::CaptureStderr();
+    job_.run.resume = "never";
+    renames_left = cut;
+    EXPECT_THROW(RunDirectory(Env::posix(), job_, false).open(0, true, {}), IoError);
+    renames_left = -1;
+    job_.run.resume = "auto";
+    RunDirectory(Env::posix(), job_, false).open(0, true, {});
+    ::testing::internal::GetCapturedStderr();
+    std::set<std::string> found;
+    for (const std::string folder : {"/previous-1", "/previous-2"})
+      if (fs::exists(path + folder)) found.merge(names(folder));
+    for (const std::string name : {"checkpoints", "job.yaml", "metrics.jsonl", "trail.bin", kRankFile})
+      EXPECT_TRUE(found.contains(name)) << name << " after " << cut << " renames";
+  }
 }
 
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesRecordsAloneToo) {
