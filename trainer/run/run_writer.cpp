@@ -48,7 +48,9 @@ RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, st
       checkpointer_(
           env, path_, keep_policy(job), [this] { sync_before_save(); },
           [this] {
-            if (const auto then = std::exchange(after_first_save_, {})) then();
+            if (!after_first_save_) return;
+            after_first_save_();  // if it throws, the next save calls it again
+            after_first_save_ = {};
           }) {
   if (job.run.tensorboard) board_.emplace(env, path_, step);
   note({.state = "running", .step = step});
