@@ -259,9 +259,10 @@ std::string recorded_directory(const Job& job) noexcept {
     if (job.run.takes_newest() && job.run.dir == kChosenDirectory) return "";  // not known yet
     Env& env = Env::posix();
     const bool automatic = job.run.takes_newest();
-    const auto checkpoints = list_checkpoints(env, automatic ? job.run.dir : job.run.resume);
+    const std::string named = automatic ? job.run.dir : named_checkpoint(env, job.run.resume);
+    const auto checkpoints = list_checkpoints(env, named);
     if (automatic && checkpoints.empty()) return "";
-    const std::string path = checkpoints.empty() ? job.run.resume : checkpoints.front().path;
+    const std::string path = checkpoints.empty() ? named : checkpoints.front().path;
     return read_data_record(load_manifest(env, path).facts, path).options.directory;
   } catch (const std::exception&) {
     return "";

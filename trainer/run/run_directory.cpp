@@ -120,13 +120,22 @@ void move_later_checkpoints_aside(Env& env, const std::string& path, std::int64_
   print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
 }
 
+/// Loses nothing where it is cut short. Without job.yaml, which goes first, no start takes what is left for its own and
+/// removes it. While metrics.jsonl is there, which goes last, the next one moves the rest.
 void move_previous_run_aside(Env& env, const std::string& path) {
   const auto aside = make_previous(env, path);
-  for (const std::string name : {"checkpoints", kMetricsFile, kTrailFile, kRankFile, kDoubtFile, kStatusFile,
-                                 "job.yaml", "report.html", kTraceFile})
-    if (is_there(env, path + "/" + name)) env.rename(path + "/" + name, aside + "/" + name);
+  std::vector<std::string> names = {"job.yaml", "checkpoints", kTrailFile,    kRankFile,
+                                    kDoubtFile, kStatusFile,   "report.html", kTraceFile};
   for (const std::string& name : env.list(path))
-    if (is_event_file(name)) env.rename(path + "/" + name, aside + "/" + name);
+    if (is_event_file(name)) names.push_back(name);
+  if (env.entry(path + "/log").kind == EntryKind::kDirectory) {
+    env.make_directory(aside + "/log");
+    names.emplace_back("log/rank-0.log");
+    for (const std::string& file : verdict_files(env, path)) names.push_back(file.substr(path.size() + 1));
+  }
+  names.emplace_back(kMetricsFile);
+  for (const std::string& name : names)
+    if (is_there(env, path + "/" + name)) env.rename(path + "/" + name, aside + "/" + name);
   env.sync_directory(aside);
   env.sync_directory(path);
   print_error(fmt::format("{}: the run that was here before was moved there", aside));
@@ -202,9 +211,13 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   require_same_job(facts.job, job_, found->path);
   if (job_.run.takes_newest() || is_checkpoint_of(path_, facts.step, found->path)) return found;
   is_from_another_ = true;
-  // Its run has these files, and where none is here none was lost.
-  if (!is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
-  if (!is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
+  // Its run has these files. Where none is here none was lost; nor where they are of a start of this job that was killed
+  // before it had saved.
+  const auto own = list_checkpoints(env_, path_);
+  const bool has_saved = !own.empty() && own.back().step <= facts.step;
+  const bool is_begun = !has_saved && is_run_of(env_, path_, job_);
+  if (is_begun || !is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
+  if (is_begun || !is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
   return found;
 }
 

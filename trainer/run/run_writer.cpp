@@ -48,7 +48,9 @@ RunWriter::RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, st
       checkpointer_(
           env, path_, keep_policy(job), [this] { sync_before_save(); },
           [this] {
-            if (const auto then = std::exchange(after_first_save_, {})) then();
+            if (!after_first_save_) return;
+            after_first_save_();  // if it throws, the next save calls it again
+            after_first_save_ = {};
           }) {
   if (job.run.tensorboard) board_.emplace(env, path_, step);
   note({.state = "running", .step = step});
@@ -149,7 +151,18 @@ void RunWriter::write(const nlohmann::ordered_json& event) {
   append(metrics_, line_of(event));
 }
 
+/// So that the next start writes the page of this end if the run is killed before. It writes only one that is missing.
+void RunWriter::remove_page_of_earlier_end() {
+  const std::string page = path_ + "/report.html";
+  try {
+    lock_->require_same_directory();
+    if (job_.run.report && is_file(env_, page)) env_.remove_file(page);
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): the new page may take its place all the same
+  }
+}
+
 void RunWriter::run_finished(const FinishedRun& run) {
+  remove_page_of_earlier_end();
   metrics_.write(line_of(end_event(run)));
   metrics_.sync();
   lock_->require_same_directory();

@@ -57,7 +57,7 @@ KeepPolicy keep_policy(const Job& job);
 class RunWriter final : public RunListener {
  public:
   /// For a run that is at `step`. Borrows env and job. @throws IoError
-  /// @param after_first_save  runs when the run's first checkpoint is on disk
+  /// @param after_first_save  runs when the run's first checkpoint is on disk; after the next one where it throws
   RunWriter(Env& env, const Job& job, std::unique_ptr<RunLock> lock, std::int64_t step,
             std::function<void()> after_first_save = {});
 
@@ -110,6 +110,7 @@ class RunWriter final : public RunListener {
 
  private:
   void sync_before_save();
+  void remove_page_of_earlier_end();
   /// Stamps it. TensorBoard hears of it, too.
   nlohmann::ordered_json line_of(nlohmann::ordered_json event);
   void append(auto& file, const auto& what);
@@ -125,7 +126,7 @@ class RunWriter final : public RunListener {
   std::unique_ptr<RankFile> ranks_;   ///< null: none is kept
   bool log_failed_ = false;
   JudgedAccuracy best_;                     ///< highest of the checkpoints there are
-  std::function<void()> after_first_save_;  ///< empty once it has run
+  std::function<void()> after_first_save_;  ///< empty once it has succeeded
   AsyncCheckpointer checkpointer_;
 };
 

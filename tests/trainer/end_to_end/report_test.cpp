@@ -137,6 +137,20 @@ TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
       << outcome.everything();
 }
 
+TEST_F(ReportTest, APageOfAnEarlierEndIsNotLeftInPlaceOfALaterOnes) {
+  const std::string run = directory_.path("prolonged");
+  const std::string train = "train " + directory_.path("job.yaml") + " run.dir=" + run;
+  succeed(train + " train.epochs=1");
+  ASSERT_TRUE(std::filesystem::exists(run + "/report.html"));
+  std::filesystem::create_directories(run + "/report.html.tmp/full");  // as on a full disk
+  expect_words(succeed(train).err, {"warning: no report.html was written: "});
+  EXPECT_FALSE(std::filesystem::exists(run + "/report.html"));
+  std::filesystem::remove_all(run + "/report.html.tmp");
+  expect_says(lockstep(train), 0, {"its missing page (report.html) is written"});
+  EXPECT_EQ(data_of(read_text(run + "/report.html"))["runs"][0]["sha256"],
+            read_metrics(run).back()["weights_sha256"]);
+}
+
 TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
   EXPECT_EQ(Json::parse(lockstep("report " + run_ + " --format json").out)["format"], 1);
   const Outcome followed = lockstep("report " + run_ + " --follow");

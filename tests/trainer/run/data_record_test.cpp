@@ -209,7 +209,9 @@ TEST(DataRecordTest, ARunThatGoesOnLooksForItsDataWhereTheyWere) {
     job.run.resume = resume;
     return recorded_directory(job);
   };
-  for (const std::string& resume : {directory.path(), checkpoint}) EXPECT_EQ(found("new", resume), "/y");
+  const std::string run = directory.path();
+  for (const std::string& resume : {run, checkpoint, run + "@step:7", run + "@last"})
+    EXPECT_EQ(found("new", resume), "/y") << resume;
   EXPECT_EQ(found(directory.path(), "auto"), "/y");
   EXPECT_EQ(found(directory.path(), "never"), "");
   EXPECT_EQ(found(directory.path(), "auto", "synthetic"), "");

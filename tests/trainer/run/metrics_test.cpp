@@ -138,6 +138,25 @@ TEST_F(SavingTest, ADirectoryThatGoesOnceTheCheckpointIsWrittenIsNoEnd) {
   EXPECT_THROW(files_->finish(), IoError);
 }
 
+/// By it job.yaml names the run's own checkpoints from then on.
+TEST_F(SavingTest, WhatFollowsTheFirstSaveIsTriedAgainUntilItSucceeds) {
+  job_.run.on_save_error = OnSaveError::kContinue;
+  std::filesystem::create_directory(job_.run.dir + "/log");
+  int calls = 0;
+  files_ = std::make_unique<RunWriter>(
+      Env::posix(), job_, std::make_unique<RunLock>(Env::posix(), job_.run.dir, "job", LockPatience()), 0,
+      [&] {
+        if (++calls == 1) throw IoError("job.yaml: the disk is full");
+      });
+  ::testing::internal::CaptureStderr();
+  for (const std::int64_t step : {1, 2, 3}) files_->save(make_state(step));
+  files_->finish();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_TRUE(said.ends_with("job.yaml: the disk is full\n")) << said;
+  EXPECT_EQ(calls, 2);
+}
+
 TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   CheckpointState best = make_state(1);
   best.facts.test_accuracy = 0.75;

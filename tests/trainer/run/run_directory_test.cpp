@@ -11,7 +11,28 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/run/step_trace.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+std::atomic<int> renames_left = -1;  ///< that succeed; -1: all do
+
+}  // namespace
+
+// In place of the C library's, for the whole of this program.
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (renames_left == 0) {
+    errno = EIO;
+    return -1;
+  }
+  if (renames_left > 0) --renames_left;
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
 
 namespace lockstep {
 namespace {
@@ -102,14 +123,47 @@ TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesAllOfTheOneBefore) {
   for (const std::string& name : files)
     if (name != "checkpoints") write(name, name == "metrics.jsonl" ? "" : "x");
   write("notes");
+  const std::set<std::string> logs = {"rank-0.log", "verdict-1.txt", "verdict.txt"};
+  for (const std::string& name : logs) write("log/" + name);
+  write("log/mine");
   save_checkpoint(Env::posix(), job_.run.dir, make_state(1));
   fs::create_directory(job_.run.dir + "/previous-1");
   job_.run.resume = "never";
   EXPECT_EQ(open(0), moved("previous-2"));
-  EXPECT_EQ(names("/previous-2"), files);
+  std::set<std::string> all = files;
+  all.insert("log");
+  EXPECT_EQ(names("/previous-2"), all);
+  EXPECT_EQ(names("/previous-2/log"), logs);
+  EXPECT_EQ(names("/log"), (std::set<std::string>{"mine", "rank-0.log"}));
+  EXPECT_EQ(text_of(job_.run.dir + "/log/rank-0.log"), "");
   EXPECT_EQ(names(), (std::set<std::string>{"job.yaml", "lock", "log", "metrics.jsonl", "notes", "previous-1",
                                             "previous-2", "status.json"}));
   test::expect_words(text_of(job_.run.dir + "/job.yaml"), {"\n  resume: auto\n"});
+}
+
+TEST_F(RunDirectoryFilesTest, AMoveThatIsCutShortLosesNothingToTheNextStart) {
+  const std::string path = job_.run.dir;
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
+  const std::set<std::string> records = {"job.yaml", "metrics.jsonl", "trail.bin", kRankFile};
+  for (int cut = 0; cut <= 4; ++cut) {
+    fs::remove_all(path);
+    for (const std::string& name : records) write(name, name == "job.yaml" ? to_yaml(job_) : name);
+    save_checkpoint(Env::posix(), path, make_state(1));
+    ::testing::internal::CaptureStderr();
+    job_.run.resume = "never";
+    renames_left = cut;
+    EXPECT_THROW(RunDirectory(Env::posix(), job_, false).open(0, true, {}), IoError);
+    renames_left = -1;
+    job_.run.resume = "auto";
+    RunDirectory(Env::posix(), job_, false).open(0, true, {});
+    ::testing::internal::GetCapturedStderr();
+    std::set<std::string> found;
+    for (const std::string folder : {"/previous-1", "/previous-2"})
+      if (fs::exists(path + folder)) found.merge(names(folder));
+    for (const std::string name : {"checkpoints", "job.yaml", "metrics.jsonl", "trail.bin", kRankFile})
+      EXPECT_TRUE(found.contains(name)) << name << " after " << cut << " renames";
+  }
 }
 
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesRecordsAloneToo) {
@@ -165,17 +219,30 @@ TEST_F(RunDirectoryFilesTest, ARunThatSavedNothingIsBegunOverByItsJobAloneAndKep
 }
 
 TEST_F(RunDirectoryFilesTest, NothingIsLostWhereARunGoesOnFromACheckpointOfAnother) {
+  const std::string path = job_.run.dir;
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
   const auto facts = [&] { return RunDirectory(Env::posix(), job_, false).resume_point()->state.facts; };
-  CheckpointState state = make_state(7);
-  state.facts.trail = {3, std::string(64, 'b')};
+  const auto state_at = [&](std::int64_t step) {
+    CheckpointState state = make_state(step);
+    state.facts.job = determining_keys(job_);
+    state.facts.trail = {3, std::string(64, 'b')};
+    return state;
+  };
   fs::create_directory(directory_.path("other"));
-  save_checkpoint(Env::posix(), directory_.path("other"), state);
+  save_checkpoint(Env::posix(), directory_.path("other"), state_at(7));
   job_.run.resume = directory_.path("other");
   EXPECT_FALSE(facts().metrics || facts().trail);
   for (const char* name : {"metrics.jsonl", kTrailFile}) write(name);
   EXPECT_TRUE(facts().metrics && facts().trail) << "what is here is compared";
-  for (const char* name : {"metrics.jsonl", kTrailFile}) fs::remove(job_.run.dir + "/" + name);
-  job_.run.resume = save_checkpoint(Env::posix(), job_.run.dir, state);
+  write("job.yaml", to_yaml(job_));
+  EXPECT_FALSE(facts().metrics || facts().trail) << "of a start that was killed before it had saved";
+  save_checkpoint(Env::posix(), path, state_at(8));
+  EXPECT_FALSE(facts().metrics || facts().trail) << "the same, which had gone further";
+  save_checkpoint(Env::posix(), path, state_at(6));
+  EXPECT_TRUE(facts().metrics && facts().trail) << "of a run that had saved before that step";
+  for (const char* name : {"metrics.jsonl", kTrailFile}) fs::remove(path + "/" + name);
+  job_.run.resume = save_checkpoint(Env::posix(), path, state_at(7));
   EXPECT_TRUE(facts().metrics && facts().trail) << "its own are gone";
 }
 
