@@ -135,6 +135,16 @@ has_route() {
   return 1
 }
 
+# count_cores: that this process may use. Of a core with two threads mpirun makes one slot, and nproc counts two, or as many as
+# OMP_NUM_THREADS says.
+count_cores() {
+  local cpus
+  cpus=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+  lscpu -p=CORE 2>/dev/null | awk -v cpus="$cpus" '
+    /^[0-9]/ { threads++; if (!seen[$1]++) cores++ }
+    END { n = threads ? int(cpus * cores / threads) : cpus; print (n > 1 ? n : 1) }' || true
+}
+
 # build_jobs: compilers to run at once: one a core, fewer where memory is short (1.5 GiB each).
 build_jobs() {
   local cores by_memory

@@ -14,6 +14,7 @@ make_world() {
     echo "$*" >>calls; [[ $* != *--hostfile* ]] || cat "$(sed "s/.*--hostfile \([^ ]*\).*/\1/" <<<"$*")" >>hostfiles
     code=$(head -n 1 codes); sed -i 1d codes; [ ! -f words ] || cat words >&2; exit "${code:-0}"'
   stand_in nproc "echo $1"
+  stand_in lscpu 'printf "%s\n" "# Core" 0 1'
   stand_in nvidia-smi 'for ((i = 0; i < ${GPUS:-0}; ++i)); do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
   touch codes
   write_job 10
@@ -50,6 +51,23 @@ Run_binds_as_cores_threads_and_gpus_allow() {
   expect_says 0 "mpirun -np 1 --bind-to none --oversubscribe" "$repo/launch/run" --dry-run train job.yaml parallel.threads=9
   expect_says 0 "--bind-to none --oversubscribe --mca mpi_yield_when_idle 1 " "$repo/launch/run" --dry-run -np 9 train job.yaml
   GPUS=4 expect_says 0 "mpirun -np 4 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
+}
+
+# Two threads a core, of which mpirun makes one slot.
+Run_counts_cores_and_not_their_threads() {
+  make_world 8
+  stand_in lscpu '[ "$*" != -p=CORE ] || printf "%s\n" "# Core" 0 1 2 3 0 1 2 3'
+  expect_says 0 "mpirun -np 4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
+  expect_says 0 "mpirun -np 2 --map-by slot:PE=2 --bind-to core" "$repo/launch/run" --dry-run train job.yaml parallel.threads=2
+  expect_says 0 "mpirun -np 5 --bind-to none --oversubscribe" "$repo/launch/run" --dry-run -np 5 train job.yaml
+  stand_in nproc 'echo "${OMP_NUM_THREADS:-${OMP_THREAD_LIMIT:-8}}"'
+  OMP_NUM_THREADS=1 expect_says 0 "mpirun -np 4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
+  OMP_THREAD_LIMIT=1 expect_says 0 "mpirun -np 4 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
+  stand_in nproc 'echo 1'
+  expect_says 0 "mpirun -np 1 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
+  stand_in nproc 'echo 8'
+  stand_in lscpu 'exit 1'
+  expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
 }
 
 Run_takes_ranks_and_hosts_from_a_hostfile() {

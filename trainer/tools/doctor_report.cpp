@@ -140,11 +140,12 @@ struct Message {
 };
 
 const std::array kMessages{
-    Message{"not-enough-slots",
-            {"There are not enough slots available", "not enough slots available in the system"},
-            "more ranks than slots",
-            "mpirun --oversubscribe, fewer ranks, or more slots= in the hostfile; launch/run does so in "
-            "containers"},
+    Message{
+        "not-enough-slots",
+        {"There are not enough slots available", "not enough slots available in the system"},
+        "more ranks than slots",
+        "mpirun --oversubscribe, fewer ranks, or more slots= in the hostfile; a core is one slot, however "
+        "many threads it has"},
     Message{"open-files",
             {"limit on number of pipes a process can open was reached", "Too many open files"},
             "mpirun, or a rank, may not open so many files: mpirun needs four for each rank that it starts",
