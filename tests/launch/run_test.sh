@@ -77,6 +77,17 @@ Run_takes_ranks_and_hosts_from_a_hostfile() {
   expect_exit 66 "$repo/launch/run" --hostfile nosuch train job.yaml
 }
 
+# As a batch system lists them: mpirun takes no slots=N of a host twice.
+Run_takes_a_host_that_has_a_line_for_each_slot() {
+  make_world 2
+  stand_in getent ''
+  printf 'localhost\nlocalhost\nlocalhost\n' >hosts
+  printf '71\n0\n' >codes
+  expect_says 0 "mpirun -np 3 --hostfile hosts --bind-to none" "$repo/launch/run" --restarts 1 --hostfile hosts train job.yaml
+  expect_contains "$output" "hosts that answer: localhost; 3 of 3 ranks"
+  expect_equal "$(tail -n 1 hostfiles)" "localhost slots=3"
+}
+
 Run_binds_by_the_ranks_of_this_host_or_of_the_first() {
   make_world 8
   stand_in getent ''

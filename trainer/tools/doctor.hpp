@@ -41,8 +41,9 @@ struct ListedHost {
   int slots = 1;
 };
 
-/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name has letters, digits, '.', '-', '_' and
-/// ':', the first neither '-' nor '.': no option of ssh, no path, no shell's character.
+/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name that comes again adds its slots; each
+/// is once in the list. A name has letters, digits, '.', '-', '_' and ':', the first neither '-' nor '.': no option of ssh,
+/// no path, no shell's character.
 /// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is not a whole number
 ///                           from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);

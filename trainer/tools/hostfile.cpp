@@ -38,6 +38,13 @@ bool is_host_name(std::string_view text) {
          std::ranges::all_of(text, may_be_in_name);
 }
 
+/// A host may be on a line for each of its slots, as batch systems list them.
+void add(const ListedHost& host, std::vector<ListedHost>& hosts) {
+  const auto known = std::ranges::find(hosts, host.name, &ListedHost::name);
+  if (known == hosts.end()) return hosts.push_back(host);
+  known->slots = static_cast<int>(std::min(kMostSlots, std::int64_t{known->slots} + host.slots));
+}
+
 }  // namespace
 
 std::vector<ListedHost> read_hostfile(const std::string& path) {
@@ -54,7 +61,7 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
           path, quoted_text(host.name)));
     for (std::string word; words >> word;)
       if (word.starts_with(kSlots)) host.slots = slots_of(path, word);
-    hosts.push_back(host);
+    add(host, hosts);
   }
   if (hosts.empty()) throw ConfigError(path + ": names no host; a line is 'node1 slots=8'");
   return hosts;

@@ -355,6 +355,14 @@ TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
   EXPECT_THROW(read_hostfile(root_ / "none"), MissingDataError);
 }
 
+TEST_F(SurroundingsTest, AHostOnSeveralLinesHasTheirSlotsTogether) {
+  put("hosts", "node2\nnode1\nnode2 # again\nnode1.example\nnode2 slots=3\nm slots=100000\nm\n");
+  std::string listed;
+  for (const auto& [name, slots] : read_hostfile(root_ / "hosts"))
+    listed += fmt::format("{} {}, ", name, slots);
+  EXPECT_EQ(listed, "node2 5, node1 1, node1.example 1, m 100000, ");
+}
+
 TEST_F(SurroundingsTest, AHostfileNamesNoOptionsAndNoPaths) {
   put("hosts", "Node_1.example-2 slots=3\n::1\nfe80::1\n");
   EXPECT_EQ(read_hostfile(root_ / "hosts").size(), 3U);
