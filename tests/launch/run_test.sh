@@ -306,6 +306,18 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
   expect_contains "$(tail -n 1 calls)" "-np 2 "
 }
 
+# Ports, keys and other options of ssh come in these two.
+Run_asks_hosts_with_the_agent_and_arguments_that_mpirun_takes() {
+  make_world 8
+  stand_in getent ''
+  stand_in agent 'echo "$*" >>asked'
+  printf '71\n0\n' >codes
+  echo 'nodea slots=2' >hosts
+  export OMPI_MCA_plm_rsh_agent="$PWD/bin/agent -p 2222 : rsh" OMPI_MCA_plm_rsh_args='-o BatchMode=yes'
+  expect_says 0 "hosts that answer: nodea; 2 of 2 ranks" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  expect_equal "$(cat asked)" "-p 2222 -o BatchMode=yes nodea true"
+}
+
 Run_ends_where_no_host_answers_any_more() {
   make_world 8
   stand_in getent ''
