@@ -11,7 +11,7 @@ program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
 # launch/run is long.
 make_world() {
   stand_in mpirun '[ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }
-    echo "$*" >>calls; [[ $* != *--hostfile* ]] || cat "$(sed "s/.*--hostfile \([^ ]*\).*/\1/" <<<"$*")" >>hostfiles
+    echo "$*" >>calls; echo "${LOCKSTEP_LOST_HOSTS:-}" >>lost; [[ $* != *--hostfile* ]] || cat "$(sed "s/.*--hostfile \([^ ]*\).*/\1/" <<<"$*")" >>hostfiles
     code=$(head -n 1 codes); sed -i 1d codes; [ ! -f words ] || cat words >&2; exit "${code:-0}"'
   stand_in nproc "echo $1"
   stand_in lscpu 'printf "%s\n" "# Core" 0 1'
@@ -304,6 +304,9 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
   lose_hosts
   expect_contains "$output" "hosts that answer: nodea; 2 of 6 ranks"
   expect_contains "$(tail -n 1 calls)" "-np 2 "
+  expect_lacks "$(head -n 1 calls)" LOCKSTEP_LOST_HOSTS
+  expect_contains "$(tail -n 1 calls)" " -x LOCKSTEP_LOST_HOSTS "
+  expect_equal "$(tail -n 1 lost)" "nodeb nodec"
 }
 
 # Ports, keys and other options of ssh come in these two.

@@ -51,6 +51,18 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
   }
 }
 
+std::string without_domain(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
+/// launch/run has started that job, asks its hosts before it starts another, and names those that do not answer.
+bool is_lost(const std::string& host) {
+  std::istringstream lost(environment_variable("LOCKSTEP_LOST_HOSTS"));
+  for (std::string name; lost >> name;)
+    if (without_domain(name) == without_domain(host)) return true;
+  return false;
+}
+
 [[noreturn]] void refuse(const std::string& path, const std::optional<LockOwner>& owner, const char* why) {
   if (!owner)
     throw RunInUseError(fmt::format(
@@ -99,7 +111,7 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job, c
     locked = is_free();
   }
   if (!locked) refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
-  if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
+  if (owner && owner->host != self.host && owner->boot_id != self.boot_id && !is_lost(owner->host))
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
            "frees the lock if so (otherwise delete this file once you know)");

@@ -51,7 +51,7 @@ struct LockPatience {
 /// RUN/lock, which the kernel drops with its process; and the owner written in it, for file systems whose
 /// locks do not reach other hosts. A lock whose owner is gone (this machine, and the process has ended or the
 /// machine was restarted) is taken over. One of another host is not: it cannot be seen here whether that job is
-/// still running.
+/// still running; unless $LOCKSTEP_LOST_HOSTS names that host, with or without its domain.
 ///
 /// Waits a little for a lock of this machine before it refuses. Ranks outlive a killed launcher by a second
 /// or two, and a run that was told to stop saves first.

@@ -7,6 +7,7 @@
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/set_variable.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <sys/prctl.h>
@@ -162,6 +163,24 @@ TEST_F(RunLockTest, OwnerOnAnotherHostIsRefusedNamingHostAndFile) {
                   file(), ::getpid()));
   std::filesystem::remove(file());
   EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, LockOfAHostThatLaunchRunHasLostIsTakenOver) {
+  LockOwner owner = LockOwner::self("x");
+  owner.boot_id = "another";
+  const auto is_granted = [&](const char* host, const char* lost) {
+    const test::SetVariable hosts("LOCKSTEP_LOST_HOSTS", lost);
+    owner.host = host;
+    leave_behind(owner_text(owner));
+    return refusal("b") == "granted";
+  };
+  EXPECT_TRUE(is_granted("node17", "node17"));
+  EXPECT_TRUE(is_granted("node17", "node3 node17.example"));
+  EXPECT_TRUE(is_granted("node17.example", "node17 node3"));
+  for (const char* others : {"", "node1", "node170 xnode17", "17"})
+    EXPECT_FALSE(is_granted("node17", others)) << others;
+  owner = LockOwner::self("x");
+  EXPECT_FALSE(is_granted(owner.host.c_str(), "node17")) << "it runs";
 }
 
 TEST_F(RunLockTest, DirectoryThatIsNotItsOwnAnyMoreIsNoticed) {
