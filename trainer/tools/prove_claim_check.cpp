@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -215,13 +216,33 @@ std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunS
 /// The run may have been tested on another number of samples when the line was written.
 bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples) {
   const std::int64_t here = run_.setup.data->test.size();
-  const bool other = samples != here && test_sizes_.contains(samples);
+  const bool other = samples > 0 && samples != here &&
+                     (test_sizes_.contains(samples) || is_size_of_a_later_start(step, samples));
+  if (other) test_sizes_.insert(samples);
   if (other && !std::exchange(test_size_was_told_, true))
     verdict_.not_proved.push_back(
         {{step, step},
          fmt::format("its test accuracy was measured on {}, and data.test_samples is {} here",
                      counted(samples, "sample"), here)});
   return other;
+}
+
+/// True if the start that evaluated this step had one test set, of so many samples. Of the first start the event "start"
+/// says the number. The last step of a start may be evaluated by the next one, after a stop.
+bool ClaimCheck::is_size_of_a_later_start(std::int64_t step, std::int64_t samples) const {
+  const auto starts = or_if_unreadable(
+      [&] { return first_steps_of_starts(run_.job.run.dir + "/" + kRankFile); }, std::vector<std::int64_t>());
+  const auto is_of_start_that_took = [&](std::int64_t taken) {
+    const auto next = std::ranges::upper_bound(starts, taken);
+    if (next == starts.begin() || *std::prev(next) == 1) return false;
+    const std::int64_t last = next == starts.end() ? std::numeric_limits<std::int64_t>::max() : *next - 2;
+    const StepRange sure{*std::prev(next), last};
+    return std::ranges::none_of(run_.metrics.lines(), [&](const ClaimedLine& line) {
+      return sure.contains(line.step) &&
+             whole_number(run_.metrics.event(line), "test_samples").value_or(samples) != samples;
+    });
+  };
+  return is_of_start_that_took(step) || is_of_start_that_took(step + 1);
 }
 
 /// Facts that a checkpoint of this state would have.
