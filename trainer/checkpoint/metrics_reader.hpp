@@ -37,6 +37,8 @@ class MetricsEvent {
   /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
   std::string_view line() const { return line_; }
+  /// True if a key is written with escapes, as no run writes one: the calls above do not find it.
+  bool has_escaped_keys() const;
 
  private:
   std::string_view line_, name_;

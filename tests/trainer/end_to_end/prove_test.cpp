@@ -229,6 +229,20 @@ TEST_F(ProveTest, StepsWithoutATrailAreNamed) {
               {"refuted at step 6: its checkpoint says that the trail had 6 records and "});
 }
 
+/// Commands prefer an accuracy on held-out samples to the one on the test set.
+TEST_F(ProveTest, AccuraciesOnSamplesThatTheRunDoesNotHoldOutAreRefuted) {
+  const std::string of_nothing = "validation_accuracy is of nothing that this run evaluates";
+  train("run");
+  forge_metrics(path("run"),
+                [](std::vector<nlohmann::json>& events) { events.back()["validation_accuracy"] = 0.99; });
+  expect_says(prove("run"), 1, {"(event end) differs from the computed values: " + of_nothing});
+  train("label");
+  forge_checkpoint(path("label"), 4, [](CheckpointState& state) { state.facts.validation_accuracy = 0.99; });
+  expect_says(prove("label"), 1, {"refuted at step 4: the manifest", of_nothing});
+  train("held-out", "data.validation=0.1");
+  expect_says(prove("held-out"), 0);
+}
+
 /// Each start has another number of test samples, and the checkpoints of those before it are gone.
 TEST_F(ProveTest, AccuraciesOnTestSetsOfEarlierStartsAreLeftOut) {
   const std::string job = "run.keep.last=1 run.keep.best=false train.evaluate_every_steps=1 ";
