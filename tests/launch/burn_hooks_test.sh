@@ -60,10 +60,10 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   SLURM_PROCID=3 LOCKSTEP_BURN_LAUNCH="env LAUNCHED=yes" expect_exit 0 "$hooks/slurm-burn"
   expect_equal "$output" "node7: burn: burn --time 20s none 1000 yes"
   expect_equal "$(cat limits)" "-k 5 55"
-  for code in 3 72; do CODE=$code expect_exit 0 "$hooks/slurm-burn"; done
+  CODE=3 expect_exit 0 "$hooks/slurm-burn"
   CODE=2 expect_exit 2 "$hooks/slurm-burn"
   expect_no_file calls
-  for code in 1 69 70 71 124 137; do
+  for code in 1 69 70 71 72 124 137; do
     CODE=$code expect_exit 1 "$hooks/slurm-burn"
     expect_contains "$(cat calls)" $'update\nnodename=node7\nstate=drain\nreason=lockstep burn: '
     rm calls
@@ -86,6 +86,14 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   rm calls && expect_exit 1 "$hooks/slurm-burn"
   expect_equal "$(tail -n 1 calls)" "reason=lockstep $(printf %0200d 0)"
   expect_says 0 "LOCKSTEP_BURN_DRAIN  exit codes that drain" "$hooks/slurm-burn" --help
+}
+
+# A training of all ranks that names a wrong rank ends the burn without a verdict, and mpirun speaks last.
+Slurm_drains_a_node_with_a_rank_that_sent_wrong_sums() {
+  make_world
+  stand_in lockstep 'echo "lockstep: step 3: rank 1 on node7 sent other sums"; echo "-----"; exit 72'
+  LOCKSTEP=lockstep expect_exit 1 "$hooks/slurm-burn"
+  expect_equal "$(tail -n 1 calls)" "reason=lockstep lockstep: step 3: rank 1 on node7 sent other sums"
 }
 
 # shellcheck disable=SC2016  # the stand-in expands its own variables

@@ -65,21 +65,21 @@ constexpr const char* kMessageFix =
     "look at the counters of this host's network interface, and at its memory; try other cables, or other "
     "transports (mpirun --mca btl, NCCL_P2P_DISABLE=1)";
 
+/// The end that more partners accuse; both ends where they are accused alike.
 void name_damaged_messages(Ranks& ranks, const std::vector<Accusations>& all) {
-  std::vector<int> senders = most_accused(all, &Accusations::as_sender);
-  const std::vector<int> receivers = most_accused(all, &Accusations::as_receiver);
-  if (senders.empty()) return;
-  const int by_sender = at(all, senders.front()).as_sender;
-  const int by_receiver = at(all, receivers.front()).as_receiver;
-  const bool receives_wrong = by_receiver > by_sender;
-  for (const int rank : receives_wrong ? receivers : senders)
-    at(ranks, rank)
-        .findings.push_back(
-            {Grade::kWrong, "message",
-             fmt::format("messages that it {} were damaged, with {} of {}",
-                         receives_wrong ? "received" : "sent", receives_wrong ? by_receiver : by_sender,
-                         counted(at(all, rank).partners, "partner")),
-             kMessageFix});
+  const int by_sender = std::ranges::max(all, {}, &Accusations::as_sender).as_sender;
+  const int by_receiver = std::ranges::max(all, {}, &Accusations::as_receiver).as_receiver;
+  const auto name = [&](const char* did, int Accusations::*count, int most) {
+    for (const int rank : most_accused(all, count))
+      at(ranks, rank)
+          .findings.push_back({Grade::kWrong, "message",
+                               fmt::format("messages that it {} were damaged, with {} of {}{}", did, most,
+                                           counted(at(all, rank).partners, "partner"),
+                                           by_sender == by_receiver ? "; either end may be at fault" : ""),
+                               kMessageFix});
+  };
+  if (by_sender >= by_receiver) name("sent", &Accusations::as_sender, by_sender);
+  if (by_receiver >= by_sender) name("received", &Accusations::as_receiver, by_receiver);
 }
 
 void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {

@@ -23,13 +23,13 @@ bool belongs(std::string_view line, std::int64_t step, bool evaluated) {
   return !at || *at < step || (*at == step && (!of_evaluation || evaluated));
 }
 
-/// True if an event "lost" already covers lines up to this step.
+/// True if an event "lost" tells of lines up to this step. One of a later step does, too, and is cut off.
 bool was_told(std::string_view text, std::int64_t step) {
   for (std::size_t at = text.find("\"lost\""); at != text.npos; at = text.find("\"lost\"", at + 1)) {
     const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
     MetricsEvent event;
     const bool is_it = event.read(text.substr(begin, text.find('\n', at) - begin)) && event.name() == "lost";
-    if (is_it && event.integer("step").value_or(-1) >= step) return true;
+    if (is_it && event.integer("step") == step) return true;
   }
   return false;
 }

@@ -167,6 +167,11 @@ std::string_view MetricsEvent::raw(std::string_view key) const {
   return {};
 }
 
+bool MetricsEvent::has_escaped_keys() const {
+  return std::ranges::any_of(fields_,
+                             [](const auto& field) { return field.first.find('\\') != field.first.npos; });
+}
+
 std::optional<double> MetricsEvent::number(std::string_view key) const {
   const auto number = parse_whole<double>(raw(key));
   return number && std::isfinite(*number) ? number : std::nullopt;

@@ -37,6 +37,8 @@ class MetricsEvent {
   /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
   std::string_view line() const { return line_; }
+  /// True if a key is written with escapes, as no run writes one: the calls above do not find it.
+  bool has_escaped_keys() const;
 
  private:
   std::string_view line_, name_;
@@ -98,7 +100,7 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
 // Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
 
 /// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told
-/// at an earlier start if the file has an event "lost" of this step or a later one.
+/// at an earlier start if the file has an event "lost" of this step; one of a later step is cut off.
 /// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
 /// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,

@@ -184,6 +184,14 @@ std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t st
   return found;
 }
 
+std::vector<std::int64_t> first_steps_of_starts(const std::string& path) {
+  std::vector<std::int64_t> steps;
+  read_lines(path, [&](const MetricsEvent& line) {
+    if (line.integer("version")) steps.push_back(line.integer("from").value_or(1));
+  });
+  return steps;
+}
+
 std::optional<RankFileReport> report_ranks(const std::string& path) {
   RankFileReport report;
   const auto lines = read_lines(path, [&](const MetricsEvent& line) {

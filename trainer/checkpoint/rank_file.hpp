@@ -97,6 +97,9 @@ struct RecordedRanks {
 /// @throws IoError, DataError: it is not a regular file
 std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step);
 
+/// The first step of each start of the run, in order. Empty: no file. Errors as find_ranks().
+std::vector<std::int64_t> first_steps_of_starts(const std::string& path);
+
 /// For `lockstep verify`: what the file says, in lines; and whether all of it is as it was written.
 struct RankFileReport {
   std::string text;

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,9 @@ const std::set<std::string> kTimes = {"seconds", "train_seconds"};
 const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
                                              "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
                                              "swa_test_accuracy"};
+const std::set<std::string> kOfTheValidationSet = {
+    "validation_loss",     "validation_accuracy",     "validation_samples",     "ema_validation_loss",
+    "swa_validation_loss", "ema_validation_accuracy", "swa_validation_accuracy"};
 /// Keys of the event "start" that do not follow from job and data. A model's name may be that of its file.
 const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
                                            "device", "backend", "strategy", "data_origin", "test_samples"};
@@ -175,14 +179,19 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (is_of_another_test_set(state.step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
   const Evaluations& evaluations = numbers.evaluations;
-  if (line.event == "evaluation")
-    return differing_numbers(said, evaluation_event(state, evaluations), leave_out);
-  if (line.event == "end") return differing_numbers(said, end_of_run(state, evaluations), leave_out);
-  const FinishedEpoch own{.state = state,
-                          .evaluations = evaluations,
-                          .learning_rate = rate,
-                          .rounded_to_zero = numbers.rounded_to_zero};
-  return differing_numbers(said, epoch_event(own), leave_out);
+  const FinishedEpoch epoch{.state = state,
+                            .evaluations = evaluations,
+                            .learning_rate = rate,
+                            .rounded_to_zero = numbers.rounded_to_zero};
+  const auto own = line.event == "evaluation" ? evaluation_event(state, evaluations)
+                   : line.event == "end"      ? end_of_run(state, evaluations)
+                                              : epoch_event(epoch);
+  auto wrong = differing_numbers(said, own, leave_out);
+  for (const auto* part : {&kOfTheTestSet, &kOfTheValidationSet})
+    for (const std::string& key : *part)
+      if (said.contains(key) && !own.contains(key) && !leave_out.contains(key))
+        wrong.push_back(fmt::format("{} is of nothing that this run evaluates", key));
+  return wrong;
 }
 
 nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluations& evaluations) const {
@@ -215,13 +224,33 @@ std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunS
 /// The run may have been tested on another number of samples when the line was written.
 bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples) {
   const std::int64_t here = run_.setup.data->test.size();
-  const bool other = samples != here && test_sizes_.contains(samples);
+  const bool other = samples > 0 && samples != here &&
+                     (test_sizes_.contains(samples) || is_size_of_a_later_start(step, samples));
+  if (other) test_sizes_.insert(samples);
   if (other && !std::exchange(test_size_was_told_, true))
     verdict_.not_proved.push_back(
         {{step, step},
          fmt::format("its test accuracy was measured on {}, and data.test_samples is {} here",
                      counted(samples, "sample"), here)});
   return other;
+}
+
+/// True if the start that evaluated this step had one test set, of so many samples. Of the first start the event "start"
+/// says the number. The last step of a start may be evaluated by the next one, after a stop.
+bool ClaimCheck::is_size_of_a_later_start(std::int64_t step, std::int64_t samples) const {
+  const auto starts = or_if_unreadable(
+      [&] { return first_steps_of_starts(run_.job.run.dir + "/" + kRankFile); }, std::vector<std::int64_t>());
+  const auto is_of_start_that_took = [&](std::int64_t taken) {
+    const auto next = std::ranges::upper_bound(starts, taken);
+    if (next == starts.begin() || *std::prev(next) == 1) return false;
+    const std::int64_t last = next == starts.end() ? std::numeric_limits<std::int64_t>::max() : *next - 2;
+    const StepRange sure{*std::prev(next), last};
+    return std::ranges::none_of(run_.metrics.lines(), [&](const ClaimedLine& line) {
+      return sure.contains(line.step) &&
+             whole_number(run_.metrics.event(line), "test_samples").value_or(samples) != samples;
+    });
+  };
+  return is_of_start_that_took(step) || is_of_start_that_took(step + 1);
 }
 
 /// Facts that a checkpoint of this state would have.
@@ -260,7 +289,9 @@ std::optional<CheckpointPatience> ClaimCheck::patience_here(const CheckpointFact
 
 void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& state,
                                   const Evaluations& evaluations) {
-  const auto wrong = differing_facts(there, facts_here(there, state, evaluations));
+  auto wrong = differing_facts(there, facts_here(there, state, evaluations));
+  if (there.validation_accuracy && !evaluations.validation)
+    wrong.emplace_back("validation_accuracy is of nothing that this run evaluates");
   if (wrong.empty()) return;
   refute(verdict_, state.step, "manifest",
          fmt::format("the manifest of its checkpoint differs from the computed values: {}",

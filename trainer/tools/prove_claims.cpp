@@ -7,6 +7,7 @@
 #include "common/json_text.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -65,8 +66,11 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
     problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl {}", number, why)});
   };
   const auto parsed = event(line);
+  MetricsEvent as_others_read_it;
+  const bool is_plain = as_others_read_it.read(std::string_view(text_).substr(begin, size)) &&
+                        !as_others_read_it.has_escaped_keys();
   const auto name = parsed.is_object() ? parsed.value("event", nlohmann::json()) : nlohmann::json();
-  if (!name.is_string()) return refuse("is not an event");
+  if (!is_plain || !name.is_string()) return refuse("is not an event");
   line.event = name.get<std::string>();
   const auto step = line.event == "start" ? nlohmann::json(0) : parsed.value("step", nlohmann::json());
   if (step.is_number_integer()) line.step = step.get<std::int64_t>();

@@ -192,6 +192,7 @@ class ClaimCheck {
   using SumsAtSteps = std::map<std::int64_t, LossWindow>;
   static std::optional<LossWindow> window(const SumsAtSteps& sums, const RunState& state, std::int64_t steps);
   bool is_of_another_test_set(std::int64_t step, std::int64_t samples);
+  bool is_size_of_a_later_start(std::int64_t step, std::int64_t samples) const;
 
   const ReplayedRun& run_;
   const Interval& interval_;

@@ -54,9 +54,22 @@ TEST(BurnComparison, NamesWhoSendsOrReceivesDamagedMessages) {
   ranks = healthy(4, 4);
   for (const int from : {0, 1, 3}) damage(ranks, from, 2);
   EXPECT_EQ(said(ranks), messages + "received" + damaged);
-  ranks = healthy(2, 1);
+}
+
+/// Two ranks alone, and one message of many ranks: sender and receiver are accused by one partner each.
+TEST(BurnComparison, NamesBothEndsOfAMessageWhereNeitherIsAccusedMore) {
+  const auto at_end = [](const char* did, const char* of) {
+    return fmt::format(
+        " message: messages that it {} were damaged, with 1 of {}; either end may be at fault\n", did, of);
+  };
+  auto ranks = healthy(2, 1);
   damage(ranks, 1, 0);
-  EXPECT_EQ(named(ranks), "1 message");
+  EXPECT_EQ(said(ranks),
+            "WRONG 0" + at_end("received", "1 partner") + "WRONG 1" + at_end("sent", "1 partner"));
+  ranks = healthy(4, 1);
+  damage(ranks, 3, 1);
+  EXPECT_EQ(said(ranks),
+            "WRONG 1" + at_end("received", "3 partners") + "WRONG 3" + at_end("sent", "3 partners"));
 }
 
 TEST(BurnComparison, NamesWhoseSumsAreWrong) {

@@ -123,6 +123,8 @@ TEST_F(LostMetricsTest, WhatAnEarlierStartHasToldIsNotToldAgain) {
   EXPECT_EQ(lost(line(R"({"event":"lost","step":100,"lines_noted":2})")), "nothing");
   EXPECT_EQ(lost(line(R"({"event":"lost","step":50})") + line(R"({"event":"lost","step":100})")), "nothing");
   EXPECT_NE(lost(line(R"({"event":"lost","step":50,"lines_noted":2})")), "nothing") << "another loss";
+  EXPECT_NE(lost(line(R"({"event":"lost","step":150,"lines_noted":3})")), "nothing")
+      << "it is cut off with the lines after step 100";
   EXPECT_NE(lost(line(R"({"event":"step","what":"lost","step":100})")), "nothing") << "no event of a loss";
 }
 

@@ -38,6 +38,7 @@ class RankFileTest : public ::testing::Test {
 TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
   EXPECT_FALSE(find(1));
   EXPECT_FALSE(report_ranks(file_));
+  EXPECT_TRUE(first_steps_of_starts(file_).empty());
   write_ranks(stretch_of(1, 4), 9);
   AppendFile(file_).append(std::string("{\"step\":10,\"co"));  // a crash
   write_ranks(stretch_of(6, 3), 8);
@@ -50,6 +51,7 @@ TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
   EXPECT_EQ(find(7)->stretch, stretch_of(6, 3));
   EXPECT_EQ(find(8)->stretch, stretch_of(8, 1));
   EXPECT_FALSE(find(8)->sums);
+  EXPECT_EQ(first_steps_of_starts(file_), (std::vector<std::int64_t>{1, 6, 8}));
   EXPECT_EQ(report_ranks(file_)->text,
             file_ +
                 ": 10 lines, all good\n  step 1 on: 4 ranks on 4 hosts (node0, node1, node2, node3), data\n"

@@ -229,6 +229,37 @@ TEST_F(ProveTest, StepsWithoutATrailAreNamed) {
               {"refuted at step 6: its checkpoint says that the trail had 6 records and "});
 }
 
+/// Commands prefer an accuracy on held-out samples to the one on the test set.
+TEST_F(ProveTest, AccuraciesOnSamplesThatTheRunDoesNotHoldOutAreRefuted) {
+  const std::string of_nothing = "validation_accuracy is of nothing that this run evaluates";
+  train("run");
+  forge_metrics(path("run"),
+                [](std::vector<nlohmann::json>& events) { events.back()["validation_accuracy"] = 0.99; });
+  expect_says(prove("run"), 1, {"(event end) differs from the computed values: " + of_nothing});
+  train("label");
+  forge_checkpoint(path("label"), 4, [](CheckpointState& state) { state.facts.validation_accuracy = 0.99; });
+  expect_says(prove("label"), 1, {"refuted at step 4: the manifest", of_nothing});
+  train("held-out", "data.validation=0.1");
+  expect_says(prove("held-out"), 0);
+}
+
+/// Each start has another number of test samples, and the checkpoints of those before it are gone.
+TEST_F(ProveTest, AccuraciesOnTestSetsOfEarlierStartsAreLeftOut) {
+  const std::string job = "run.keep.last=1 run.keep.best=false train.evaluate_every_steps=1 ";
+  for (const char* start : {"train.epochs=1 data.test_samples=50", "train.epochs=2 data.test_samples=60",
+                            "train.epochs=3 data.test_samples=70"})
+    train("run", job + start);
+  expect_says(
+      prove("run"), 0,
+      {"not proved: step 1: its test accuracy was measured on 50 samples, and data.test_samples is 70 here",
+       "proved: steps 1 to 9\n"});
+  forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
+    for (nlohmann::json& event : events)
+      if (event.at("event") == "evaluation" && event.at("step") == 5) event.at("test_samples") = 61;
+  });
+  expect_says(prove("run"), 1, {"(event evaluation) differs", "test_samples is 61, and came to 70"});
+}
+
 /// Zeros behind the end, as a file system leaves them, and a run's own claims. (tests/trainer/tools/survey_test.cpp has
 /// what is seen before a step is replayed.)
 TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {

@@ -246,6 +246,9 @@ TEST(MetricsEventTest, LinesAreReadAsJsonParsersDo) {
   EXPECT_EQ(event.text("event"), "x\xC3\xA9\n");
   EXPECT_TRUE(event.read(R"({"a":1,"a":2})"));
   EXPECT_EQ(event.integer("a"), 2);
+  EXPECT_FALSE(event.has_escaped_keys());
+  EXPECT_TRUE(event.read(R"({"b":"\\","\u0061":1})"));
+  EXPECT_TRUE(event.has_escaped_keys());
   EXPECT_TRUE(event.read("{}"));
   for (const char* line : {"", "[]", "{", R"({"a"})", R"({"a":01})", R"({"a":.5})", R"({"a":1,})",
                            R"({"a":+1})", R"({"a":nul})", R"({"a":"\x"})", "{\"a\":\"\t\"}", R"({"a":1} x)",

@@ -205,6 +205,7 @@ TEST(MetricsClaimsTest, LinesThatNoRunWritesAreProblems) {
        {std::pair<const char*, std::string>("[]", no_event),
         {"nonsense", no_event},
         {R"({"event":3})", no_event},
+        {R"({"event":"end","step":2,"test_accuracy":1,"test_\u0061ccuracy":0.5})", no_event},
         {R"({"event":"step","step":1})", "has step 1" + after},
         {R"({"event":"step"})", "has step null" + after},
         {R"({"event":"end","step":18446744073709551615})", "has step 18446744073709551615" + after},
