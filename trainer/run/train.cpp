@@ -121,10 +121,10 @@ RunStart begin_run(RunContext& run) {
       start.names_taken = names_taken(facts, *run.setup.data);
       start.nothing_left = nothing_left(run);
       if (start.nothing_left && start.directory->goes_on_from_another())
-        throw ConfigError(fmt::format(
-            "run.resume: {} is at step {}, and this job ends with step {}: let it end later "
-            "(train.epochs, train.max_steps), or name an earlier checkpoint",
-            checkpoint->path, with_thousands(run.state.step), with_thousands(run.steps())));
+        throw ConfigError(
+            fmt::format("run.resume: {} is at step {}, and this job ends with step {}: let it end later "
+                        "(train.epochs, train.max_steps), or name an earlier checkpoint",
+                        checkpoint->path, with_thousands(run.state.step), with_thousands(run.steps())));
       start.lacks_page = start.nothing_left && lacks_page(Env::posix(), run.job.run.dir, run.job);
     } else {
       start.initial_weights =
