@@ -289,10 +289,12 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
 
 void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept {
   constexpr std::chrono::milliseconds kForClasses{500};
-  constexpr int kMostClasses = 2'000;  // 4 million numbers, and a page of 9 MB
+  constexpr int kMostClassesInARun = 2'000;  // 4 million numbers, and a page of 9 MB
   try {
-    const ReportOptions options{
-        .loaded = &data, .threads = threads, .class_seconds = kForClasses, .most_classes = kMostClasses};
+    const ReportOptions options{.loaded = &data,
+                                .threads = threads,
+                                .class_seconds = kForClasses,
+                                .most_classes = kMostClassesInARun};
     replace_file(Env::posix(), directory + "/report.html",
                  report_page(collect_report(Env::posix(), {directory}, options)));
   } catch (const std::exception& error) {

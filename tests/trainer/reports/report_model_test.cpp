@@ -182,20 +182,20 @@ TEST(ReportModelTest, OfManyFiltersSixtyFourAreShown) {
 
 /// The page of so many takes gigabytes: a number for each class and each answer.
 TEST(ReportModelTest, ARunWritesNoPageOfThousandsOfClasses) {
-  constexpr std::size_t kClasses = 2'001;
+  constexpr std::size_t kManyClasses = 2'001;
   const testing::RunFolders folders;
   CheckpointState state = small_model();
-  state.facts.model["classes"] = std::to_string(kClasses);
-  state.facts.parameters = {{"fc.weight", {kClasses, 4}}, {"fc.bias", {kClasses}}};
-  state.weights.assign(kClasses * 5, 1);
+  state.facts.model["classes"] = std::to_string(kManyClasses);
+  state.facts.parameters = {{"fc.weight", {kManyClasses, 4}}, {"fc.bias", {kManyClasses}}};
+  state.weights.assign(kManyClasses * 5, 1);
   const std::string run = folders.run("a", {testing::start_line()});
   save_checkpoint(Env::posix(), run, state);
   TrainTestData data;
   data.test.shape = {1, 2, 2};
-  data.test.classes = kClasses;
+  data.test.classes = kManyClasses;
   data.test.labels = {0};
   data.test.features = AlignedBuffer<float>(4);
-  for (std::size_t c = 0; c < kClasses; ++c) data.class_names.push_back(std::to_string(c));
+  for (std::size_t c = 0; c < kManyClasses; ++c) data.class_names.push_back(std::to_string(c));
   write_report_of_run(run, data, 1);
   const auto page = Env::posix().read(run + "/report.html");
   EXPECT_LT(page.size(), 1'000'000U);
