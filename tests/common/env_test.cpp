@@ -241,6 +241,15 @@ TEST(PosixEnvTest, ClaimExcludesUntilItEnds) {
   EXPECT_NE(Env::posix().claim(directory.path() + "/lock"), nullptr);
 }
 
+TEST(PosixEnvTest, AClaimThatIsNotWrittenWholeIsAnError) {
+  const TemporaryDirectory directory;
+  const std::string lock = directory.path("lock");
+  const auto claim = Env::posix().claim(lock);
+  const SmallDisk disk(3);
+  EXPECT_EQ(message_of<IoError>([&] { claim->write("hello"); }),
+            lock + ": cannot write: No space left on device; free some space or choose another directory");
+}
+
 TEST(PosixEnvTest, AClaimKnowsWhenItsFileHasLostItsName) {
   const TemporaryDirectory directory;
   const std::string folder = directory.path("folder"), lock = folder + "/lock";

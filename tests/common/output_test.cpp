@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/timeline.hpp"
+#include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
@@ -59,6 +60,15 @@ TEST(OutputTest, AFileTakesAnyWidthAndAPageIsAsWideAsColumnsSays) {
   EXPECT_EQ(widths, (std::vector{80, 100, 20, 80, 10000, 80}));
   EXPECT_EQ(any, kAnyWidth);
   EXPECT_EQ(last, kAnyWidth);
+}
+
+TEST(OutputTest, ATerminalThatDoesNotKnowItsWidthHasThatOfColumns) {
+  const SetVariable variable("COLUMNS", "100");
+  for (const auto& [told, expected] : {std::pair(50, 49), {0, 99}}) {
+    int columns = 0;
+    test::drawn_by(static_cast<std::uint16_t>(told), [&] { columns = output_columns(); });
+    EXPECT_EQ(columns, expected);
+  }
 }
 
 TEST(OutputTest, TheFirstVariableOfTheLocaleThatIsSetCounts) {

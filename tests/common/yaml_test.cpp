@@ -136,6 +136,7 @@ TEST(StrictYamlLimitsTest, BytesThatAreNotTextAreRefusedWithTheirPlace) {
   EXPECT_EQ(error_of("a: \xc2\x9b\n"), "job.yaml:1:4: a control character" + fix);
   EXPECT_EQ(error_of("a: 1\rb: 2\n"), "job.yaml:1:5: a carriage return without a line feed" + fix);
   EXPECT_EQ(error_of("a: \xef\xbf\xbf\n"), "job.yaml:1:4: a code point that is not a character" + fix);
+  EXPECT_EQ(error_of("\xef\xbb\xbf\xef\xbb\xbf"), "job.yaml:1:1: a second byte order mark" + fix);
 }
 
 /// yaml-cpp takes byte 4 for the end of the file: what follows would be dropped without a word.

@@ -5,12 +5,11 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/support/set_variable.hpp"
 #include "tests/trainer/burn/thread_burns.hpp"
 #include "trainer/ranks/checks.hpp"
 
-#include <pty.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -117,24 +116,9 @@ TEST(BurnChecks, TimeThatARankWaitsForItsCoreIsCounted) {
   }
 }
 
-/// Text that a burn writes to standard output, a terminal of so many columns meanwhile.
+/// Text that a burn shows on a terminal.
 std::string drawn_by(int ranks, const BurnOptions& options, std::uint16_t columns = 100) {
-  const test::SetVariable term("TERM", "xterm"), alone("OMPI_COMM_WORLD_RANK", nullptr),
-      locale("LC_ALL", "C");
-  const winsize window{24, columns, 0, 0};
-  int screen = -1, terminal = -1;
-  if (::openpty(&screen, &terminal, nullptr, nullptr, &window) != 0) return "there is no terminal to be had";
-  std::fflush(stdout);
-  const int before = ::dup(STDOUT_FILENO);
-  ::dup2(terminal, STDOUT_FILENO);
-  burn_with(ranks, options);
-  std::fputs("\n", stdout);
-  std::fflush(stdout);
-  ::dup2(before, STDOUT_FILENO);
-  std::string text;
-  for (char byte = 0; byte != '\n' && ::read(screen, &byte, 1) == 1;) text += byte;
-  for (const int descriptor : {before, screen, terminal}) ::close(descriptor);
-  return text;
+  return test::drawn_by(columns, [&] { burn_with(ranks, options); });
 }
 
 TEST(BurnChecks, ATerminalShowsTheCheckThatIsUnderWay) {

@@ -244,6 +244,16 @@ TEST(BurnComparison, SlowEndsBeginAtTheirLimit) {
   EXPECT_EQ(named(ranks), "") << "thrice the time of others, and no longer";
 }
 
+TEST(BurnComparison, ALinkThatWasNotTimedIsNotSlow) {
+  auto ranks = healthy(3, 3);
+  for (LinkView& view : ranks[2].links) {
+    LinkView untimed;
+    untimed.with = view.with, untimed.received = view.received;
+    view = untimed;
+  }
+  EXPECT_EQ(named(ranks), "");
+}
+
 TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
   auto ranks = healthy(2, 2);
   ranks[0].wrong_jobs_of_all = 1;

@@ -239,6 +239,11 @@ TEST(BitFlipTest, VerifyNamesEveryTensorThatIsHit) {
   EXPECT_EQ(damages[1].tensor, "scale");
   EXPECT_EQ(damages[2].path, path + "/" + kOptimizerFile);
   EXPECT_EQ(damages[2].tensor, "");
+  const std::string manifest = path + "/" + kManifestFile;
+  env.file(manifest)[0] ^= std::byte{1};
+  const auto of_manifest = verify_checkpoint(env, path);
+  ASSERT_EQ(of_manifest.size(), 1U) << "nothing else is looked at";
+  EXPECT_EQ(of_manifest[0].path, manifest);
 }
 
 }  // namespace

@@ -32,10 +32,13 @@ std::string forged(const std::string& what, const std::string& by, std::string t
 }
 
 TEST(ManifestTest, RoundTrip) {
-  const std::string text = manifest_text();
-  const Manifest manifest = read_manifest(text, "m.json");
-  EXPECT_EQ(manifest.facts, make_state(12).facts);
-  EXPECT_EQ(write_manifest(manifest), text);
+  for (const std::size_t width : {std::size_t{3}, std::size_t{20000}}) {  // a block of fc.weight, and three
+    const CheckpointState state = make_state(12, width);
+    const std::string text = manifest_text(state);
+    const Manifest manifest = read_manifest(text, "m.json");
+    EXPECT_EQ(manifest.facts, state.facts);
+    EXPECT_EQ(write_manifest(manifest), text);
+  }
 }
 
 /// All that it may say, optional fields included.

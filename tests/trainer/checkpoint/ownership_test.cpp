@@ -153,6 +153,16 @@ TEST_F(OwnershipTest, OutputThatIsGivenUpLeavesNothing) {
   EXPECT_EQ(env_.list(victim_), names);
 }
 
+TEST_F(OwnershipTest, OutputThatCannotBeClosedReplacesNothing) {
+  RunEnv env;
+  write_synced(env, "run/out", std::as_bytes(std::span("old")));
+  env.on_call = [](const std::string& call, const std::string& path) {
+    if (call == "close") throw IoError(path);
+  };
+  EXPECT_THROW(write_output_file(env, "run/out", {}, true), IoError);
+  EXPECT_EQ(env.file("run/out").size(), sizeof "old");
+}
+
 TEST_F(OwnershipTest, OutputDoesNotReplaceWhatCameMeanwhile) {
   const std::string path = place_.path() + "/out";
   for (const bool replace : {true, false}) {

@@ -3,6 +3,7 @@
 /// lockstep convert, in this process: samples as it describes them, and refusals.
 #include "common/json_text.hpp"
 #include "data/sets/duplicates.hpp"
+#include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/commands/answers.hpp"
@@ -175,6 +176,16 @@ TEST_F(ConvertPicturesTest, NothingIsSaidOfPicturesThatFit) {
                                  ": 2 classes, 2 images to train on, 2 to test with\ntrain on it with "))
       << copied;
   EXPECT_EQ(test::count_of("validation", copied), 0);
+}
+
+TEST_F(ConvertPicturesTest, ANarrowTerminalShowsHowManyAreDone) {
+  for (const char* name : {"a/1.pgm", "a/2.pgm", "b/1.pgm", "b/2.pgm"}) write(name, "P5 4 2 255\n", 8);
+  int code = -1;
+  const std::string drawn = test::drawn_by(20, [&] {
+    code = run_program({"convert", photos_, set_, "--test", "1"});
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(drawn.starts_with("\r1/4 pictures\r")) << drawn;
 }
 
 TEST_F(ConvertPicturesTest, EachDamagedPictureHasOneLineAndSeveralHaveASummary) {

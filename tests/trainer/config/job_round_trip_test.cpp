@@ -158,15 +158,16 @@ TEST(JobRoundTripTest, ReadersOfYaml11FindTheSameValues) {
   RandomJobs random(46);
   for (int i = 0; i < 50; ++i)
     find_scalars_read_otherwise(load_strict_yaml(to_yaml(random.make()), "job.yaml"), &found);
-  const std::string yaml = to_yaml(
-      parse_job("{model: net, data: {std: [1e-05], augment: [{flip: {horizontal: 1e-05, vertical: 0.5}}]},"
-                " train: {optimizer: {lr: 1e-05}, freeze: [off, 'x 1e-05']}, parallel: {graph: off}}",
-                "job.yaml"));
+  const std::string yaml =
+      to_yaml(parse_job("{model: net, data: {mean: -1e-05, std: [1e-05], augment: [{flip: {horizontal: "
+                        "1e-05, vertical: 0.5}}]},"
+                        " train: {optimizer: {lr: 1e-05}, freeze: [off, 'x 1e-05']}, parallel: {graph: off}}",
+                        "job.yaml"));
   find_scalars_read_otherwise(load_strict_yaml(yaml, "job.yaml"), &found);
   EXPECT_EQ(found, std::vector<std::string>());
-  test::expect_words(
-      yaml, {"    lr: 1.0e-05\n", "augment: [{flip: {horizontal: 1.0e-05, vertical: 0.5}}]", "std: 1.0e-05\n",
-             "freeze: [\"off\", \"x 1e-05\"]\n", "  trace: \"off\"\n", "  graph: \"off\"\n"});
+  test::expect_words(yaml, {"    lr: 1.0e-05\n", "augment: [{flip: {horizontal: 1.0e-05, vertical: 0.5}}]",
+                            "mean: -1.0e-05\n", "std: 1.0e-05\n", "freeze: [\"off\", \"x 1e-05\"]\n",
+                            "  trace: \"off\"\n", "  graph: \"off\"\n"});
 }
 
 TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
