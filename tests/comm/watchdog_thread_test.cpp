@@ -236,6 +236,45 @@ TEST_F(LostRanksDeathTest, AVerdictThatAnotherRankHasWrittenDownIsNotSaidAgain) 
   expect_said({}, directory.path("verdict"), "^all leave\n$");
 }
 
+/// The process of rank 1 is stopped, and says nothing after its first beat. By that a debugger has it: no verdict comes.
+TEST(WatchdogThreadTest, BeatsTellTheStateOfARankOfThisHostThatIsSilent) {
+  constexpr std::chrono::milliseconds kTimeout{600};  // silent after half of it
+  constexpr int kEnough = 100;
+  const pid_t child = new_process();
+  std::map<int, char> first_states;  ///< by the rank that a beat names
+  const auto listen = [&](Communicator& comm) {
+    auto roll = call_roll(comm);
+    ASSERT_TRUE(roll);
+    roll->peers.resize(2, roll->peers.front());
+    roll->peers[1].who.rank = 1;
+    roll->peers[1].who.pid = child;
+    std::vector<std::uint8_t> said = encode(Hello{roll->token, 1, 2});
+    const auto beat = encode(Beat{.where = {}, .traced = true});
+    said.insert(said.end(), beat.begin(), beat.end());
+    asio::io_context context;
+    asio::ip::tcp::socket rank_1(context);
+    const auto door = roll->acceptor.local_endpoint();
+    const WatchdogThread watchdog(comm, std::move(*roll));
+    rank_1.connect(door);
+    asio::write(rank_1, asio::buffer(said));
+    Parser parser;
+    std::array<std::uint8_t, 1024> bytes{};
+    for (int beats = 0; beats < kEnough && !first_states.contains(1);) {
+      parser.feed(std::span(bytes).first(rank_1.read_some(asio::buffer(bytes))));
+      while (const auto message = parser.next()) {
+        const auto* heard = std::get_if<Beat>(&*message);
+        if (heard == nullptr) continue;
+        ++beats;
+        first_states.try_emplace(heard->witnessed_rank, heard->witnessed_state);
+      }
+    }
+  };
+  run_thread_ranks(1, listen, kTimeout);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(first_states, (std::map<int, char>{{-1, '?'}, {1, 'T'}}));
+}
+
 TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
   cpu_set_t before, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);

@@ -205,4 +205,20 @@ END
   expect_lacks "$output" "internal error"
 }
 
+# MPI_Finalize itself waits for ever.
+Rank_that_does_not_come_to_the_end_is_named() {
+  need_examples
+  cat >late.cpp <<'END'
+#include <lockstep/lockstep.hpp>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  lockstep::Mpi mpi(argc, argv, std::chrono::seconds(3));
+  while (mpi.world().rank() == 1) pause();
+}
+END
+  compiled late
+  expect_exit 71 timeout 60 mpirun -np 2 ./late
+  expect_contains "$output" "waited 3 s for the other ranks in MPI_Finalize: rank 1 (pid "
+}
+
 run_tests "$@"

@@ -4,6 +4,8 @@
 #include "trainer/run/rank_diagnosis.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "common/env.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
@@ -14,13 +16,34 @@
 namespace lockstep {
 namespace {
 
+/// Rank 1 goes on from the gathering of rank 0's mark when that rank is in the next collective.
+class SlowReader final : public test::ForwardingCommunicator {
+ public:
+  SlowReader(Communicator& comm, const RankActivity& rank_0)
+      : ForwardingCommunicator(comm), rank_0_(rank_0) {}
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all = comm_.all_gather(mine);
+    const std::uint64_t begun = comm_.activity().status().collective;
+    const bool is_slow = rank() == 1 && as_text(all).find("/.lockstep-doctor-") != std::string_view::npos;
+    while (is_slow && rank_0_.status().collective == begun) std::this_thread::yield();
+    return all;
+  }
+
+ private:
+  const RankActivity& rank_0_;
+};
+
 class RankDiagnosisTest : public ::testing::Test {
  protected:
   /// As rank 0 has it.
   /// @param more_samples  of each rank than of the one before
   Diagnosis diagnosis_of(int ranks, bool data_too, int more_samples = 0) const {
     Diagnosis diagnosis;
-    run_thread_ranks(ranks, [&](Communicator& comm) {
+    const RankActivity* rank_0 = nullptr;
+    run_thread_ranks(ranks, [&](Communicator& group) {
+      if (group.rank() == 0) rank_0 = &group.activity();
+      group.barrier();
+      SlowReader comm(group, *rank_0);
       Job job = parse_job(
           "{model: net, data: {set: synthetic, test_samples: 10, mean: [0.5], std: [0.5]}, "
           "parallel: {device: cpu, threads: 1}}",
@@ -62,6 +85,14 @@ TEST_F(RankDiagnosisTest, AViewHasWhatTheCommunicatorAndTheJobSay) {
   EXPECT_GT(last.clock_seconds, 1e9);
   EXPECT_EQ(found_by("world-size", diagnosis), std::vector<std::string>{});
   EXPECT_TRUE(std::ranges::none_of(diagnosis.results, [](const auto& r) { return r.id == "equal-data"; }));
+}
+
+/// The mark stays until the slowest rank has looked.
+TEST_F(RankDiagnosisTest, EveryRankSeesARunDirectoryThatAllShare) {
+  const Diagnosis diagnosis = diagnosis_of(2, false);
+  ASSERT_EQ(diagnosis.ranks.size(), 2U);
+  for (const RankView& rank : diagnosis.ranks) EXPECT_TRUE(rank.sees_run_directory) << rank.rank;
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path())) << "the mark is gone";
 }
 
 TEST_F(RankDiagnosisTest, JobsAndDataOfRanksAreCompared) {

@@ -106,14 +106,16 @@ TEST_F(RunDirectoryFilesTest, ADirectoryOfOthersIsRefused) {
 TEST_F(RunDirectoryFilesTest, ALockIsWaitedForHalfOfTheTimeoutOrNotAtAll) {
   const RunDirectory first(Env::posix(), job_, false);
   job_.parallel.timeout_seconds = 0.2;
-  for (const bool wait : {false, true}) {
+  const auto said = [&](auto... wait) {
     ::testing::internal::CaptureStderr();
-    EXPECT_THROW(RunDirectory(Env::posix(), job_, wait), RunInUseError);
-    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-              wait ? "lockstep: " + job_.run.dir +
-                         "/lock: another job is using this run directory; waiting 0.1 s for its end\n"
-                   : "");
-  }
+    EXPECT_THROW(RunDirectory(Env::posix(), job_, wait...), RunInUseError);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string waits = "lockstep: " + job_.run.dir +
+                            "/lock: another job is using this run directory; waiting 0.1 s for its end\n";
+  EXPECT_EQ(said(false), "");
+  EXPECT_EQ(said(true), waits);
+  EXPECT_EQ(said(), waits) << "as a run that begins has it";
 }
 
 TEST_F(RunDirectoryFilesTest, ARunThatBeginsAnewMovesAllOfTheOneBefore) {

@@ -5,6 +5,7 @@
 
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "trainer/checkpoint/rank_file.hpp"
 
 namespace lockstep {
 namespace {
@@ -139,6 +140,44 @@ TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
   const Json events = events_of("b");
   EXPECT_EQ(events.front()["event"], "start");
   EXPECT_EQ(events.back()["step"], 5);
+}
+
+TEST_F(WholeRunTest, PatienceIsCountedAnewWhereARunGoesOnWithAnotherTestSet) {
+  const std::string yaml =
+      "model: linear\ndata: {set: synthetic, train_samples: 32, test_samples: 16, global_batch: 16}\n"
+      "train: {epochs: 2, patience: 3, optimizer: {lr: 1.0e-30}}\n"
+      "parallel: {device: cpu, grain: 16, threads: 1}\n";
+  EXPECT_EQ(outcome_of(job_of("run", yaml)).first, 0);
+  const CheckpointFacts before = saved("run", 4).facts;
+  EXPECT_EQ(before.patience, (CheckpointPatience{before.test_accuracy.value_or(-1), 1, 0}));
+  EXPECT_EQ(outcome_of(job_of("run", yaml, {"train.epochs=3", "data.test_samples=20"})).first, 0);
+  const CheckpointFacts after = saved("run", 6).facts;
+  EXPECT_EQ(after.patience, (CheckpointPatience{after.test_accuracy.value_or(-1), 0, 4}));
+}
+
+TEST_F(WholeRunTest, TheSumsOfBothRanksAreWrittenDownInEachStep) {
+  outcome_of(job_of("run", kTwoRanks));
+  for (const std::int64_t step : {1, 2}) {
+    const auto found = find_ranks(path("run") + "/" + kRankFile, step);
+    ASSERT_TRUE(found && found->sums) << step;
+    EXPECT_EQ(found->stretch.ranks.size(), 2U);
+    EXPECT_NE(found->sums->sums, 0U);
+  }
+}
+
+/// Weights grow by 10^12 a step and are infinite after the fourth, whose losses are still finite.
+TEST_F(WholeRunTest, WeightsThatBecomeInfiniteInTheLastStepAreNotSaved) {
+  const Job job =
+      job_of("run",
+             "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 50, global_batch: 64}\n"
+             "train: {epochs: 1, max_steps: 4, seed: 7,\n"
+             "        optimizer: {lr: 1.0e6, momentum: 0, weight_decay: 1.0e6}}\n"
+             "parallel: {device: cpu, grain: 16, threads: 1}\n");
+  const auto [code, said] = outcome_of(job);
+  EXPECT_EQ(code, 70);
+  test::expect_words(said, {"after step 4: ", " of 7840 numbers of fc.weight are NaN or infinite",
+                            ". Nothing of this step was saved\n"});
+  EXPECT_FALSE(std::filesystem::exists(path("run/checkpoints/step-00000004")));
 }
 
 /// One rank: classes in turns, samples left out, weights of another run, a trace and an event file.
