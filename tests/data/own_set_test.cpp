@@ -227,6 +227,30 @@ TEST(BatchLoaderTest, FeaturesAreTransposedUnchanged) {
   EXPECT_EQ(labels, (std::vector<std::int32_t>{data.train.labels[999], data.train.labels[5]}));
 }
 
+/// Rows that nobody reads.
+class NotedRows final : public SampleStore {
+ public:
+  mutable std::vector<std::int64_t> prefetched;
+
+  std::int64_t size() const override { return 9; }
+  const PixelSums& sums() const override { return sums_; }
+  void read(std::span<const std::int64_t> /*samples*/, std::span<std::uint8_t> /*to*/) const override {}
+  void prefetch(std::vector<std::int64_t> samples) const override { prefetched = std::move(samples); }
+
+ private:
+  PixelSums sums_;
+};
+
+TEST(BatchLoaderTest, RowsOnDiskArePrefetchedFromTheirPlacesInTheFile) {
+  const auto rows = std::make_shared<NotedRows>();
+  Dataset set;
+  set.labels.resize(3);
+  set.places = {1, 4, 8};
+  set.rows = rows;
+  BatchLoader(set).prefetch(std::vector<std::int32_t>{2, 0});
+  EXPECT_EQ(rows->prefetched, (std::vector<std::int64_t>{8, 1}));
+}
+
 TEST(BatchLoaderTest, AnIndexOutsideTheSetOrTooManyOfThemIsABug) {
   const TrainTestData data = load_dataset({.set = "random", .train_samples = 20});
   const BatchLoader loader(data.train);

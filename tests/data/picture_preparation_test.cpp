@@ -166,6 +166,16 @@ TEST(PicturePreparationTest, AThinLineIsOnePixelWide) {
   EXPECT_NEAR(std::accumulate(pixels.begin(), pixels.end(), 0), 20 * 255, 2 * 255);
 }
 
+/// Its pixels are a quarter of those in which the rest is found. The part that is looked at again has a margin of 16.
+TEST(PicturePreparationTest, AThinStrokeBesideTheRestOfALargePictureCountsWithinTheMargin) {
+  const auto with_stroke = [](int x) {
+    return prepared(drawn(4096, 400, {{2000, 160, 2020, 240}, {x, 160, x + 1, 240}}, 0, 255)).picture.pixels;
+  };
+  const auto alone = with_stroke(2000);
+  EXPECT_NE(with_stroke(1984), alone);
+  EXPECT_EQ(with_stroke(1983), alone);
+}
+
 /// Also of a set whose pictures are no squares.
 TEST(PicturePreparationTest, AnImageOfTheSetStaysAsItIs) {
   const Picture image = drawn(56, 40, {{20, 10, 35, 30}});

@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sets from IDX files and from CIFAR's binary ones.
+/// Sets from IDX files and from CIFAR's binary ones, and combinations of labels.
+#include "data/sets/set_formats.hpp"
+
 #include "common/digest.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "data/dataset.hpp"
 #include "data/set_fingerprints.hpp"
 #include "data/sets/set_loading.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/small_disk.hpp"
 
 namespace lockstep::idx_set_test {
 
@@ -46,7 +50,8 @@ TEST_F(IdxSetTest, AGoodSetIsLoaded) {
   EXPECT_EQ(data.train.images[13], 13);
   EXPECT_EQ(data.test.images[5], 35);
   EXPECT_EQ(data.train.features.size(), 0U);
-  for (const char* other : {"conversion.json", "validation-images-idx3-ubyte"}) write(other, {1});
+  for (const char* other : {"conversion.json", "train-images-idx4-ubyte", "validation-images-idx3-ubyte"})
+    write(other, {1});
   EXPECT_FALSE(load().has_validation_half) << "files of people's own sets, which it is not";
 }
 
@@ -258,6 +263,22 @@ TEST(CifarFineSetTest, TheFineLabelIsTaken) {
   test[1] = 0;
   test::write_file(directory.path() / "test.bin", test);
   expect_error<DataError>(load, {"test.bin: offset 9222: the last record has 3073 of 3074 bytes"});
+}
+
+TEST(LabelSetsTest, ATableOfCombinationsThatDoesNotFitIsRefused) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs more address space";
+#else
+  const rlim_t used = 1024 * std::stoull(value_after("/proc/self/status", "VmSize:")), left = 24 << 20;
+  const SoftLimit space(RLIMIT_AS, used + left);
+  if (!space.is_set()) GTEST_SKIP() << "a hard limit is lower";
+  LabelSets sets(3, "my-set");
+  expect_error<MemoryError>(
+      [&] {
+        sets.row_of(std::vector<std::uint32_t>{0, 2});
+      },
+      {"the combinations of labels in my-set would take 32 MiB, and "});
+#endif
 }
 
 }  // namespace

@@ -107,6 +107,10 @@ TEST_F(SharedSetTest, APartOfASetIsNone) {
   const std::uint64_t size = sizeof(size);
   const std::vector<std::span<const std::byte>> size_alone = {std::as_bytes(std::span(&size, 1))};
   EXPECT_THROW(set_in(MemoryFile::of_parts(size_alone)), InternalError) << "a head of its size alone";
+  std::vector<std::byte> cut(memory->bytes().begin(), memory->bytes().end());
+  std::memcpy(cut.data(), &size, sizeof(size));
+  const std::vector<std::span<const std::byte>> head_cut = {std::span<const std::byte>(cut)};
+  EXPECT_THROW(set_in(MemoryFile::of_parts(head_cut)), InternalError) << "fields go on after the head";
 }
 
 }  // namespace

@@ -272,6 +272,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
   write_text(path("run/trail.bin"), good);
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
+    events.front().at("parameters") = 1;
     events.back().at("weights_sha256") = std::string(64, '0');
     std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
     const auto at = [&](const char* name, std::int64_t step) -> nlohmann::json& {
@@ -282,6 +283,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
     at("step", 5).at("gradient_norm") = 1;
     at("step", 4).at("accuracy_steps") = 0;
     at("loss", 4).at("steps") = 0;
+    at("loss", 3).at("steps") = 2;  // from within the interval before
     auto early = *std::ranges::find(events, "epoch", [](const auto& event) { return event.at("event"); });
     early["step"] = 2;
     events.insert(std::ranges::find(events, 3, [](const auto& event) { return event.value("step", 0); }),
@@ -289,20 +291,23 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   });
   forge_checkpoint(path("run"), 4, [](CheckpointState& state) { --state.facts.epoch_correct; });
   forge_checkpoint(path("run"), 6, [](CheckpointState& state) { *state.facts.test_accuracy *= 0.5; });
+  const auto forged = prove("run");
   expect_says(
-      prove("run"), 1,
-      {"refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: "
+      forged, 1,
+      {"refuted at step 0: line 1 of metrics.jsonl (event start) differs from the computed values: "
+       "parameters is 1, and came to ",
+       "refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: "
        "loss is 0.5, and came to ",
        "(event epoch) differs from the computed values: no epoch ends with this step",
        "refuted at step 4: the manifest of its checkpoint differs from the computed values: "
        "epoch_correct is ",
        ": accuracy_steps is not a number of steps after which an accuracy is told here",
-       ": steps is not a number of steps after which a loss is printed here",
        "(event step) differs from the computed values: gradient_norm is 1, and came to ",
        "train_accuracy is 2, and came to ",
        "refuted at step 6: the manifest of its checkpoint differs from the computed values: "
        "test_accuracy is ",
        "(event end) differs from the computed values: weights_sha256 is \"0000", "proved: steps 1 to 6\n"});
+  EXPECT_EQ(count_of(": steps is not a number of steps after which a loss is printed here", forged.out), 2);
 }
 
 }  // namespace

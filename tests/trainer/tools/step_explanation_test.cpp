@@ -132,8 +132,10 @@ TEST(StepExplanationTest, FiveLayersAreShownAndNoTimeIsNegative) {
   shares.own[static_cast<std::size_t>(Work::kForward)] = 2;
   EXPECT_EQ(shares.rest(), 0);
   for (int i = 0; i < 6; ++i) shares.layers.push_back({"layer" + std::to_string(i), 1, 1});
+  const std::string longest(24, 'a');
+  shares.layers.front().name = longest;
   const std::string text = explanation_text(shares, {});
-  test::expect_words(text, {"\n  layer4 "});
+  test::expect_words(text, {"\n  " + longest + " ", "\n  layer4 "});
   EXPECT_EQ(text.find("layer5"), std::string::npos);
 }
 

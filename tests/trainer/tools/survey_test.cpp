@@ -141,6 +141,9 @@ TEST_F(SurveyTest, DamagedRecordsThatFollowOneAnotherAreOneFinding) {
   EXPECT_EQ(lines_of_survey(survey_of(bytes)), "asked: steps 1 to 8\n" + two + one + "replay: 0 to 8\n");
   EXPECT_EQ(lines_of_survey(survey_of(bytes, {4, 5})), "asked: steps 4 to 5\n" + two + "replay: 0 to 5\n");
   EXPECT_EQ(lines_of_survey(survey_of(bytes, {5, 5})), "asked: step 5\nreplay: 0 to 5\n");
+  bytes = trail_up_to(12);  // two steps after the job's last one
+  for (const std::int64_t record : {9, 10}) bytes[good.end_of(record) + 30] ^= std::byte{1};
+  test::expect_words(lines_of_survey(survey_of(bytes)), {damaged("10", "step 10", 9)});
 }
 
 TEST_F(SurveyTest, StepsOfAnotherArithmeticAreLeftOutWithItsName) {

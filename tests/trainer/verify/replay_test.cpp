@@ -292,6 +292,21 @@ TEST(RankChecksTest, RowsAreThoseOfTheFirstPipeline) {
   });
 }
 
+/// The fewest that hold copies.
+TEST(RankChecksTest, TwoPipelinesCompareTheirStates) {
+  with_two_pipelines([](ParallelStrategy& strategy, const JobSetup& setup, Communicator& comm) {
+    if (comm.rank() == 0) std::ranges::fill(strategy.whole_state().weights, 0.5F);
+    strategy.distribute();
+    RankChecks checks(strategy, setup, comm, false);
+    EXPECT_NO_THROW(checks.compare_copies(5));
+    strategy.visit_own_state([&](const TrainedState& own) {
+      if (comm.rank() == 3) own.weights.front() += 1;
+      return true;
+    });
+    EXPECT_THROW(checks.compare_copies(5), WrongRankError);
+  });
+}
+
 /// A step with room for some grains, and the same gradients whichever they are.
 class StepWithRoom final : public ReducedStep {
  public:
