@@ -324,6 +324,10 @@ TEST_F(RuntimeTest, AnErrorInTheMiddleOfACaptureLeavesTheDeviceUsable) {
   EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
 }
 
+TEST_F(RuntimeTest, ACaptureThatHasNotBegunDoesNotEnd) {
+  expect_error<InternalError>([&] { stream().end_capture(); }, {"capturing_"});
+}
+
 TEST_F(RuntimeTest, OtherThreadsWorkOnDuringACapture) {
   const DeviceBuffer<int> buffer(device(), 100);
   stream().begin_capture();

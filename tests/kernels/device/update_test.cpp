@@ -7,6 +7,7 @@
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/tensor.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test::update_test {
@@ -265,6 +266,15 @@ TEST_F(DeviceUpdateTest, WhatARuleNeedsMustBeThereAndFloatsHaveNoFingerprints) {
   args.fp32_sums = buffer.data();
   args.fingerprints.rows = sums.data();
   EXPECT_THROW(rig_.ops().update(rig_.stream(), args), InternalError);
+}
+
+TEST_F(DeviceUpdateTest, ANormIsThatOfATensorAtLeast) {
+  const DeviceBuffer<double> squares(rig_.device(), 1);
+  const auto factor = rig_.zeroed<float>(1);
+  const auto measure = [&] {
+    rig_.ops().gradient_norm(rig_.stream(), {}, {.squares = squares.data(), .factor = factor.data()});
+  };
+  expect_error<InternalError>(measure, {"norm.count > 0"});
 }
 
 TEST_F(DeviceUpdateTest, WeightsNeedNoAlignment) {

@@ -223,6 +223,31 @@ TEST(LateDevicesTest, GraphsOrdersAndEvaluatorsAreMadeOnce) {
   });
 }
 
+/// The host does not look at step 3 before its end.
+TEST(LateDevicesTest, FingerprintsOfAStepThatFailedAreNotTheNextOnes) {
+  const auto own_sums_of_step = [](bool fails_first) {
+    std::vector<std::uint64_t> own_sums;
+    run_thread_ranks(2, [&](Communicator& comm) {
+      const JobSetup setup = setup_of_rank(make_job(), kOneLayer, {.on_device = true, .ranks = 2}, comm);
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      const auto run_with = [&](float weight) {
+        std::ranges::fill(strategy->whole_state().weights, weight);
+        strategy->distribute();
+        return strategy->run(step_at(3), 1, false);
+      };
+      if (fails_first) {
+        EXPECT_TRUE(run_with(NAN).failure);
+      }
+      const StepSeries series = run_with(0);
+      EXPECT_GT(strategy->times().queueing, 0);
+      if (comm.rank() == 0) own_sums = series.own_sums;
+    });
+    EXPECT_EQ(own_sums.size(), 1U);
+    return own_sums;
+  };
+  EXPECT_EQ(own_sums_of_step(true), own_sums_of_step(false));
+}
+
 // An arena, by itself.
 
 TEST(DeviceArenaTest, LargestSumsAreInUnitsWhateverTravels) {

@@ -175,6 +175,19 @@ TEST(MeasuresTest, TheShareThatIsRoundedToZeroIsThatOfAllRanks) {
   });
 }
 
+TEST(MeasuresTest, AnEpochsLastStepSaysWhatInt16RoundsToZero) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    JobSetup setup = setup_of(make_job(), kOneLayer, kOneBucket);
+    setup.network =
+        Network::parse(kOneLayer, "test.yaml", kImage, kClasses, UnreadLayers::kRefused, Precision::kInt16);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    strategy->run({.epoch = 0, .step_in_epoch = 7, .global_step = 7}, 1, false);
+    EXPECT_TRUE(strategy->measures().rounded_to_zero.has_value());
+    strategy->run({.epoch = 1, .step_in_epoch = 0, .global_step = 8}, 1, false);
+    EXPECT_FALSE(strategy->measures().rounded_to_zero.has_value());
+  });
+}
+
 /// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
 TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
   const Network network = Network::parse("layers:\n  - linear: 300\n  - linear: 20\n  - linear: classes\n",

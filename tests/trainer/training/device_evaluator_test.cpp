@@ -3,7 +3,9 @@
 /// Evaluation on a device: how far the host is ahead, and streamed sets.
 #include "trainer/device/device_evaluator.hpp"
 
+#include "common/machine.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
+#include "tests/trainer/training/sample_ring_fixture.hpp"
 #include "trainer/training/evaluator.hpp"
 
 namespace lockstep {
@@ -66,6 +68,34 @@ TEST(DeviceEvaluatorTest, AStreamedSetHasTheNumbersOfAWholeOne) {
       EXPECT_EQ(evaluation.loss, found.front().loss);
       EXPECT_FALSE(evaluation.interrupted);
     }
+  });
+}
+
+/// When the fourth batch of two samples is asked for, the second and the third may still be computed.
+TEST(DeviceEvaluatorTest, TwoBatchesAreReadBesideThoseThatAreComputed) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const auto store = std::make_shared<sample_ring_test::CountingStore>();
+    Dataset set;
+    set.shape = sample_ring_test::kShape;
+    set.classes = kClasses;
+    set.labels.resize(sample_ring_test::kStoredSamples);
+    set.store = store;
+    const std::shared_ptr<Gpu> late = late_gpu();
+    const Network network = Network::parse(kOneLayer, "test.yaml", set.shape, kClasses);
+    const auto stream = late->device->make_stream();
+    const DeviceBuffer<float> weights(*late->device, network.parameters().weights_size());
+    stream->fill_zero(weights.data(), weights.bytes());
+    DeviceEvaluator evaluator(network, *late, *stream, set, LossKind::kCrossEntropy, 2, &comm);
+    constexpr std::int64_t kEndOfFifth = 9;
+    int asked = 0;
+    const auto await_fifth = [&] {
+      if (++asked < 4) return false;
+      const auto start = Clock::now();
+      while (store->last_read < kEndOfFifth && seconds_since(start) < 20) std::this_thread::yield();
+      return true;
+    };
+    EXPECT_TRUE(evaluator.evaluate(comm, weights.data(), await_fifth).interrupted);
+    EXPECT_EQ(store->last_read, kEndOfFifth);
   });
 }
 

@@ -37,8 +37,7 @@ std::shared_ptr<const TrainTestData> load(const Job& job) {
   return load_in_advance(job).get().sets;
 }
 
-JobSetup set_up(const Job& job, Communicator& comm) {
-  Network network = small_network();
+JobSetup set_up(const Job& job, Communicator& comm, Network network = small_network()) {
   DeviceChoice device = choose_device(job.parallel, comm);
   BucketPlan plan = plan_buckets(job, network, device, comm);
   return make_setup(job, load(job), std::move(device), std::move(network), std::move(plan));
@@ -91,6 +90,27 @@ TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
       EXPECT_LT(taken, least) << micro_batch;
       least = taken;
     }
+  });
+}
+
+/// A ring of 32 steps would have 8.4 MiB more.
+TEST(MemoryNeedTest, PartnersOfSamplesAreInTheirStepsOfARing) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    constexpr ImageShape kImage = {1, 28, 28};
+    Job job = small_job("emulated");
+    job.data.global_batch = 2816;
+    job.data.train_samples = 2816;
+    job.data.augment = {{.kind = AugmentKind::kMixup, .values = {{{1, 1}, {1, 1}}}}};
+    JobSetup setup =
+        set_up(job, comm, Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, 10));
+    setup.mixer = SampleMixer(job.data.augment, kImage, job.train.seed);
+    setup.streams = true;
+    DataSizes sizes = sizes_of(*setup.data);
+    sizes.streams = true;
+    const std::uint64_t before = free_on_device();
+    const auto strategy = make_data_parallel(setup, comm);
+    EXPECT_LE(before - free_on_device(),
+              training_memory(job, setup.network, sizes, true, 1).device.total() + (1 << 20));
   });
 }
 

@@ -22,6 +22,7 @@ class CountingStore final : public SampleStore {
   std::atomic<bool> hangs = false;
   mutable std::atomic<bool> is_asked = false;         ///< to read
   mutable std::atomic<std::size_t> most_at_once = 0;  ///< samples that were read
+  mutable std::atomic<std::int64_t> last_read = -1;   ///< sample
   mutable std::vector<std::int64_t> prefetched;
 
   std::int64_t size() const override { return kStoredSamples; }
@@ -33,6 +34,7 @@ class CountingStore final : public SampleStore {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (samples[i] == broken) throw IoError("the disk of sample " + std::to_string(broken));
       std::ranges::fill(to.subspan(i * bytes_, bytes_), static_cast<std::uint8_t>(samples[i]));
+      last_read = samples[i];
     }
   }
   void prefetch(std::vector<std::int64_t> samples) const override {

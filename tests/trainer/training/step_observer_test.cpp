@@ -78,6 +78,10 @@ TEST(DataParallelTest, SharesAreWeighedByAnyNumberOfRanks) {
   EXPECT_EQ(sum_of(3), sum_of(1));
 }
 
+TEST(StepObserverTest, LooksAtNoStepUnlessItSaysSo) {
+  EXPECT_FALSE(StepObserver().looks_at(7));
+}
+
 }  // namespace
 
 }  // namespace lockstep
