@@ -74,9 +74,9 @@ nlohmann::ordered_json conversion_json(const ConversionOptions& options, const C
 }
 
 void show_progress(ProgressBar& bar, std::size_t done, std::size_t all) {
-  if (done == 1) bar.restart();  // also where all are read once more
+  if (done == 1) return bar.restart();  // also where all are read once more
   if (!bar.is_due()) return;
-  const double each = bar.seconds() / static_cast<double>(done);
+  const double each = std::max(bar.seconds(), 1e-9) / static_cast<double>(done - 1);
   bar.draw(
       {{fmt::format("{}/{}", with_thousands(static_cast<std::int64_t>(done)), counted(all, "picture")), 3},
        {fmt::format("{} a second", with_thousands(static_cast<std::int64_t>(1 / each))), 1},
