@@ -71,7 +71,7 @@ TESTS = {
     "trainer/verify": "proofs: (prove|engine)_test",
     "launch": "launch: launch_(style|tidy|install_dependencies)_test | launch_(quickstart|simulate|containers|hardening|results)_test | launch_(package|bundle|install)_test",
     "launch/run": "launch: launch_run_test | hosts_test",
-    "launch/lib.sh": "launch: launch_(quickstart|get_data|tidy)_test | launch_run_test",
+    "launch/lib.sh": "launch: launch_(quickstart|get_data|tidy)_test | launch_run_test | launch_(gpu_run|bundle)_test",
     "launch/fetch.sh": "launch: launch_get_data_test | launch_quickstart_test",
     "launch/get-data": "launch: launch_get_data_test | launch_quickstart_test",
     "launch/hooks": "launch: launch_burn_hooks_test",

@@ -67,8 +67,8 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
     CODE=$code expect_exit 1 "$hooks/slurm-burn"
     expect_contains "$(cat calls)" $'update\nnodename=node7\nstate=drain\nreason=lockstep burn: '
     rm calls
+    [ "$code" -lt 124 ] || expect_equal "$output" "node7: burn: NOT TESTED: it was killed, or did not end within 55 seconds"
   done
-  expect_equal "$output" "node7: burn: NOT TESTED: it was killed, or did not end within 55 seconds"
   CODE=139 LOCKSTEP_BURN_DRAIN=1 expect_exit 0 "$hooks/slurm-burn"
   expect_no_file calls
   for code in 139 255; do CODE=$code expect_exit 1 "$hooks/slurm-burn"; done
