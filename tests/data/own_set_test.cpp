@@ -227,7 +227,7 @@ TEST(BatchLoaderTest, FeaturesAreTransposedUnchanged) {
   EXPECT_EQ(labels, (std::vector<std::int32_t>{data.train.labels[999], data.train.labels[5]}));
 }
 
-/// Rows that nobody reads.
+/// Notes what is prefetched of it; its rows are empty.
 class NotedRows final : public SampleStore {
  public:
   mutable std::vector<std::int64_t> prefetched;

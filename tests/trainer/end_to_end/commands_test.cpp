@@ -23,6 +23,14 @@ class CommandsTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { delete directory_; }
   static std::string run_dir() { return directory_->path("run"); }
+  /// By validate and by train, in the same words.
+  static void expect_refused_alike(const std::string& keys) {
+    const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
+    const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
+    expect_says(validated, 2);
+    expect_says(trained, 2);
+    EXPECT_EQ(validated.err, trained.err) << keys;
+  }
 
   static TemporaryDirectory* directory_;
   static Outcome trained_;
@@ -204,13 +212,8 @@ TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {
 TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
   for (const char* keys :
        {"train.schedule.warmup_steps=6", "train.patience=1 train.max_steps=1", "run.trace=7..9",
-        "parallel.backend=thread parallel.ranks=17", "parallel.backend=thread parallel.ranks=40"}) {
-    const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
-    const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
-    expect_says(validated, 2);
-    expect_says(trained, 2);
-    EXPECT_EQ(validated.err, trained.err) << keys;
-  }
+        "parallel.backend=thread parallel.ranks=17", "parallel.backend=thread parallel.ranks=40"})
+    expect_refused_alike(keys);
   succeed("validate " + directory_->path("job.yaml") +
           " train.schedule.warmup_steps=5 run.trace=6..9 parallel.backend=thread parallel.ranks=16");
 }
@@ -219,13 +222,8 @@ TEST_F(CommandsTest, ValidateRefusesTheStepsAndRanksThatTrainingRefuses) {
 TEST_F(CommandsTest, ValidateRefusesKeysThatDoNotGoWithTheSetOrTheDeviceAsTrainingDoes) {
   for (const char* keys :
        {"'data.augment=[{crop: {padding: 29}}]'", "'data.augment=[{jitter: {saturation: 0.5}}]'",
-        "train.recompute=true parallel.device=emulated"}) {
-    const std::string job = directory_->path("job.yaml") + " run.dir=" + directory_->path("new") + " " + keys;
-    const Outcome validated = lockstep("validate " + job), trained = lockstep("train " + job);
-    expect_says(validated, 2);
-    expect_says(trained, 2);
-    EXPECT_EQ(validated.err, trained.err) << keys;
-  }
+        "train.recompute=true parallel.device=emulated"})
+    expect_refused_alike(keys);
   succeed("validate " + directory_->path("job.yaml") +
           " 'data.augment=[{crop: {padding: 28}}]' train.recompute=true");
 }
