@@ -11,7 +11,9 @@
   random_faults.py kinds                       what can be drawn
 
 Each line of code is as likely as any other, then each kind of change that it allows (an early return, which nearly all do, one time
-in four), then each such change. One that does not compile, or whose choice only the compiler can make, is drawn again.
+in four), then each such change. One that does not compile, or whose choice only the compiler can make, is drawn again. Where no ROOM
+is named, rooms of which chance chose fewer than LEAST get others, in the same way: they count for their room ("more 1"), not among
+all of the seed.
 """
 import collections
 import concurrent.futures
@@ -32,6 +34,7 @@ from fault_kinds import Source  # noqa: E402
 
 REPO = Path(__file__).resolve().parent.parent
 FOLDERS = ["common", "kernels", "models", "data", "comm", "trainer", "include", "launch"]
+LEAST = int(os.environ.get("LEAST", 12))  # so that one survivor does not decide what is said of a small room
 EQUIVALENT = REPO / "tests/equivalent_faults.txt"
 
 # The room of a folder or file in the tally, and the tests that try its faults first, of scripts all: the longest path that fits.
@@ -151,20 +154,26 @@ def product_files(build: Build, rooms):
             yield path
 
 
+def room_of(path: str) -> str:
+    return entry_of(path).split(":")[0]
+
+
 def draw(count, seeds, build, refused, rooms):
-    """Yields (seed, source, change, text of the planted form) for each fault."""
+    """Yields (label of the seed, source, change, text of the planted form) for each fault."""
     sources = {path: Source(path, (REPO / path).read_text()) for path in product_files(build, rooms)}
     lines = [(path, number) for path, source in sources.items() for number in source.code_lines()]
     used, redrawn = collections.defaultdict(set), 0
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", os.cpu_count()))) as pool:
-        for seed in seeds:
-            chance, drawn = random.Random(f"faults {seed}"), 0
+
+        def draw_from(lines, count, chance, label):
+            nonlocal redrawn
+            drawn = tries = 0
             while drawn < count:
-                batch, tries = [], 0
+                batch, most = [], 100 * count + 10000 + tries
                 while len(batch) < count - drawn:
                     tries += 1
-                    if tries > 100 * count + 10000:
-                        sys.exit(f"there are not {count} faults in these rooms that compile")
+                    if tries > most:
+                        sys.exit(f"there are not {count} faults in these rooms that compile ({label})")
                     path, number = chance.choice(lines)
                     kinds = sources[path].changes(number)
                     if chance.randrange(4):
@@ -184,9 +193,19 @@ def draw(count, seeds, build, refused, rooms):
                     form = forms[source.path, change.start, change.end, change.text]
                     drawn += form is not None
                     redrawn += form is None
-                    print(f"seed {seed}: {drawn} of {count}", file=sys.stderr)
                     if form is not None:
-                        yield seed, source, change, form
+                        yield label, source, change, form
+                print(f"{label}: {drawn} of {count}", file=sys.stderr)
+
+        counts = collections.defaultdict(collections.Counter)
+        for seed in seeds:
+            for fault in draw_from(lines, count, random.Random(f"faults {seed}"), f"seed {seed}"):
+                counts[seed][room_of(fault[1].path)] += 1
+                yield fault
+        for seed in seeds if not rooms else ():
+            for room in sorted({room_of(path) for path, _ in lines} - {""}):
+                of_room = [(path, number) for path, number in lines if room_of(path) == room]
+                yield from draw_from(of_room, max(LEAST - counts[seed][room], 0), random.Random(f"faults {seed} {room}"), f"more {seed}")
     print(f"{redrawn} that do not compile were drawn again; {len(lines)} lines of code", file=sys.stderr)
 
 
@@ -208,12 +227,11 @@ def forms_of(build, source, changes):
 
 def write_table(path, head, faults):
     """By room; a fault drawn again takes the number of the one that was refused, so that few files are built again."""
-    faults = {f"seed {fault[0]}: {fault[2].name(fault[1].path)}": fault for fault in faults}
-    order = sorted(faults, key=lambda name: entry_of(faults[name][1].path).split(":")[0])
+    faults = {f"{fault[0]}: {fault[2].name(fault[1].path)}": fault for fault in faults}
+    order = sorted(faults, key=lambda name: room_of(faults[name][1].path))
     before = [row["name"] for row in read_table(path)] if Path(path).exists() else []
-    if len(before) == len(order):
-        others = iter([name for name in order if name not in before])
-        order = [name if name in faults else next(others) for name in before]
+    others = [name for name in order if name not in before]
+    order = [name if name in faults else others.pop(0) for name in before if name in faults or others] + others
     last = None
     with open(path, "w", encoding="utf-8") as out:
         print(f"# {head}", file=out)
@@ -231,13 +249,15 @@ def write_table(path, head, faults):
 
 
 def read_table(path):
-    """Rows: name, file, room, seed, tests, lines found and put there, old and new lines as a reader sees them."""
+    """Rows: name, file, room, seed, is_more, tests, lines found and put there, old and new lines as a reader sees them."""
     rows, room = [], ""
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         if line.startswith("room "):
             room = line[5:]
         elif line.startswith("fault "):
-            rows.append({"name": line[6:], "room": room, "seed": line.split()[2].rstrip(":"), "tests": [], "find": [], "put": [], "old": [], "new": []})
+            _, label, seed, *_ = line.split()
+            rows.append({"name": line[6:], "room": room, "seed": seed.rstrip(":"), "is_more": label == "more"})
+            rows[-1].update({key: [] for key in ("tests", "find", "put", "old", "new")})
         elif line.startswith("in "):
             rows[-1]["file"] = line[3:]
         elif line.startswith("tests "):
@@ -274,7 +294,7 @@ def tally(table, noticed, survived):
             key = (row["file"], "\n".join(line.strip() for line in row["old"]), "\n".join(line.strip() for line in row["new"]))
             state = "noticed" if row["name"] in names else "equivalent" if key in known else "survived"
             counts[row["room"]][state] += 1
-            counts["all"][state] += 1
+            counts["all"][state] += not row["is_more"]
             if state == "survived":
                 survivors.append(row)
         print(f"seed {seed}: noticed / drawn without equivalent ones")

@@ -16,7 +16,7 @@ using test::Bytes;
 using test::gzip;
 using test::idx_file;
 using test::idx_header;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 
 void expect_damage(const Bytes& file, std::initializer_list<std::string_view> parts) {
   expect_error<DataError>([&] { parse_idx(file, "the-file"); }, parts);

@@ -18,10 +18,8 @@ namespace lockstep::own_set_test {
 
 namespace {
 
-namespace fs = std::filesystem;
 using test::Bytes;
 using test::idx_file;
-using test::operator+;
 
 std::string sha256_of(const Bytes& file) {
   return hex(sha256(std::as_bytes(std::span(file))));
@@ -172,7 +170,7 @@ TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
 
 TEST_F(OwnSetTest, AHalfOfAValidationHalfIsRefused) {
   const auto fails = [&](const std::string& there, const std::string& lacks) {
-    write(there.c_str(), idx_file({4}, 1, 3));
+    write(there, idx_file({4}, 1, 3));
     expect_failure<DataError>(
         {": " + there + " has no " + lacks + " beside it; add that, or remove the one"});
     remove(there.c_str());

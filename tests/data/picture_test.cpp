@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 using test::bytes_of;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 using testing::Bytes;
 using testing::encode_jpeg;
 using testing::encode_png;

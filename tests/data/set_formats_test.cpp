@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using test::Bytes;
 using test::idx_file;
 using test::idx_header;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 
 /// A good small set on disk; each test damages it in its own way.
 class IdxSetTest : public test::DirectoryTest {
@@ -165,7 +165,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Bytes;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 
 /// Three images with CIFAR-10's shape; each test damages one file.
 class CifarSetTest : public test::DirectoryTest {

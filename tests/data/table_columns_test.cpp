@@ -291,7 +291,7 @@ TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
        {"", "{}", "[]", "[1]", R"([{"values":["p"]}])", R"([{"name":1}])", R"([{"name":"v"},{"name":""}])",
         R"([{"name":"c","values":[]}])", R"([{"name":"c","values":["q","p"]}])",
         R"([{"name":"c","values":["p","p"]}])", R"([{"name":"c","values":[1]}])",
-        R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", "[{\"name\":\"\\u0007\"}]"})
+        R"([{"name":"v","missing":1e39}])", R"([{"name":"v","missing":"1"}])", R"([{"name":"\u0007"}])"})
     expect_error<DataError>([&] { parse_table_columns(text, "x"); }, {"x: its columns"});
   ShardIndex index;
   index.shape = {2, 1, 1};

@@ -6,6 +6,7 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 unset LOCKSTEP_PLANTED # the faults here are others
+export LEAST=0
 
 # A function in which every kind of change is possible, by its number.
 function_of() {
@@ -45,7 +46,7 @@ make_tree() {
     echo 'inline void note(int& a, int b) { a += b & 1; }'
     for i in $(seq 2 25); do function_of "$i"; done
   } >tree/common/find.cpp
-  { echo '#!/usr/bin/env bash' && echo 'add() {' && for i in $(seq 3 9); do echo "  if [ \"\$1\" -lt $i ]; then exit $i; fi"; done && echo '}'; } >tree/launch/run
+  { echo '#!/usr/bin/env bash' && echo 'add() {' && for i in $(seq 3 19); do echo "  if [ \"\$1\" -lt $i ]; then exit $i; fi"; done && echo '}'; } >tree/launch/run
   printf '[{"directory": "%s", "file": "%s", "command": "c++ -std=c++20 -Wall -Werror -o x"}]\n' "$PWD/tree" "$PWD/tree/common/find.cpp" >tree/build/compile_commands.json
   echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD/tree" >tree/build/CMakeCache.txt
   git -C tree init -q && git -C tree add common launch trainer && git -C tree -c user.name=a -c user.email=a@b commit -qm tree
@@ -88,6 +89,23 @@ Rooms_that_are_named_and_no_others_have_faults() {
   expect_equal "$(sed -n 's/^in //p' table | sort -u)" launch/run
   expect_exit 1 tree/tests/random_faults.py draw 500 1 tree/build table refused launch
   expect_contains "$output" "there are not 500 faults in these rooms"
+}
+
+Each_room_gets_as_many_faults_as_chance_did_not_choose_of_it() {
+  make_tree
+  LEAST=4 draw 5 1,2 table
+  draw 5 1,2 of_the_seed_alone
+  expect_equal "$(grep '^fault seed' table | sort)" "$(grep '^fault seed' of_the_seed_alone | sort)"
+  for room in common launch; do
+    for seed in 1 2; do
+      [ "$(awk -v room=$room -v seed=$seed: '$1 == "room" { now = $2 } $1 == "fault" && now == room && $3 == seed' table | wc -l)" -ge 4 ] ||
+        fail "seed $seed has fewer than 4 of $room"
+    done
+  done
+  sed -n 's/^fault //p' table >noticed && : >survived
+  tree/tests/random_faults.py tally table noticed survived >said
+  expect_equal "$(grep -c '^  all  *5 / 5 ' said)" 2
+  expect_equal "$(awk '$1 == "common" || $1 == "launch" { all += $2 } END { print all }' said)" "$(grep -c '^fault' table)"
 }
 
 The_tally_names_survivors_and_counts_equivalent_ones_apart() {

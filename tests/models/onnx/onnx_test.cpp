@@ -124,7 +124,7 @@ Constants constants_of(const onnx::ModelProto& model) {
 }
 
 TEST(OnnxTest, LayersBringTheirConstants) {
-  const auto of = [](std::vector<float> numbers) {
+  const auto of = [](const std::vector<float>& numbers) {
     return std::pair(std::vector{static_cast<std::int64_t>(numbers.size())}, numbers);
   };
   const auto one = [](float number) { return std::pair(std::vector<std::int64_t>{}, std::vector{number}); };

@@ -40,7 +40,7 @@ TEST_F(RankFileTest, EachStepHasTheRanksOfTheLastStartThatTookIt) {
   EXPECT_FALSE(report_ranks(file_));
   EXPECT_TRUE(first_steps_of_starts(file_).empty());
   write_ranks(stretch_of(1, 4), 9);
-  AppendFile(file_).append(std::string("{\"step\":10,\"co"));  // a crash
+  AppendFile(file_).append(std::string(R"({"step":10,"co)"));  // a crash
   write_ranks(stretch_of(6, 3), 8);
   write_ranks(stretch_of(8, 2), 8);  // twice interrupted
   write_ranks(stretch_of(8, 1), 7);

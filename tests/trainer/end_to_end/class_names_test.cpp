@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Bytes;
 using test::idx_header;
-using test::operator+;
+using test::operator+;  // NOLINT(misc-unused-using-decls): clang-tidy does not see operators
 
 /// Images of 4 x 4 in which the row that is lit tells the label.
 void write_half(const std::string& start, const Bytes& labels, const std::vector<int>& lit_row_of) {

@@ -294,18 +294,18 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   const auto forged = prove("run");
   expect_says(
       forged, 1,
-      {"refuted at step 0: line 1 of metrics.jsonl (event start) differs from the computed values: "
-       "parameters is 1, and came to ",
-       "refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: "
-       "loss is 0.5, and came to ",
+      {"refuted at step 0: line 1 of metrics.jsonl (event start) differs from the computed values: ",
+       ": parameters is 1, and came to ",
+       "refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: ",
+       ": loss is 0.5, and came to ",
        "(event epoch) differs from the computed values: no epoch ends with this step",
-       "refuted at step 4: the manifest of its checkpoint differs from the computed values: "
-       "epoch_correct is ",
+       "refuted at step 4: the manifest of its checkpoint differs from the computed values: ",
+       ": epoch_correct is ",
        ": accuracy_steps is not a number of steps after which an accuracy is told here",
        "(event step) differs from the computed values: gradient_norm is 1, and came to ",
        "train_accuracy is 2, and came to ",
-       "refuted at step 6: the manifest of its checkpoint differs from the computed values: "
-       "test_accuracy is ",
+       "refuted at step 6: the manifest of its checkpoint differs from the computed values: ",
+       ": test_accuracy is ",
        "(event end) differs from the computed values: weights_sha256 is \"0000", "proved: steps 1 to 6\n"});
   EXPECT_EQ(count_of(": steps is not a number of steps after which a loss is printed here", forged.out), 2);
 }
