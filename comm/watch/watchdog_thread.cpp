@@ -93,7 +93,6 @@ void WatchdogThread::leave_alone(int exit_code) {
 
 void WatchdogThread::run() {
   pthread_setname_np(pthread_self(), "watchdog");  // for ps -L and tests/bench/many_ranks
-  last_look_ns_ = clock_ns();
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_)
     peer.in_proc = peer.who.rank != rank_ && peer.who.host == host && runs_this_program(peer.who.pid);
@@ -112,7 +111,7 @@ void WatchdogThread::schedule() {
   });
 }
 
-/// Once now, and again when what has just begun may have settled.
+/// Now, and every few milliseconds from then on: the run is about to end.
 void WatchdogThread::look_soon() {
   if (gone_) return;
   look();
@@ -122,8 +121,7 @@ void WatchdogThread::look_soon() {
 void WatchdogThread::look_again_soon() {
   soon_.expires_after(kSoon);
   soon_.async_wait([this](const asio::error_code& stopped) {
-    const bool unsettled = overdue_ns_ != 0 || is_over() || std::ranges::any_of(peers_, &Peer::dead);
-    if (!stopped && unsettled) look_soon();
+    if (!stopped) look_soon();
   });
 }
 
@@ -138,7 +136,8 @@ Beat WatchdogThread::make_beat() {
 
 void WatchdogThread::look() {
   const std::int64_t now = clock_ns();
-  forgive_own_absence(now);
+  forgive_absence(std::exchange(last_look_ns_, now), now, std::chrono::nanoseconds(interval_).count(),
+                  peers_);
   look_at_processes(now);
   look_at_deaths(now);
   Peer& self = at(peers_, rank_);
@@ -153,23 +152,13 @@ void WatchdogThread::look() {
   if (!is_over() && looked_around) leave_because_of(detector_.find_overdue(now, peers_));
 }
 
-void WatchdogThread::forgive_own_absence(std::int64_t now) {
-  const std::int64_t late = now - last_look_ns_ - std::chrono::nanoseconds(interval_).count();
-  last_look_ns_ = now;
-  if (late < kAwayNs) return;
-  for (Peer& peer : peers_) {
-    peer.heard_ns = now;
-    peer.where.since_ns = std::max(peer.where.since_ns, now - std::chrono::nanoseconds(interval_).count());
-  }
-}
-
 /// Examines silent ranks on this host through /proc; a debugger at this process is reported to all.
 void WatchdogThread::look_at_processes(std::int64_t now) {
   traced_ = is_traced();
   witnessed_ = -1;
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_) {
-    if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
+    if (peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
@@ -205,13 +194,20 @@ void WatchdogThread::finish(const Message& last) {
 void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
     shutdown_.settle();
-    context_->stop();
-    return;
+    return context_->stop();
   }
   timer_.expires_after(milliseconds(5));
   timer_.async_wait([this, tries](const asio::error_code& stopped) {
     if (!stopped) finish_when_sent(tries - 1);
   });
+}
+
+void forgive_absence(std::int64_t last_look_ns, std::int64_t now_ns, std::int64_t interval_ns, Peers& peers) {
+  if (now_ns - last_look_ns - interval_ns < kAwayNs) return;
+  for (Peer& peer : peers) {
+    peer.heard_ns = now_ns;
+    peer.where.since_ns = std::max(peer.where.since_ns, now_ns - interval_ns);
+  }
 }
 
 // Reads /proc/PID/stat and /proc/self/status.
@@ -227,7 +223,7 @@ std::string folder_of(int pid) {
 /// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
-    unsigned long signals = 0;
+    unsigned long signals{};
     std::istringstream(value_after(folder_of(pid) + "/status", where)) >> std::hex >> signals;
     return (signals >> (SIGKILL - 1) & 1U) != 0;
   };
@@ -247,11 +243,14 @@ bool runs_this_program(int pid) {
 }
 
 bool is_ending(int pid) {
-  if (is_killed(pid)) return true;
-  std::istringstream words(process_stat(folder_of(pid)));
+  return is_killed(pid) || shows_end(process_stat(folder_of(pid)));
+}
+
+bool shows_end(const std::string& stat) {
+  std::istringstream words(stat);
   char state = 'X';
   std::string skipped;
-  unsigned long flags = 0;
+  unsigned long flags{};
   words >> state;
   for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
   words >> flags;

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,7 +42,6 @@ class WatchdogThread final : public Watchdog {
   void look();
   void look_soon();
   void look_again_soon();
-  void forgive_own_absence(std::int64_t now);
   void look_at_processes(std::int64_t now);
   void look_at_deaths(std::int64_t now);
   void leave_because_of(const Verdict& verdict);
@@ -58,7 +58,7 @@ class WatchdogThread final : public Watchdog {
   asio::steady_timer timer_, soon_;
   Heartbeat heartbeat_;
   Shutdown shutdown_;
-  std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
+  std::int64_t last_look_ns_ = clock_ns(), overdue_ns_ = 0;
   int witnessed_ = -1;
   char witnessed_state_ = '?';
   bool traced_ = false;
@@ -66,6 +66,9 @@ class WatchdogThread final : public Watchdog {
   std::atomic<bool> patience_{false};
   std::thread thread_;
 };
+
+/// A look that is a second late: this process was away. The peers are as if they had been heard, and had moved, just now.
+void forgive_absence(std::int64_t last_look_ns, std::int64_t now_ns, std::int64_t interval_ns, Peers& peers);
 
 // Facts from /proc about processes that have gone quiet.
 
@@ -77,6 +80,8 @@ bool runs_this_program(int pid);
 
 /// True if it ends, was killed, or is gone: the kernel says so before its connections close.
 bool is_ending(int pid);
+/// True if its text in /proc/PID/stat, from its state on, says so, or there is none.
+bool shows_end(const std::string& stat);
 
 /// True if a debugger is attached to this process.
 bool is_traced();
