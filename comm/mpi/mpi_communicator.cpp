@@ -25,7 +25,7 @@ int int_count(std::size_t bytes) {
 
 /// The ranks of one host, and the cores that they may use together.
 struct HostShare {
-  int rank = 0, size = 1, cores = 1;
+  int rank{}, size{}, cores{};
 };
 
 /// A launcher may bind each rank to separate cores: only all masks together say how many there are.
@@ -53,19 +53,15 @@ HostShare share_of_host(MPI_Comm comm, int rank) {
 /// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer. Otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
   const HostShare share = share_of_host(comm, rank);
-  int most = 1;
+  int most{};
   LOCKSTEP_MPI(MPI_Allreduce(&share.size, &most, 1, MPI_INT, MPI_MAX, comm));
   int in_place = rank % most == share.rank ? 1 : 0,
-      all_in_place = 0;  // so a host ends only where the next one begins
+      all_in_place{};  // so a host ends only where the next one begins
   LOCKSTEP_MPI(MPI_Allreduce(&in_place, &all_in_place, 1, MPI_INT, MPI_LAND, comm));
   return all_in_place != 0 ? most : 1;
 }
 
-void duplicate(MPI_Comm from, MPI_Comm& comm) {
-  LOCKSTEP_MPI(MPI_Comm_dup(from, &comm));
-  LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
-}
-
+/// All of MPI's communicators have the error handler of those they are made from, and so MPI_COMM_WORLD's.
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
@@ -74,14 +70,13 @@ class MpiCommunicator final : public Communicator {
         host_share_(share_of_host(MPI_COMM_WORLD, rank_)),
         host_(host_name()),
         timeout_(timeout) {
-    duplicate(MPI_COMM_WORLD, comm_);
+    LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
     open();
   }
 
   MpiCommunicator(const MpiCommunicator& whole, int colour)
       : host_share_(whole.host_share_), host_(whole.host_), timeout_(whole.timeout_) {
     LOCKSTEP_MPI(MPI_Comm_split(whole.comm_, colour, whole.rank_, &comm_));
-    LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
     LOCKSTEP_MPI(MPI_Comm_rank(comm_, &rank_));
     LOCKSTEP_MPI(MPI_Comm_size(comm_, &size_));
     open();
@@ -121,8 +116,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
     const int count = int_count(mine.size());
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
     MPI_Request request = MPI_REQUEST_NULL;
     LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
     finish(request, "an all-gather");
@@ -143,7 +138,7 @@ class MpiCommunicator final : public Communicator {
  private:
   /// Makes the parts that live as long as comm_.
   void open() {
-    duplicate(comm_, message_comm_);
+    LOCKSTEP_MPI(MPI_Comm_dup(comm_, &message_comm_));
     all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_, ranks_per_host(comm_, rank_));
     messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
   }
@@ -151,14 +146,14 @@ class MpiCommunicator final : public Communicator {
   /// Waits for a collective. MPI cannot cancel one: if it is abandoned it is left to it, the job is ending.
   void finish(MPI_Request request, std::string_view what) {
     PendingWork pending([&request] {
-      int complete = 0;
+      int complete{};
       LOCKSTEP_MPI(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
       return complete != 0;
     });
     wait(pending, what, Waiting::kForAll);
   }
 
-  int rank_ = 0, size_ = 1;
+  int rank_{}, size_{};
   HostShare host_share_;
   std::string host_;
   std::chrono::duration<double> timeout_;
@@ -178,7 +173,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
 
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
+  int length{};
   LOCKSTEP_MPI(MPI_Get_library_version(text.data(), &length));
   return text.data();
 }
