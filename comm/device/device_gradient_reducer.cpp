@@ -99,7 +99,7 @@ class DeviceGradientReducer::Check {
     if (is_seen())
       change(stream, result(), [&](auto sums) { observer_->sums_arrived({0, sums.size(), sums}); });
     take(stream, kArrived, result(), whole_of(kArrived));
-    std::int64_t expected{};
+    std::int64_t expected = 0;
     stream.copy_to_host(&expected, result() + kFingerprintSlot, sizeof expected);
     fetch(stream);
     return host_[kArrived * (tensors_ + 1) + tensors_] == expected ? 0 : 1;

@@ -91,9 +91,9 @@ class DeviceGradientReducer {
   class Check;
   struct Piece {
     Bucket bucket;
-    std::size_t missing{};                       ///< elements; begin() sets it
+    std::size_t missing = 0;                     ///< elements
     std::vector<std::unique_ptr<Event>> events;  ///< one for each of its ranges
-    std::size_t events_used{};
+    std::size_t events_used = 0;
     std::string name = {};  ///< "bucket 0"
   };
 

@@ -60,7 +60,7 @@ MpiPendingSum<T>::~MpiPendingSum() {
 template <typename T>
 bool MpiPendingSum<T>::test() {
   while (round_ < rounds_.size()) {
-    int complete{};
+    int complete = 0;
     LOCKSTEP_MPI(
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &complete, MPI_STATUSES_IGNORE));
     if (complete == 0) return false;

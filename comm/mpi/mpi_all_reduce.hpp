@@ -131,7 +131,7 @@ class MpiAllReduce final : public AllReduce {
 
   MPI_Comm comm_;
   int rank_, size_, ranks_per_host_;
-  int next_tag_{};
+  int next_tag_ = 0;
   ReceiveBuffers receive_buffers_;
 };
 

@@ -25,7 +25,7 @@ int int_count(std::size_t bytes) {
 
 /// The ranks of one host, and the cores that they may use together.
 struct HostShare {
-  int rank{}, size{}, cores{};
+  int rank = 0, size = 1, cores = 1;
 };
 
 /// A launcher may bind each rank to separate cores: only all masks together say how many there are.
@@ -53,10 +53,10 @@ HostShare share_of_host(MPI_Comm comm, int rank) {
 /// How many ranks of `comm` each host has, if they are neighbours and only the last host has fewer. Otherwise 1.
 int ranks_per_host(MPI_Comm comm, int rank) {
   const HostShare share = share_of_host(comm, rank);
-  int most{};
+  int most = 1;
   LOCKSTEP_MPI(MPI_Allreduce(&share.size, &most, 1, MPI_INT, MPI_MAX, comm));
   int in_place = rank % most == share.rank ? 1 : 0,
-      all_in_place{};  // so a host ends only where the next one begins
+      all_in_place = 0;  // so a host ends only where the next one begins
   LOCKSTEP_MPI(MPI_Allreduce(&in_place, &all_in_place, 1, MPI_INT, MPI_LAND, comm));
   return all_in_place != 0 ? most : 1;
 }
@@ -146,14 +146,14 @@ class MpiCommunicator final : public Communicator {
   /// Waits for a collective. MPI cannot cancel one: if it is abandoned it is left to it, the job is ending.
   void finish(MPI_Request request, std::string_view what) {
     PendingWork pending([&request] {
-      int complete{};
+      int complete = 0;
       LOCKSTEP_MPI(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
       return complete != 0;
     });
     wait(pending, what, Waiting::kForAll);
   }
 
-  int rank_{}, size_{};
+  int rank_ = 0, size_ = 1;
   HostShare host_share_;
   std::string host_;
   std::chrono::duration<double> timeout_;
@@ -173,7 +173,7 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
 
 std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length{};
+  int length = 0;
   LOCKSTEP_MPI(MPI_Get_library_version(text.data(), &length));
   return text.data();
 }

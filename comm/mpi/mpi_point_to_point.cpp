@@ -54,14 +54,14 @@ class Message final : public PendingCollective {
   bool test() override {
     if (complete_) return true;
     std::vector<MPI_Status> statuses(requests_.size());
-    int done{};
+    int done = 0;
     const int status =
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses.data());
     if (is_receive_ && status != MPI_SUCCESS) refuse_longer(status, statuses);
     LOCKSTEP_MPI(status);
     if (done == 0) return false;
     for (std::size_t i = 0; is_receive_ && i < statuses.size(); ++i) {
-      int received{};
+      int received = 0;
       LOCKSTEP_MPI(MPI_Get_count(&statuses[i], MPI_BYTE, &received));
       if (received != piece_bytes(i)) throw_other_length("shorter");
     }
@@ -132,8 +132,8 @@ class MpiWindow {
     const auto size = static_cast<MPI_Aint>(comm.rank() == 0 ? bytes + kAlignment : 0);
     LOCKSTEP_MPI(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, host, &mine, &window_));
     LOCKSTEP_MPI(MPI_Comm_free(&host));
-    MPI_Aint whole{};
-    int unit{};
+    MPI_Aint whole = 0;
+    int unit = 0;
     void* first = nullptr;
     LOCKSTEP_MPI(MPI_Win_shared_query(window_, 0, &whole, &unit, &first));
     LOCKSTEP_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));

@@ -19,7 +19,7 @@ namespace lockstep {
 namespace {
 
 /// The process in which MPI is starting; 0: none.
-std::atomic<pid_t> starting{};
+std::atomic<pid_t> starting = 0;
 
 /// Until MPI has started no error handler is heard: a library that cannot start calls exit() or _exit().
 [[noreturn]] void tell_failed_start() {
@@ -41,7 +41,7 @@ void init(int* argc, char*** argv) {
   starting = getpid();
   const int status = MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided);
   if (status != MPI_SUCCESS) tell_failed_start();
-  starting = pid_t{};
+  starting = 0;
   if (provided < MPI_THREAD_SERIALIZED)
     throw DeviceError(advice(
         "this MPI was built without thread support (MPI_THREAD_SERIALIZED); use Open MPI as packaged by "

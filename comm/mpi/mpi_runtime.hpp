@@ -31,7 +31,7 @@ class MpiRuntime {
   int size() const noexcept { return size_; }
 
  private:
-  int rank_{}, size_{};
+  int rank_ = 0, size_ = 1;
 };
 
 // Every MPI call goes through LOCKSTEP_MPI, which turns a return code into an exception.

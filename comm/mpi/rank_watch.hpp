@@ -52,11 +52,11 @@ class RankWatch {
 // The processes that the launcher started on this host as ranks of this job, as /proc shows them.
 
 struct LaunchedProcess {
-  int rank{};
-  pid_t pid{};
+  int rank = 0;
+  pid_t pid = 0;
   char state = '?';     ///< as in /proc/PID/stat: R, S, D, T (stopped), Z (ended)
   std::string program;  ///< path of its executable, as /proc shows it; empty if it may not be seen
-  bool marked{};        ///< one of its threads carries the name that was asked for
+  bool marked = false;  ///< one of its threads carries the name that was asked for
 };
 
 /// One for each rank that has a living process here, in order of ranks. That of a wrapper script only as long
@@ -69,10 +69,10 @@ std::vector<LaunchedProcess> launched_processes(const std::string& mark);
 
 /// Facts known to a rank that waits for the others.
 struct Absence {
-  int rank{}, ranks{};
+  int rank = 0, ranks = 1;
   std::string host;
   std::string place;  ///< the call in which it waits: "MPI_Init"
-  double seconds{};
+  double seconds = 0;
   std::string own_program;
   std::vector<LaunchedProcess> processes;  ///< those of this host; marked: they have come
 };

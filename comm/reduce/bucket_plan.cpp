@@ -55,7 +55,7 @@ struct CostModel {
 /// is part of a best plan.
 struct Choice {
   double end = std::numeric_limits<double>::infinity();
-  std::size_t first{};
+  std::size_t first = 0;
 };
 using Row = std::vector<Choice>;  // by last range
 

@@ -15,22 +15,22 @@ namespace lockstep {
 
 /// A part of the gradient in the order in which backward finishes it: one layer's weight and bias.
 struct GradientRange {
-  std::size_t offset{};       ///< in the arena, in elements
-  std::size_t size{};         ///< in elements
-  double backward_seconds{};  ///< estimated time of backward from this range's completion to the next one's
+  std::size_t offset = 0;       ///< in the arena, in elements
+  std::size_t size = 0;         ///< in elements
+  double backward_seconds = 0;  ///< estimated time of backward from this range's completion to the next one's
   friend bool operator==(const GradientRange&, const GradientRange&) = default;
 };
 
 /// Latency of an all-reduce as measured on this machine: seconds for a few sizes, linear in between.
 struct LatencyPoint {
-  std::size_t bytes{};
-  double seconds{};
+  std::size_t bytes = 0;
+  double seconds = 0;
 };
 
 /// A bucket is a contiguous range of the arena: ranges [first_range, last_range] in backward order.
 struct Bucket {
-  std::size_t offset{}, size{};  ///< elements in the arena
-  std::size_t first_range{}, last_range{};
+  std::size_t offset = 0, size = 0;  ///< elements in the arena
+  std::size_t first_range = 0, last_range = 0;
 };
 
 struct BucketPlan {

@@ -93,9 +93,9 @@ void GradientBucket::add_fingerprints(std::span<const std::int64_t> sums, SumFin
   for_each_tensor([&](std::size_t tensor, std::size_t first, std::size_t size) {
     to[tensor] += cpu::fingerprint(kGradientBuffer, begin() + first, sums.subspan(first, size));
   });
-  const auto rest = sums.subspan(range_.size);  // the counters and a fingerprint, or nothing
-  to.back() += cpu::fingerprint(kGradientBuffer, units_.parameters(),
-                                rest.first(std::min(rest.size(), std::size_t{kStepCounters})));
+  if (sums.size() > range_.size)
+    to.back() += cpu::fingerprint(kGradientBuffer, units_.parameters(),
+                                  sums.subspan(range_.size, std::size_t{kStepCounters}));
 }
 
 std::span<std::int64_t> GradientBucket::part_of(std::span<std::int64_t> sums, std::size_t tensor) const {
@@ -197,7 +197,7 @@ StepCounters decode(std::span<const float> elements) {
   // Modulo 2^64 a negative number and the carries out of the digits come out right by themselves.
   StepCounters counters;
   for (std::size_t v = 0; v < counters.values.size(); ++v) {
-    std::uint64_t value{};
+    std::uint64_t value = 0;
     for (std::size_t digit = kDigits; digit-- > 0;)
       value = (value << kDigitBits) + static_cast<std::uint64_t>(elements[v * kDigits + digit]);
     counters.values[v] = static_cast<std::int64_t>(value);

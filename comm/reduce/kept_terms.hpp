@@ -73,7 +73,7 @@ class KeptTerms {
  private:
   const GradientUnits& units_;
   std::vector<bool> keeps_;
-  bool notes_{};
+  bool notes_ = false;
   std::mutex mutex_;
   std::vector<float> largest_;              ///< under mutex_
   std::vector<std::vector<Piece>> pieces_;  ///< one list for each tensor; under mutex_

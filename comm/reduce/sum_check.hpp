@@ -59,8 +59,8 @@ SumFault find_sum_fault(Communicator& comm, const SumRecord& mine);
 
 /// Some of a step's sums on one rank.
 struct ShownSums {
-  std::size_t first{};  ///< counted in the arena
-  std::size_t all{};    ///< how many the arena has
+  std::size_t first = 0;  ///< counted in the arena
+  std::size_t all = 0;    ///< how many the arena has
   std::span<std::int64_t> sums;
   std::span<const std::int64_t> before = {};  ///< for sums that leave: the result of the step before
 };

@@ -25,7 +25,7 @@ struct MailEnd {
   std::span<const std::byte> from;  ///< the sender's
   std::span<std::byte> to;          ///< the receiver's
   bool abandoned = false;           ///< its buffer is gone: must never be copied
-  std::size_t other_bytes{};        ///< how long the other end's buffer is
+  std::size_t other_bytes = 0;      ///< how long the other end's buffer is
   std::atomic<State> state{State::kWaiting};
 };
 
@@ -33,7 +33,7 @@ struct MailEnd {
 class ThreadMail {
  public:
   struct Lane {
-    int from{}, to{}, tag{};
+    int from = 0, to = 0, tag = 0;
     // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's, in what it makes of this line
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };

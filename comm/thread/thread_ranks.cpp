@@ -190,7 +190,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
 /// End of a rank: `error` is its error, or null.
 struct RankOutcome {
   std::exception_ptr error;
-  bool released{};  ///< it failed only because another rank had
+  bool released = false;  ///< it failed only because another rank had
 };
 
 std::string text_of(const std::exception_ptr& error) {

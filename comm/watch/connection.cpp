@@ -42,6 +42,7 @@ std::optional<asio::ip::address> Connection::remote_address() const {
 void Connection::read() {
   socket_.async_read_some(asio::buffer(in_),
                           [self = shared_from_this()](const asio::error_code& error, std::size_t size) {
+                            if (self->owner_ == nullptr) return;
                             self->parser_.feed(std::span(self->in_).first(size));
                             bool good = !error;
                             while (good && self->owner_ != nullptr) {
@@ -49,6 +50,7 @@ void Connection::read() {
                               if (!message) break;
                               good = self->owner_->on_message(*self, *message);
                             }
+                            if (self->owner_ == nullptr) return;
                             if (good && !self->parser_.is_bad()) return self->read();
                             self->close();
                           });
@@ -63,8 +65,9 @@ void Connection::send(std::vector<std::uint8_t> bytes) {
 
 void Connection::write() {
   asio::async_write(socket_, asio::buffer(out_.front()),
-                    [self = shared_from_this()](const asio::error_code& /*error*/, std::size_t /*size*/) {
-                      self->out_.pop_front();  // reading will say so, too, where none goes out any more
+                    [self = shared_from_this()](const asio::error_code& error, std::size_t /*size*/) {
+                      self->out_.pop_front();
+                      if (error) self->out_.clear();  // reading will say so, too
                       if (!self->out_.empty()) self->write();
                     });
 }

@@ -60,7 +60,7 @@ Limits Limits::for_timeout(double seconds) {
 }
 
 std::chrono::milliseconds Limits::beat_interval() const {
-  return std::chrono::milliseconds(std::max(static_cast<int>(silent_seconds * 1000 / 6), 10));
+  return std::chrono::milliseconds(std::clamp(static_cast<int>(silent_seconds * 1000 / 6), 10, 500));
 }
 
 Findings FailureDetector::look(std::int64_t now_ns, const Peers& peers) {
@@ -91,7 +91,7 @@ void FailureDetector::learn(std::int64_t now_ns, const RankStatus& own) {
   }
   const bool same = own.waits() && own.collective == wait_;
   if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
-  wait_ = own.collective;
+  wait_ = own.waits() ? own.collective : 0;
   wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
 }
 
@@ -131,11 +131,11 @@ void FailureDetector::notice_silence(std::int64_t now_ns, const Peers& peers, Fi
   for (const Peer& peer : peers) {
     if (peer.who.rank == rank_) continue;
     Memory& memory = at(memory_, peer.who.rank);
-    const bool silent = is_silent(peer, now_ns);
-    if (silent) memory.silent_since = peer.heard_ns;
-    if (silent && speaker && !std::exchange(memory.said, true))
+    const bool was_silent = std::exchange(memory.silent, is_silent(peer, now_ns));
+    if (memory.silent && !was_silent) memory.silent_since = peer.heard_ns;
+    if (memory.silent && speaker && !std::exchange(memory.said, true))
       findings.notices.push_back(silence_notice(peer, scene));
-    if (!silent && std::exchange(memory.said, false) && is_there(peer))
+    if (!memory.silent && std::exchange(memory.said, false) && is_there(peer))
       findings.notices.push_back(return_notice(peer, seconds_since(memory.silent_since, now_ns)));
   }
 }
@@ -181,7 +181,7 @@ std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const Peers& pee
   for (const Peer& peer : peers) {
     const RankStatus& where = peer.where;
     const bool behind = is_behind(where, own) && in_a_step(where.phase);
-    if (is_there(peer) && !is_silent(peer, now_ns) && behind &&
+    if (peer.who.rank != rank_ && is_there(peer) && !is_silent(peer, now_ns) && behind &&
         seconds_since(where.since_ns, now_ns) >= seconds)
       ranks.push_back(peer.who.rank);
   }

@@ -33,9 +33,9 @@ struct Verdict {
 
 /// Facts that the text needs beside the peers.
 struct Scene {
-  int rank{};  ///< the speaker
-  std::int64_t now_ns{};
-  double timeout_seconds{};
+  int rank = 0;  ///< the speaker
+  std::int64_t now_ns = 0;
+  double timeout_seconds = 0;
   std::string restart = "start it again";  ///< advice about a lost rank
 };
 
@@ -61,7 +61,7 @@ inline double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
 }
 
 struct Limits {
-  double timeout_seconds{};      ///< silent for so long: lost
+  double timeout_seconds = 300;  ///< silent for so long: lost
   double silent_seconds = 3;     ///< without a sign of life: named
   double settle_seconds = 0.15;  ///< after a death: others may have died with it
   double least_stuck_seconds =
@@ -101,9 +101,9 @@ class FailureDetector {
 
  private:
   struct Memory {
-    bool stuck = false;
+    bool silent = false, stuck = false;
     bool said = false;  ///< by this rank: that it is silent
-    std::int64_t silent_since{};
+    std::int64_t silent_since = 0;
   };
 
   void learn(std::int64_t now_ns, const RankStatus& own);
@@ -123,13 +123,13 @@ class FailureDetector {
   int rank_;
   Limits limits_;
   std::vector<Memory> memory_;
-  std::uint64_t wait_{};            ///< this rank's last collective when last looked at
-  std::int64_t wait_age_ns_{};      ///< and for how long it waited by then; 0: it did not
-  std::int64_t longest_wait_ns_{};  ///< among waits that ended
-  std::int64_t step_ = -1;          ///< this rank's when last looked at
-  std::int64_t step_began_ns_ = 0;  ///< 0: not known
-  std::int64_t longest_step_ns_{};  ///< among steps that ended, with what came between them
-  std::int64_t cut_since_ns_ = 0;   ///< it hears no rank since then, and has said so; 0: it hears one
+  std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
+  std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
+  std::int64_t longest_wait_ns_ = 0;  ///< among waits that ended
+  std::int64_t step_ = -1;            ///< this rank's when last looked at
+  std::int64_t step_began_ns_ = 0;    ///< 0: not known
+  std::int64_t longest_step_ns_ = 0;  ///< among steps that ended, with what came between them
+  std::int64_t cut_since_ns_ = 0;     ///< it hears no rank since then, and has said so; 0: it hears one
   bool over_ = false;
 };
 

@@ -149,7 +149,7 @@ void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
   const auto* leaving = std::get_if<Leaving>(&news.said);
   const bool ends_all = leaving != nullptr && leaving->spoken;
   const bool is_of_watcher = news.rank < static_cast<std::uint32_t>(kWatchers);
-  asio::post(context_, [this] { send_news(); });  // all that there are by then
+  if (for_watchers_.empty() && for_members_.empty()) asio::post(context_, [this] { send_news(); });
   if (to_watchers) for_watchers_.push_back(news);
   if (is_of_watcher || ends_all) for_members_.push_back(news);
 }
@@ -157,15 +157,16 @@ void Heartbeat::pass_on(const Relayed& news, bool to_watchers) {
 void Heartbeat::send_news() {
   const auto of_watchers = encode_relays(std::exchange(for_watchers_, {}));
   const auto of_members = encode_relays(std::exchange(for_members_, {}));
-  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
+  for (int rank = 0; relays() && rank < static_cast<int>(peers_.size()); ++rank)
     send_bytes(rank, rank < kWatchers ? of_watchers : of_members);
 }
 
 std::vector<std::uint8_t> Heartbeat::take_fresh_beats(int first_rank, int end_rank) {
   std::vector<Relayed> list;
-  for (int rank = first_rank; rank < end_rank; ++rank)
-    if (const auto beat = std::exchange(at(links_, rank).fresh, std::nullopt))
-      list.push_back(relayed(rank, *beat));
+  for (int rank = first_rank; relays() && rank < end_rank; ++rank) {
+    const auto beat = std::exchange(at(links_, rank).fresh, std::nullopt);
+    if (beat && at(peers_, rank).watched) list.push_back(relayed(rank, *beat));
+  }
   return encode_relays(list);
 }
 

@@ -121,9 +121,10 @@ void Heartbeat::on_closed(Connection& connection) {
   if (connection.rank < 0) return;
   const int rank = connection.rank;
   Link& link = at(links_, rank);
+  if (link.connection != self) return;
   link.connection.reset();
   const Peer& peer = at(peers_, rank);
-  if (peer.watched && !peer.leaving) probe(rank, kProbes);
+  if (peer.watched && !peer.leaving && !is_dropped(rank)) probe(rank, kProbes);
 }
 
 /// True if a process still listens there. A process that ends closes its connections and its port in no

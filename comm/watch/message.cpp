@@ -100,13 +100,12 @@ class Reader {
   void operator()(T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     good_ = good_ && bytes_.size() >= sizeof(T);
-    if (good_) {
-      std::memcpy(&value, bytes_.data(), sizeof(T));
-      bytes_ = bytes_.subspan(sizeof(T));
-    }
+    if (!good_) return;
+    std::memcpy(&value, bytes_.data(), sizeof(T));
+    bytes_ = bytes_.subspan(sizeof(T));
   }
   void operator()(bool& value) {
-    std::uint8_t byte{};
+    std::uint8_t byte = 0;
     (*this)(byte);
     good_ = good_ && byte <= 1;
     value = byte == 1;
@@ -122,20 +121,20 @@ class Reader {
     good_ = good_ && text.back() == '\0';
   }
   void count(auto& list, std::size_t most) {
-    std::uint32_t count{};
+    std::uint32_t count = 0;
     (*this)(count);
-    good_ = good_ && count <= most;
+    good_ = good_ && count <= most && count <= bytes_.size();
     if (good_) list.resize(count);
   }
   void kind(Message& said) {
-    std::uint8_t kind{};
+    std::uint8_t kind = 0;
     (*this)(kind);
     good_ = good_ && can_be_relayed(kind);
     if (good_) make_kind(kind, said);
   }
   template <typename Enum>
   void choice(Enum& value, int count) {
-    std::uint8_t byte{};
+    std::uint8_t byte = 0;
     (*this)(byte);
     good_ = good_ && byte < count;
     if (good_) value = static_cast<Enum>(byte);
@@ -169,7 +168,8 @@ bool equal(const Token& a, const Token& b) {
 
 Token draw_token() {
   Token token{};
-  LOCKSTEP_CHECK(::getentropy(token.data(), token.size()) == 0);
+  if (::getentropy(token.data(), token.size()) != 0)
+    throw InternalError("the system gives no random numbers");
   return token;
 }
 
@@ -198,13 +198,14 @@ std::vector<std::uint8_t> encode_relays(const std::vector<Relayed>& list) {
 }
 
 void Parser::feed(std::span<const std::uint8_t> bytes) {
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
 std::optional<Message> Parser::next() {
-  const std::span<const std::uint8_t> rest(bytes_);
+  const auto rest = std::span<const std::uint8_t>(bytes_).subspan(begin_);
   if (bad_ || rest.size() < kHeadBytes) return std::nullopt;
-  std::uint32_t size{};
+  std::uint32_t size = 0;
   std::memcpy(&size, rest.data() + 4, 4);
   const std::uint8_t kind = rest[3] & 15U;
   bad_ = !std::equal(kMagic.begin(), kMagic.end(), rest.begin()) || rest[3] >> 4 != kVersion ||
@@ -212,7 +213,7 @@ std::optional<Message> Parser::next() {
   if (bad_ || rest.size() - kHeadBytes < size) return std::nullopt;
   auto message = read(kind, rest.subspan(kHeadBytes, size));
   bad_ = !message;
-  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(kHeadBytes + size));
+  begin_ += kHeadBytes + size;
   return message;
 }
 

@@ -27,12 +27,12 @@ Token draw_token();
 /// The first message of a connection, from the rank that made it, and back.
 struct Hello {
   Token token{};
-  std::uint32_t rank{}, world_size{};
+  std::uint32_t rank = 0, world_size = 0;
 };
 
 /// A sign of life.
 struct Beat {
-  std::int64_t sent_ns{};            ///< the sender's clock
+  std::int64_t sent_ns = 0;          ///< the sender's clock
   RankStatus where;                  ///< since_ns by the sender's clock
   std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
   char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
@@ -42,7 +42,7 @@ struct Beat {
 
 /// The sender is about to end.
 struct Leaving {
-  std::int32_t code{};        ///< its exit code
+  std::int32_t code = 0;      ///< its exit code
   std::int32_t because = -1;  ///< the rank that it lost; -1: for other reasons
   bool spoken = false;        ///< it has said why, for all
 };
@@ -64,9 +64,9 @@ using Message = std::variant<Hello, Beat, Leaving, Goodbye, Died, Relay>;
 
 /// A rank's message to the sender, or the sender's about that rank.
 struct Relayed {
-  std::uint32_t rank{};
-  std::int64_t age_ns{};  ///< so long ago
-  Message said = Beat{};  ///< no Hello and no Relay
+  std::uint32_t rank = 0;
+  std::int64_t age_ns = 0;  ///< so long ago
+  Message said = Beat{};    ///< no Hello and no Relay
 };
 
 /// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
@@ -88,6 +88,7 @@ class Parser {
 
  private:
   std::vector<std::uint8_t> bytes_;
+  std::size_t begin_ = 0;  ///< first byte that has not been read
   bool bad_ = false;
 };
 
@@ -95,11 +96,11 @@ class Parser {
 
 /// A rank, and the address of its watchdog. Handed over by MPI.
 struct Identity {
-  int rank{};
+  int rank = 0;
   std::string host;
-  int pid{};
+  int pid = 0;
   std::vector<std::string> addresses;  ///< its host's, the likeliest first
-  int port{};
+  int port = 0;
 };
 
 /// A rank as this one knows it. For this rank itself, `where` alone counts.
@@ -110,14 +111,14 @@ struct Peer {
   bool ended = false;    ///< it said goodbye
   bool leaving = false;  ///< it said that it ends
   Leaving farewell;
-  std::int64_t heard_ns{};  ///< this rank's clock: its last sign of life
-  RankStatus where;         ///< as of then; since_ns by this rank's clock
+  std::int64_t heard_ns = 0;  ///< this rank's clock: its last sign of life
+  RankStatus where;           ///< as of then; since_ns by this rank's clock
   std::string device;
-  bool traced = false;     ///< held by a debugger
-  char state = '?';        ///< as a rank on its host sees it in /proc; '?': not seen
-  std::int64_t lost_ns{};  ///< when it was found dead
-  bool in_proc{};          ///< /proc of this host shows its process
-  bool ending = false;     ///< and showed once that it ends
+  bool traced = false;       ///< held by a debugger
+  char state = '?';          ///< as a rank on its host sees it in /proc; '?': not seen
+  std::int64_t lost_ns = 0;  ///< when it was found dead
+  bool in_proc = false;      ///< /proc of this host shows its process
+  bool ending = false;       ///< and showed once that it ends
 
   bool is_stopped() const { return state == 'T'; }
   bool is_debugged() const { return traced || state == 't'; }

@@ -93,9 +93,10 @@ bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
   return changed_.wait_for(lock, limit, [this] { return settled_; });
 }
 
-/// For later readers, where there is a file for it. False if another rank has done so.
+/// For later readers. False if another rank has done so.
 bool Shutdown::write_down(const std::vector<std::string>& lines) {
   const std::string path = comm_.activity().verdict_file.get();
+  if (path.empty()) return true;
   auto first = std::make_shared<std::promise<bool>>();
   auto is_first = first->get_future();
   try {

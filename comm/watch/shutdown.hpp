@@ -54,7 +54,8 @@ class Shutdown {
   Heartbeat& heartbeat_;
   Peers& peers_;
   std::optional<Verdict> verdict_;
-  std::int64_t over_ns_{}, settled_ns_{};  ///< when it began, and when it was settled
+  std::int64_t over_ns_ = 0;
+  std::int64_t settled_ns_ = 0;
 
   std::atomic<bool> over_{false};
   std::mutex mutex_;

@@ -93,6 +93,7 @@ void WatchdogThread::leave_alone(int exit_code) {
 
 void WatchdogThread::run() {
   pthread_setname_np(pthread_self(), "watchdog");  // for ps -L and tests/bench/many_ranks
+  last_look_ns_ = clock_ns();
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_)
     peer.in_proc = peer.who.rank != rank_ && peer.who.host == host && runs_this_program(peer.who.pid);
@@ -111,7 +112,7 @@ void WatchdogThread::schedule() {
   });
 }
 
-/// Now, and every few milliseconds from then on: the run is about to end.
+/// Once now, and again when what has just begun may have settled.
 void WatchdogThread::look_soon() {
   if (gone_) return;
   look();
@@ -121,7 +122,8 @@ void WatchdogThread::look_soon() {
 void WatchdogThread::look_again_soon() {
   soon_.expires_after(kSoon);
   soon_.async_wait([this](const asio::error_code& stopped) {
-    if (!stopped) look_soon();
+    const bool unsettled = overdue_ns_ != 0 || is_over() || std::ranges::any_of(peers_, &Peer::dead);
+    if (!stopped && unsettled) look_soon();
   });
 }
 
@@ -158,7 +160,7 @@ void WatchdogThread::look_at_processes(std::int64_t now) {
   witnessed_ = -1;
   const std::string& host = at(peers_, rank_).who.host;
   for (Peer& peer : peers_) {
-    if (peer.who.host != host || !detector_.is_silent(peer, now)) continue;
+    if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
@@ -194,7 +196,8 @@ void WatchdogThread::finish(const Message& last) {
 void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
     shutdown_.settle();
-    return context_->stop();
+    context_->stop();
+    return;
   }
   timer_.expires_after(milliseconds(5));
   timer_.async_wait([this, tries](const asio::error_code& stopped) {
@@ -223,7 +226,7 @@ std::string folder_of(int pid) {
 /// A thread removes the signal from its pending ones (SigPnd) before it shows that it ends. The process's keep it.
 bool is_killed(int pid) {
   const auto is_pending = [&](std::string_view where) {
-    unsigned long signals{};
+    unsigned long signals = 0;
     std::istringstream(value_after(folder_of(pid) + "/status", where)) >> std::hex >> signals;
     return (signals >> (SIGKILL - 1) & 1U) != 0;
   };
@@ -250,7 +253,7 @@ bool shows_end(const std::string& stat) {
   std::istringstream words(stat);
   char state = 'X';
   std::string skipped;
-  unsigned long flags{};
+  unsigned long flags = 0;
   words >> state;
   for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
   words >> flags;

@@ -58,7 +58,7 @@ class WatchdogThread final : public Watchdog {
   asio::steady_timer timer_, soon_;
   Heartbeat heartbeat_;
   Shutdown shutdown_;
-  std::int64_t last_look_ns_ = clock_ns(), overdue_ns_ = 0;
+  std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
   int witnessed_ = -1;
   char witnessed_state_ = '?';
   bool traced_ = false;
