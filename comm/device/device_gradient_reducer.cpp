@@ -44,7 +44,7 @@ class DeviceGradientReducer::Check {
         tensors_(units.tensors() + 1),
         reduced_(device, size_),
         taken_(device, kKinds * (tensors_ + 1)),
-        host_(device, kKinds * (tensors_ + 1)),
+        host_(device, taken_.size()),
         differences_(device, 1) {
     const auto stream = device.make_stream();
     const std::vector<SumPart> parts = parts_of(units);
@@ -68,8 +68,8 @@ class DeviceGradientReducer::Check {
   void compare(Stream& stream) {
     const std::int64_t mine = differences(stream);
     stream.copy_to_device(differences_.data(), &mine, sizeof mine);
-    all_reduce_.all_reduce(stream, differences_.data(), 1);
-    conclude(stream, download(stream, differences_.data(), 1).front());
+    all_reduce_.all_reduce(stream, differences_.data(), differences_.size());
+    conclude(stream, download(stream, differences_.data(), differences_.size()).front());
   }
   /// Compares sums that are all-reduced on streams; the counts of differences go through `comm`. @throws
   /// SumsDifferError

@@ -61,11 +61,7 @@ int ranks_per_host(MPI_Comm comm, int rank) {
   return all_in_place != 0 ? most : 1;
 }
 
-void duplicate(MPI_Comm from, MPI_Comm& comm) {
-  LOCKSTEP_MPI(MPI_Comm_dup(from, &comm));
-  LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
-}
-
+/// All of MPI's communicators have the error handler of those they are made from, and so MPI_COMM_WORLD's.
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
@@ -74,14 +70,13 @@ class MpiCommunicator final : public Communicator {
         host_share_(share_of_host(MPI_COMM_WORLD, rank_)),
         host_(host_name()),
         timeout_(timeout) {
-    duplicate(MPI_COMM_WORLD, comm_);
+    LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
     open();
   }
 
   MpiCommunicator(const MpiCommunicator& whole, int colour)
       : host_share_(whole.host_share_), host_(whole.host_), timeout_(whole.timeout_) {
     LOCKSTEP_MPI(MPI_Comm_split(whole.comm_, colour, whole.rank_, &comm_));
-    LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
     LOCKSTEP_MPI(MPI_Comm_rank(comm_, &rank_));
     LOCKSTEP_MPI(MPI_Comm_size(comm_, &size_));
     open();
@@ -121,8 +116,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
     const int count = int_count(mine.size());
+    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
     MPI_Request request = MPI_REQUEST_NULL;
     LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
     finish(request, "an all-gather");
@@ -143,7 +138,7 @@ class MpiCommunicator final : public Communicator {
  private:
   /// Makes the parts that live as long as comm_.
   void open() {
-    duplicate(comm_, message_comm_);
+    LOCKSTEP_MPI(MPI_Comm_dup(comm_, &message_comm_));
     all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_, ranks_per_host(comm_, rank_));
     messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
   }

@@ -128,7 +128,6 @@ class MpiWindow {
     MPI_Comm host = MPI_COMM_NULL;
     LOCKSTEP_MPI(
         MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, comm.rank(), MPI_INFO_NULL, &host));
-    LOCKSTEP_MPI(MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN));
     void* mine = nullptr;
     const auto size = static_cast<MPI_Aint>(comm.rank() == 0 ? bytes + kAlignment : 0);
     LOCKSTEP_MPI(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, host, &mine, &window_));

@@ -138,7 +138,8 @@ Beat WatchdogThread::make_beat() {
 
 void WatchdogThread::look() {
   const std::int64_t now = clock_ns();
-  forgive_own_absence(now);
+  forgive_absence(std::exchange(last_look_ns_, now), now, std::chrono::nanoseconds(interval_).count(),
+                  peers_);
   look_at_processes(now);
   look_at_deaths(now);
   Peer& self = at(peers_, rank_);
@@ -151,16 +152,6 @@ void WatchdogThread::look() {
   if (findings.adopted) shutdown_.follow();
   const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
   if (!is_over() && looked_around) leave_because_of(detector_.find_overdue(now, peers_));
-}
-
-void WatchdogThread::forgive_own_absence(std::int64_t now) {
-  const std::int64_t late = now - last_look_ns_ - std::chrono::nanoseconds(interval_).count();
-  last_look_ns_ = now;
-  if (late < kAwayNs) return;
-  for (Peer& peer : peers_) {
-    peer.heard_ns = now;
-    peer.where.since_ns = std::max(peer.where.since_ns, now - std::chrono::nanoseconds(interval_).count());
-  }
 }
 
 /// Examines silent ranks on this host through /proc; a debugger at this process is reported to all.
@@ -214,6 +205,14 @@ void WatchdogThread::finish_when_sent(int tries) {
   });
 }
 
+void forgive_absence(std::int64_t last_look_ns, std::int64_t now_ns, std::int64_t interval_ns, Peers& peers) {
+  if (now_ns - last_look_ns - interval_ns < kAwayNs) return;
+  for (Peer& peer : peers) {
+    peer.heard_ns = now_ns;
+    peer.where.since_ns = std::max(peer.where.since_ns, now_ns - interval_ns);
+  }
+}
+
 // Reads /proc/PID/stat and /proc/self/status.
 
 namespace {
@@ -247,8 +246,11 @@ bool runs_this_program(int pid) {
 }
 
 bool is_ending(int pid) {
-  if (is_killed(pid)) return true;
-  std::istringstream words(process_stat(folder_of(pid)));
+  return is_killed(pid) || shows_end(process_stat(folder_of(pid)));
+}
+
+bool shows_end(const std::string& stat) {
+  std::istringstream words(stat);
   char state = 'X';
   std::string skipped;
   unsigned long flags = 0;

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,7 +42,6 @@ class WatchdogThread final : public Watchdog {
   void look();
   void look_soon();
   void look_again_soon();
-  void forgive_own_absence(std::int64_t now);
   void look_at_processes(std::int64_t now);
   void look_at_deaths(std::int64_t now);
   void leave_because_of(const Verdict& verdict);
@@ -67,6 +67,9 @@ class WatchdogThread final : public Watchdog {
   std::thread thread_;
 };
 
+/// A look that is a second late: this process was away. The peers are as if they had been heard, and had moved, just now.
+void forgive_absence(std::int64_t last_look_ns, std::int64_t now_ns, std::int64_t interval_ns, Peers& peers);
+
 // Facts from /proc about processes that have gone quiet.
 
 /// State from /proc/PID/stat: R, S, D, T (stopped), t (held by a debugger), Z (ended); '?': it says nothing.
@@ -77,6 +80,8 @@ bool runs_this_program(int pid);
 
 /// True if it ends, was killed, or is gone: the kernel says so before its connections close.
 bool is_ending(int pid);
+/// True if its text in /proc/PID/stat, from its state on, says so, or there is none.
+bool shows_end(const std::string& stat);
 
 /// True if a debugger is attached to this process.
 bool is_traced();

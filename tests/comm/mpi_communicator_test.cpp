@@ -5,29 +5,34 @@
 
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
+#include "comm/mpi/rank_watch.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/mpi_test.hpp"
+#include "tests/support/set_variable.hpp"
 
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
 /// Communicators of MPI that this process has made and not freed, by way of MPI's profiling interface.
 int open_communicators = 0;
-/// From now on MPI says that it was built without threads.
-bool is_without_threads = false;
+/// So many threads MPI says that it serves, instead of starting again.
+std::optional<int> threads_served;
 
 }  // namespace
 
 extern "C" {
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  if (!is_without_threads) return PMPI_Init_thread(argc, argv, required, provided);
-  *provided = MPI_THREAD_SINGLE;
+  if (!threads_served) return PMPI_Init_thread(argc, argv, required, provided);
+  *provided = *threads_served;
   return MPI_SUCCESS;
 }
 
@@ -90,9 +95,43 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
 }
 
 TEST(MpiRuntimeTest, AnMpiWithoutThreadsIsRefused) {
-  is_without_threads = true;
+  threads_served = MPI_THREAD_SINGLE;
   expect_error<DeviceError>([] { const MpiRuntime another(nullptr, nullptr); }, {"MPI_THREAD_SERIALIZED"});
-  is_without_threads = false;
+  threads_served.reset();
+}
+
+TEST(MpiRuntimeTest, AnMpiThatDoesNotSeeTheRanksOfTheLauncherIsRefused) {
+  if (mpi_runtime().size() > 1) GTEST_SKIP() << "it sees them";
+  threads_served = MPI_THREAD_SERIALIZED;
+  const test::SetVariable ranks("OMPI_COMM_WORLD_SIZE", "2");
+  expect_error<DeviceError>([] { const MpiRuntime another(nullptr, nullptr); },
+                            {"the launcher started 2 processes, but MPI on ", " sees only one"});
+  threads_served.reset();
+}
+
+/// After fork() a process has its parent's environment, as a program has that of the script that starts it.
+TEST(LaunchedProcessesTest, OfTwoOfARankTheMarkedOneCountsAndElseTheLastOne) {
+  if (std::getenv("PMIX_NAMESPACE") == nullptr) GTEST_SKIP() << "not under mpirun";
+  const auto find_own = [] {
+    const auto processes = launched_processes("a mark");
+    const auto own = std::ranges::find(processes, mpi_runtime().rank(), &LaunchedProcess::rank);
+    return own == processes.end() ? LaunchedProcess{} : *own;
+  };
+  const pid_t self = ::getpid(), child = ::fork();
+  while (child == 0) ::pause();
+  const LaunchedProcess last = find_own();
+  std::array<char, 16> name{};
+  ::prctl(PR_GET_NAME, name.data());
+  ::prctl(PR_SET_NAME, "a mark");
+  const LaunchedProcess marked = find_own();
+  ::prctl(PR_SET_NAME, name.data());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(last.pid, std::max(self, child));
+  EXPECT_FALSE(last.marked);
+  EXPECT_EQ(marked.pid, self);
+  EXPECT_TRUE(marked.marked);
+  EXPECT_EQ(marked.program, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 TEST(MpiCommunicatorTest, CommunicatorsOfMpiAreFreed) {
@@ -156,7 +195,7 @@ TEST(MpiCommunicatorTest, FailedCallNamesItselfAndItsPlace) {
     EXPECT_EQ(error.code(), ExitCode::kPeerLost);
     EXPECT_TRUE(contains(error.what(), {"MPI failed at ", "mpi_communicator_test.cpp:",
                                         " in MPI_Send(nullptr, 0, MPI_INT, 12345, 0, ",
-                                        "; see what the other ranks said and start the job again"}));
+                                        "rank; see what the other ranks said and start the job again"}));
   }
 }
 
@@ -166,6 +205,7 @@ TEST(MpiCommunicatorTest, SumsOfMoreElementsThanMpiCountsAreABug) {
   std::int64_t first = 0;
   const std::span<std::int64_t> many(&first, std::size_t{1} << 31);
   EXPECT_THROW(comm->host_all_reduce().start(many), InternalError);
+  EXPECT_THROW(comm->all_gather(std::as_bytes(many)), InternalError) << "nor bytes";
 }
 
 TEST(MpiReducerTest, ExactSumsEqualThoseOfOneRank) {

@@ -82,18 +82,25 @@ TEST_F(OneOfManyHeartbeatTest, AMemberTurnsToAnotherWatcherAfterTwoBeatsWithoutA
   EXPECT_FALSE(is_called(2, false)) << "once, as long as that is under way";
 }
 
-TEST_F(OneOfManyHeartbeatTest, AMemberTurnsToNoWatcherThatEnds) {
+TEST_F(OneOfManyHeartbeatTest, AMemberTurnsToNoWatcherThatEndsOrHasNoAddress) {
   be(16, 33);
   peers[10].dead = peers[6].leaving = peers[14].ended = true;
+  peers[12].who.addresses.clear();
   for (int beat = 0; beat < 3; ++beat) heartbeat->beat();
-  for (const int watcher : {2, 4, 12}) ASSERT_TRUE(is_called(watcher, true)) << watcher;
-  for (const int watcher : {10, 6, 14, 8}) EXPECT_FALSE(is_called(watcher, false)) << watcher;
+  for (const int watcher : {2, 4}) ASSERT_TRUE(is_called(watcher, true)) << watcher;
+  for (const int watcher : {10, 6, 14, 12, 8}) EXPECT_FALSE(is_called(watcher, false)) << watcher;
 }
 
-TEST_F(OneOfManyHeartbeatTest, InASmallerJobARankCallsAllWatchersAtOnce) {
-  be(16, 32);
+TEST_F(OneOfManyHeartbeatTest, InASmallerJobARankCallsAllWatchersThatAreThereAtOnce) {
+  be(17, 32);
+  peers[16].who.addresses = {"127.0.0.1"};
+  peers[16].who.port = doors.emplace_back(context, any).local_endpoint().port();
+  peers[3].dead = peers[5].leaving = true;
   for (int beat = 0; beat < 2; ++beat) heartbeat->beat();
-  for (int watcher = 0; watcher < kWatchers; ++watcher) ASSERT_TRUE(is_called(watcher, true)) << watcher;
+  for (int rank = 0; rank <= 16; ++rank) {
+    const bool called = rank < kWatchers && rank != 3 && rank != 5;
+    ASSERT_EQ(is_called(rank, called), called) << rank;
+  }
 }
 
 TEST_F(OneOfManyHeartbeatTest, AMemberStaysWithAWatcherThatAnswers) {
@@ -128,9 +135,10 @@ TEST_F(OneOfManyHeartbeatTest, NewsOfARankThatEndsAreItsLast) {
   be(1, 33);
   heartbeat->start();
   tcp::socket watcher = caller(5);
-  say(watcher, Relay{{{19, 0, beat_at(7)}}});
+  say(watcher, Relay{{{1, 0, Leaving{71, 20, true}}, {19, 0, beat_at(7)}}});
   until([this] { return peers[19].where.step == 7; });
   EXPECT_TRUE(peers[19].watched);
+  EXPECT_FALSE(peers[1].leaving) << "each knows best of itself";
   EXPECT_EQ(changes, 0);
   say(watcher, Relay{{{19, 0, Goodbye{}},
                       {19, 0, Beat{}},

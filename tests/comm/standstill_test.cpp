@@ -72,6 +72,7 @@ TEST(LimitsTest, AreNeverLongerThanTheTimeout) {
   };
   EXPECT_EQ(of(0.1), std::tuple(0.1, 0.05, 0.1, 10));
   EXPECT_EQ(of(4), std::tuple(4.0, 2.0, 4.0, 333));
+  EXPECT_EQ(of(5.998), std::tuple(5.998, 2.999, 5.998, 499));
   EXPECT_EQ(of(50), std::tuple(50.0, 3.0, 50.0, 500));
   EXPECT_EQ(of(300), std::tuple(300.0, 3.0, 60.0, 500));
 }

@@ -375,8 +375,10 @@ TEST(DeviceWaitTest, WhoWaitsForAnAllReduceOnAStreamGivesUpTheCoreEachTime) {
     CountingEvent done_later(kQuestions);
     AllReduceThat fine([] {});
     const int before = pauses;
-    wait_for(done_later, comm, "something", &fine);
+    int meanwhile = 0;
+    wait_for(done_later, comm, "something", &fine, [&] { ++meanwhile; });
     EXPECT_GE(pauses - before, kQuestions - 2);
+    EXPECT_EQ(meanwhile, kQuestions - 1);
   });
 }
 

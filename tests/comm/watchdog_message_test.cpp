@@ -87,6 +87,10 @@ TEST(WatchdogMessageTest, RelaysTakeAsManyMessagesAsTheyNeed) {
   list.push_back(list.front());
   EXPECT_THROW(encode(Relay{list}), InternalError);
   EXPECT_THROW(encode(Relay{std::vector<Relayed>(kMostRelayed)}), InternalError) << "bytes of so many beats";
+  list.assign(301, Relayed{1, 0, Beat{}});
+  list.insert(list.end(), 8, Relayed{1, 0, Leaving{}});
+  list.insert(list.end(), 3, Relayed{1, 0, Died{}});
+  EXPECT_TRUE(parse(encode(Relay{list}))) << "64 KiB: 4 + 301 * 217 + 8 * 22 + 3 * 13 bytes";
   EXPECT_THROW(encode(Relay{{{1, 0, Hello{}}}}), InternalError);
   EXPECT_THROW(encode(Relay{{{1, 0, Relay{}}}}), InternalError);
 }
@@ -150,6 +154,7 @@ TEST(WatchdogMessageTest, WhatIsNoMessageEndsTheConversation) {
   const std::uint32_t many = 1'000'000;
   std::memcpy(bytes.data() + kHeadBytes, &many, 4);
   expect_bad(bytes, "a list longer than the message");
+  expect_bad(with(encode(Relay{}), kHeadBytes, 1), "a list of one that is not there");
   const auto goodbyes = [](std::size_t count) {
     return encode(Relay{std::vector<Relayed>(count, Relayed{1, 0, Goodbye{}})});
   };
