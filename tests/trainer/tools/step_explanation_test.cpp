@@ -32,7 +32,7 @@ Timeline& made_up_step(Timeline& timeline, std::int64_t unit = 1) {
   return timeline;
 }
 
-/// Two steps of 1,000 ns on two threads. A gap lies between them, and all-reduces overlap.
+/// Two steps of 1,000 ns on two threads. A gap lies between them, and one all-reduce ends within another.
 TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   Timeline timeline;
   const std::uint32_t main = timeline.thread_track(), bucket = timeline.track("bucket 0"),
@@ -51,8 +51,8 @@ TEST(StepExplanationTest, SharesAreMeansOverStepsAndThreads) {
   add(main, 2000, 2100, Work::kForward, "a");
   add(main, 2100, 2200, Work::kBackward, "a");
   add(main, 2550, 2700, Work::kWaiting);
-  add(other, 200, 400, Work::kAllReduce);  // of another end than the next one
-  add(bucket, 100, 300, Work::kAllReduce);
+  add(other, 200, 300, Work::kAllReduce);
+  add(bucket, 100, 400, Work::kAllReduce);
   add(bucket, 2500, 2600, Work::kAllReduce);
   timeline.close();
   const StepShares shares = shares_of(timeline, 2);
