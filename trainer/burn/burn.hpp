@@ -32,19 +32,17 @@ BurnFault parse_fault(const std::string& text);
 /// "90s", "10m", "2h" as seconds. @throws UsageError
 double parse_time(const std::string& text);
 
-/// Durations of the levels 1, 2 and 3.
-inline constexpr std::array kSecondsOfLevels{55.0, 595.0, 4 * 3600.0};
-
 struct BurnOptions {
   int level = 1;
-  /// From the start of the program to its report; at least one round is made.
-  double seconds = kSecondsOfLevels.front();
-  int threads = 0;                   ///< per rank; 0: its share of the cores that it may use
+  double seconds = 55;  ///< from the start of the program to its report; at least one round is made
+  int threads = 0;      ///< per rank; 0: its share of the cores that it may use
   std::vector<std::string> without;  ///< names of checks
   BurnFault fault;
   bool shows_progress = true;
   ParallelSection parallel;  ///< device, backend, ranks
 };
+/// Durations of the levels 1, 2 and 3.
+inline constexpr std::array kSecondsOfLevels{55.0, 595.0, 4 * 3600.0};
 
 /// Collective. @returns on rank 0 the report; on others an empty one
 /// @throws AgreedError  the device or the backend cannot be used here

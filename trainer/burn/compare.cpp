@@ -182,7 +182,7 @@ constexpr const char* kLinkFix =
 
 bool is_slow_link(double seconds, double others, double least_difference) {
   constexpr double kFactor = 3;
-  return seconds > kFactor * others && seconds - others > least_difference;
+  return others > 0 && seconds > kFactor * others && seconds - others > least_difference;
 }
 
 /// All links of one rank are slow, which needs two others that are not.

@@ -104,6 +104,7 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
   if (at.arithmetic.version != arithmetic_version(setup.options.loss, setup.network.classes()))
     at.arithmetic.since = facts.step;
   at.unprinted.emplace();
+  at.unlogged = {};
   return at;
 }
 

@@ -54,7 +54,7 @@ struct Network::Inside {
 /// Made by lockstep::gpu(), which the core is built without.
 struct Device::Inside {
   std::string name;
-  std::size_t bucket_bytes;  ///< at least
+  std::size_t bucket_bytes = 0;  ///< at least
   /// Collective. @throws DeviceError  no room, or no kernels for the network
   std::function<std::unique_ptr<ParallelStrategy>(const TrainingSetup&, lockstep::Communicator&)> make;
 };

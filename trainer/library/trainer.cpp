@@ -15,12 +15,10 @@
 #include "trainer/verify/rank_checks.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <lockstep/trainer.hpp>
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 
 namespace lockstep::v0 {
 
@@ -120,13 +118,13 @@ std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, co
   const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
   std::string facts =
       fmt::format("network {} | data of {} samples, {} | options", network_digest, data.size(), data_digest);
-  const auto add = [&facts](const auto& options) { facts += fmt::format(" {}", fmt::join(options, " ")); };
-  add(std::tuple{given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
-                 given.device.is_gpu()});
-  add(std::tuple{static_cast<int>(given.loss.kind), given.loss.label_smoothing, given.loss.own != nullptr});
-  add(std::tuple{optimizer.kind, optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay,
-                 optimizer.beta1, optimizer.beta2, optimizer.eps});
-  add(std::tuple{schedule.kind, schedule.every, schedule.gamma, schedule.min_lr, schedule.warmup_epochs});
+  const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
+  add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
+      given.device.is_gpu());
+  add(static_cast<int>(given.loss.kind), given.loss.label_smoothing, given.loss.own != nullptr);
+  add(optimizer.kind, optimizer.lr, optimizer.momentum, optimizer.nesterov, optimizer.weight_decay,
+      optimizer.beta1, optimizer.beta2, optimizer.eps);
+  add(schedule.kind, schedule.every, schedule.gamma, schedule.min_lr, schedule.warmup_epochs);
   return facts;
 }
 
@@ -148,7 +146,7 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
 }
 
 double mean_of(const WideSum& loss_units, std::int64_t samples) {
-  return loss_units.value() / kLossScale / static_cast<double>(samples);
+  return loss_units.value() / kLossScale / static_cast<double>(std::max<std::int64_t>(samples, 1));
 }
 
 }  // namespace

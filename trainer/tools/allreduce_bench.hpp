@@ -66,12 +66,12 @@ void show_allreduce(Communicator& comm, const AllreduceOptions& options);
 
 /// Measurements of one kind of sum: out of place or in place.
 struct AllreduceResult {
-  double seconds;      ///< per all-reduce
-  std::int64_t wrong;  ///< elements, over all ranks
+  double seconds = 0;      ///< per all-reduce
+  std::int64_t wrong = 0;  ///< elements, over all ranks
 };
 
 struct AllreduceRow {
-  std::size_t bytes, count;
+  std::size_t bytes = 0, count = 0;
   std::string_view type;
   AllreduceResult out_of_place, in_place;
 };

@@ -51,7 +51,7 @@ class Preparation {
 struct SampleName {
   std::string directory;  ///< empty: where the run had its data
   SetHalf half = SetHalf::kTest;
-  std::int64_t index;  ///< in the files of the half
+  std::int64_t index = 0;  ///< in the files of the half
 };
 
 /// Nothing: the text is no such name, or there is a file of it.

@@ -185,8 +185,8 @@ class Proof {
 
   ProofResult replay_mine() {
     const ReplayGroup group = group_of(comm_, survey_.intervals.size(), grains_of(job_, *trail_));
-    const int apart = group.idle ? comm_.rank() : 0;  // rank 0 is never idle
-    const auto part = comm_.split(static_cast<int>(group.number) * comm_.size() + apart);
+    const int apart = group.idle ? comm_.rank() + 1 : 0;
+    const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
     ProofResult verdict;
     if (group.idle || survey_.intervals.empty()) return verdict;
     const auto load_network = [this](const Dataset& /*train*/) {

@@ -21,9 +21,9 @@ namespace lockstep {
 /// A line that a replay can compute again: "start" (of step 0), "step", "loss", "epoch",
 /// "evaluation" or "end".
 struct ClaimedLine {
-  std::int64_t step, number;  ///< number: of the line in the file, from 1
+  std::int64_t step = 0, number = 0;  ///< number: of the line in the file, from 1
   std::string event;
-  std::size_t begin, size;  ///< its bytes in the file
+  std::size_t begin = 0, size = 0;  ///< its bytes in the file
 };
 
 /// metrics.jsonl of a run. A last line that is not whole is left out: a crash leaves one.
@@ -45,7 +45,7 @@ class MetricsClaims {
   std::int64_t lost_up_to() const { return lost_up_to_; }
 
   struct Problem {
-    std::int64_t step;
+    std::int64_t step = 0;
     std::string text;
   };
   /// Lines that are no events, or that are out of order.

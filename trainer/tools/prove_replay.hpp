@@ -40,11 +40,11 @@ struct DiagnosisFacts {
 
 /// A step as it was replayed here.
 struct ReplayedStep {
-  std::int64_t step;
+  std::int64_t step = 0;
   std::span<const std::uint64_t> fingerprints;
-  std::uint64_t apart;  ///< TrailRecord::apart of the ranks here
-  bool first_replayed;  ///< computed from the starting point's own state
-  std::string start;    ///< "the checkpoint of step 40", "the seed"
+  std::uint64_t apart = 0;      ///< TrailRecord::apart of the ranks here
+  bool first_replayed = false;  ///< computed from the starting point's own state
+  std::string start;            ///< "the checkpoint of step 40", "the seed"
 };
 
 /// Nothing: the step is as the trail says.

@@ -19,13 +19,13 @@ namespace lockstep {
 /// One bit that is not as it should be.
 struct FlippedBit {
   std::vector<std::size_t> index;  ///< the element's, in its parameter
-  int bit;                         ///< 0: the lowest
+  int bit = 0;                     ///< 0: the lowest
   friend bool operator==(const FlippedBit&, const FlippedBit&) = default;
 };
 
 /// The rank of the run whose numbers were wrong.
 struct WrongRank {
-  int number;
+  int number = 0;
   RankPlace place;
 };
 
@@ -69,8 +69,8 @@ struct ProofResult {
 /// Facts for the first line.
 struct ProofCircumstances {
   std::string run, device;
-  int ranks;
-  double seconds;
+  int ranks = 1;
+  double seconds = 0;
 };
 
 // As ranks send it to each other.

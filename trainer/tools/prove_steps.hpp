@@ -51,7 +51,7 @@ struct StartPoint {
 /// Steps that are replayed in one go.
 struct Interval {
   StartPoint start;
-  std::int64_t last;
+  std::int64_t last = 0;
   std::string end;  ///< the checkpoint of that step, if there is a good one
 
   StepRange steps() const { return {start.step + 1, last}; }
@@ -71,14 +71,14 @@ std::vector<std::size_t> share_intervals(const std::vector<Interval>& intervals,
 
 /// Words of a buffer among which is looked.
 struct FingerprintedWords {
-  std::uint32_t buffer;  ///< kernels/numerics/fingerprint.hpp
-  std::size_t first, size;
-  int bits;  ///< per word
+  std::uint32_t buffer = 0;  ///< kernels/numerics/fingerprint.hpp
+  std::size_t first = 0, size = 0;
+  int bits = 32;  ///< per word
 };
 
 struct WordBit {
-  std::size_t word;  ///< counted from FingerprintedWords::first
-  int bit;
+  std::size_t word = 0;  ///< counted from FingerprintedWords::first
+  int bit = 0;
   friend bool operator==(const WordBit&, const WordBit&) = default;
 };
 

@@ -165,7 +165,7 @@ struct BenchedStep {
   const BucketPlan& plan;
   const Candidate& world;
   const Candidate& off;
-  double peak;  ///< FLOP/s of a core; with int16 of its engine there
+  double peak = 0;  ///< FLOP/s of a core; with int16 of its engine there
 
   /// Those of a step, over all ranks.
   double samples_per_thread() const {
@@ -231,7 +231,7 @@ void print_tables(const BenchedStep& report) {
 struct StepExplanation {
   StepShares shares;
   StepSurroundings around;
-  double under_way, hidden;  ///< seconds a step, as Candidate measures them
+  double under_way = 0, hidden = 0;  ///< seconds a step, as Candidate measures them
 };
 
 void print_json(const BenchedStep& report, const std::optional<StepExplanation>& explanation) {

@@ -147,10 +147,11 @@ void add_waits(const StepSurroundings& around, std::vector<TimeLoss>& losses) {
 
 void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<TimeLoss>& losses) {
   const std::int64_t turns = (around.grains + around.threads - 1) / around.threads * around.threads;
-  losses.push_back({1 - static_cast<double>(around.grains) / static_cast<double>(turns),
-                    fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
-                                "parallel.grain, a larger batch): {} of {} thread turns have none",
-                                counted(around.grains, "grain"), turns - around.grains, turns)});
+  const double idle = turns == 0 ? 0 : 1 - static_cast<double>(around.grains) / static_cast<double>(turns);
+  if (idle > 0)
+    losses.push_back({idle, fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
+                                        "parallel.grain, a larger batch): {} of {} thread turns have none",
+                                        counted(around.grains, "grain"), turns - around.grains, turns)});
   if (const int used = around.local_ranks * around.threads; used < around.cores && around.grains > 1)
     losses.push_back(
         {1 - static_cast<double>(used) / around.cores,
@@ -170,7 +171,7 @@ std::vector<std::string> advice_for(const StepShares& shares, const StepSurround
   if (shares.seconds > 0) add_idle(shares, around, losses);
   std::erase_if(losses, [](const TimeLoss& loss) { return loss.share < kWorthSaying; });
   std::ranges::stable_sort(losses, std::greater(), &TimeLoss::share);
-  losses.resize(std::min(losses.size(), kMostAdvice));
+  if (losses.size() > kMostAdvice) losses.resize(kMostAdvice);
   std::vector<std::string> advice;
   for (const TimeLoss& loss : losses)
     advice.push_back(fmt::format("{} ({:.0f} %)", loss.advice, 100 * loss.share));

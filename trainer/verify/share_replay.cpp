@@ -35,8 +35,8 @@ const ShareResult* majority_of(std::span<const ShareResult> results) {
 
 /// A team's answer about a step in which nothing may be wrong.
 struct ShortAnswer {
-  std::uint64_t own, again;  ///< its own share's, and that of the share that it computed again
-  std::uint64_t state;
+  std::uint64_t own = 0, again = 0;  ///< its own share's, and that of the share that it computed again
+  std::uint64_t state = 0;
 };
 
 /// The first share about which two teams differ.

@@ -28,14 +28,14 @@ std::int64_t steps_between_replays(const StepOptions& options, int teams, bool o
 
 /// A team's result for one share.
 struct ShareResult {
-  int team;  ///< that computed it
+  int team = 0;  ///< that computed it
   SumFingerprints sums;
 };
 
 /// Teams that were wrong about one share.
 struct ReplayVerdict {
   std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
-  bool is_certain;
+  bool is_certain = false;
   std::size_t place = 0;  ///< the first fingerprint that differs
 };
 
