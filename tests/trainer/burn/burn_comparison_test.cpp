@@ -184,6 +184,8 @@ TEST(BurnComparison, SpeedsAreTestedOnlyBesideOthers) {
   auto links = healthy(3, 3);
   for (RankResult& rank : links) rank.measures.clear();
   EXPECT_EQ(tested(links), 3) << "by links";
+  links[2].links.clear();
+  EXPECT_EQ(tested(links), 0) << "of three ranks one has none, and two are too few";
   for (RankResult& rank : links) rank.links.clear();
   EXPECT_EQ(tested(links), 0) << "nothing was timed";
   auto two = healthy(2, 2);

@@ -10,6 +10,7 @@
 #include "tests/trainer/commands/answers.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/reports/runs.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -108,6 +109,22 @@ TEST(HelpTest, ExcludedOptionsFollowTheMeaning) {
 TEST(CompareCommandTest, OneRunIsRefused) {
   test::expect_words(said_to({"compare", "/dev/null/a"}, 2).err,
                      {"compare takes 2 to 26 runs, these are 1; 'lockstep runs' lists them"});
+}
+
+TEST(CompareCommandTest, CurvesInAFileHaveTheWidthOfAUsualTerminal) {
+  const testing::RunFolders folders;
+  std::vector<std::string> words = {"compare"};
+  for (const char* name : {"a", "b"})
+    words.push_back(folders.run(name, {testing::start_line(), testing::epoch_line(1, 2, 1.5, 0.5),
+                                       testing::epoch_line(2, 4, 1, 0.75), testing::end_line(4, 1, 0.75)}));
+  const RunComparison comparison = compare_runs(Env::posix(), {words.begin() + 1, words.end()});
+  const std::string answer = answer_to(words);
+  const auto ends_with_curves = [&](bool unicode) {
+    const std::string curves =
+        comparison_curves(comparison, {.columns = 79, .unicode = unicode, .colours = false});
+    return !curves.empty() && answer.ends_with(curves);
+  };
+  EXPECT_TRUE(ends_with_curves(false) || ends_with_curves(true)) << answer;
 }
 
 TEST(PredictCommandTest, ASummaryIsNoCsv) {

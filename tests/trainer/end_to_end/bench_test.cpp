@@ -48,6 +48,11 @@ TEST(BenchAllreduceTest, TakesTheOptionsOfNcclTests) {
   EXPECT_EQ(outcome.out.find("\n     8192 "), std::string::npos) << outcome.out;
 }
 
+TEST(BenchAllreduceTest, OneSizeMayBeBothTheSmallestAndTheLargest) {
+  const auto outcome = succeed("bench allreduce -b 4K -e 4K -n 1 -w 0 --backend thread --ranks 2");
+  expect_words(outcome.out, {"# 4096 to 4096 bytes, ", "\n     4096       512 int64 "});
+}
+
 TEST(BenchAllreduceTest, RefusesSizesThatMakeNoSense) {
   for (const std::string arguments :
        {"--max-bytes -1", "--max-bytes=-1", "-e -1", "-b 0", "-b 7", "-e 100P", "-e 99999999999999999999999",

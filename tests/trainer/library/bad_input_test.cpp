@@ -52,7 +52,22 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
-  expect_error(kUsage, {"rank", "5"}, [] { make_trainer(kOptions, 6); });
+  expect_error(kUsage, {"grain: ", "; add grain=3, or add global_batch=24, or start no more than 5"},
+               [] { make_trainer(kOptions, 6); });
+}
+
+/// The last step of an epoch has one sample.
+TEST(LibraryInputTest, ABatchThatIsTooSmallForANormIsRefused) {
+  const auto network = lockstep::Network::parse(
+      "layers: [{linear: {name: a, out: 8}}, {batch_norm: {name: n}}, {linear: {name: b, out: classes}}]",
+      kShape, kClasses);
+  lockstep::TrainerOptions options = kOptions;
+  options.global_batch = 33;
+  expect_error(kUsage, {"33 leaves a batch of 1 of the 100 training samples, and layer n "}, [&] {
+    lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+      const lockstep::Trainer trainer(network, bytes_set(100), world, options);
+    });
+  });
 }
 
 TEST(LibraryInputTest, RanksWithOtherOptionsAreRefused) {

@@ -37,12 +37,13 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     expect_error(kUsage, {"mean: room for 4 numbers; expected 5"}, [&] { reducer.mean(few); });
     expect_error(kUsage, {"announced 1 terms, and there were 0"}, [&] { reducer.mean(term); });
     term[4] = NAN;
-    reducer.add(term, 1);
+    reducer.add(term, INT32_MAX);
     expect_error(kUsage, {"here is one more"}, [&] { reducer.add(term, 1); });
     expect_error(lockstep::ExitCode::kInternal, {"step 1", "tensor 1", "NaN"}, [&] { reducer.mean(term); });
     term[4] = 1;
-    reducer.begin_step(1);
+    reducer.begin_step(2);
     reducer.add(term, 2);
+    reducer.add(std::vector<float>(5), 0);
     EXPECT_EQ(reducer.mean(term), 2);
     EXPECT_EQ(term[4], 0.5F);
     expect_none_to_add();
@@ -68,8 +69,7 @@ TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
   expect_error(lockstep::ExitCode::kIo, {"/dev/null/x: cannot be made: "},
                [] { lockstep::save_checkpoint("/dev/null/x", {}); });
   const std::string other = lockstep::save_checkpoint(
-      directory.path("other"),
-      {.step = 1, .tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {-40}}});
+      directory.path("other"), {.tensors = {{"w", {1}}}, .weights = {1}, .units = {.exponents = {-40}}});
   lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
     lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
     expect_error(kUsage, {other, "its tensors are not those of network"}, [&] { trainer.load(other); });
@@ -79,10 +79,12 @@ TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
 
 TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
   const lockstep::testing::TemporaryDirectory directory;
-  std::string saved;
+  std::string saved, at_end_of_epoch;
   lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
     lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    EXPECT_NO_THROW(trainer.load(trainer.save(directory.path("start"))));
     trainer.epoch();
+    at_end_of_epoch = trainer.save(directory.path("run"));
     trainer.step();
     saved = trainer.save(directory.path("run"));
   });
@@ -96,6 +98,9 @@ TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
   };
   lockstep::TrainerOptions options = kOptions;
   refused("whose epochs have 4 steps", 80, options);
+  std::swap(saved, at_end_of_epoch);
+  refused("whose epochs have 4 steps", 80, options);
+  std::swap(saved, at_end_of_epoch);
   options.optimizer = lockstep::adam();
   refused("was saved with another optimizer", 100, options);
   options = kOptions, ++options.seed;

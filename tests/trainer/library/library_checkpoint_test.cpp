@@ -72,6 +72,8 @@ TEST(LibraryCheckpointTest, CheckpointOfOwnWeightsComesBack) {
                              .units = {.exponents = {-40, -41}, .changed_at = 2, .steps = 7}};
   const lockstep::testing::TemporaryDirectory directory;
   const std::string at = lockstep::save_checkpoint(directory.path("own/of it"), saved);
+  for (const char* part : {R"("unprinted_loss")", R"("patience")"})
+    EXPECT_EQ(manifest_in(at).find(part), std::string::npos) << part << " is of trainings";
   const lockstep::Checkpoint back = lockstep::load_checkpoint(at);
   EXPECT_EQ(std::pair(back.step, back.seed), std::pair(saved.step, saved.seed));
   EXPECT_EQ(back.tensors[0].shape, saved.tensors[0].shape);

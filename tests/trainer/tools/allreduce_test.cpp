@@ -194,6 +194,12 @@ TEST(AllreduceBenchTest, EachSizeHasARowOfEachType) {
   }
 }
 
+TEST(AllreduceBenchTest, SizesAndRepetitionsAreThoseOfTheHelp) {
+  const AllreduceOptions usual;
+  EXPECT_EQ(std::tuple(usual.min_bytes, usual.max_bytes, usual.factor, usual.iterations, usual.warmup),
+            std::tuple(1024U, 16U << 20, 2U, 30, 5));
+}
+
 TEST(AllreduceBenchTest, BuffersAreOnADeviceWhereTheOptionsSayIt) {
   const Platform& gpus = cuda::platform();
   const auto platform_for = [&](const char* device, const char* backend) {

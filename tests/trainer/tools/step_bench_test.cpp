@@ -97,22 +97,23 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
   const double seconds = layer->at("forward").get<double>() + layer->at("backward").get<double>();
   expect_near(layer->at("peak_share").get<double>() * seconds * peak,
               needed * kBatch / (kTwoRanks * kThreads), "FLOPs");
-  EXPECT_FALSE(
-      parse_json(printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .json = true, .trace = {}}))
-          .contains("traced"));
+  const auto alone =
+      parse_json(printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 2, .json = true, .trace = {}}));
+  EXPECT_FALSE(alone.contains("traced"));
+  for (const auto& way : alone["ways"]) EXPECT_NEAR(way["skew_share"], 0, 1e-9) << "no rank comes later";
 }
 
-/// The first of two ranks has one of three grains of 8, a third of the products of a step.
+/// The first of two ranks has one of three grains of 8, a third of the products of a step. But for the first of them,
+/// layers have three directions.
 TEST(StepBenchTest, ALayersShareOfThePeakIsOfTheGrainsOfItsRank) {
   const auto report = parse_json(printed_by(
       kTwoRanks, "cpu", {.rounds = 1, .steps_per_round = 2, .json = true, .explain = true, .trace = {}},
-      {"data.global_batch=24"}));
-  const auto& layers = report["traced"]["layers"];
-  const auto layer =
-      std::ranges::find_if(layers, [](const auto& entry) { return entry.contains("peak_share"); });
-  ASSERT_NE(layer, layers.end());
-  const double seconds = layer->at("forward").get<double>() + layer->at("backward").get<double>();
-  expect_near(layer->at("peak_share").get<double>() * seconds * report["peak_flops"].get<double>(),
+      {"data.global_batch=24", "model=net"}));
+  double seconds_at_peak = 0;
+  for (const auto& layer : report["traced"]["layers"])
+    seconds_at_peak +=
+        layer.value("peak_share", 0.0) * (layer["forward"].get<double>() + layer["backward"].get<double>());
+  expect_near(seconds_at_peak * report["peak_flops"].get<double>(),
               report["needed_flops_per_sample"].get<double>() * 8 / kThreads, "FLOPs");
 }
 
@@ -149,8 +150,10 @@ TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
     expect_near(way["flops"], report["flops_per_sample"].get<double>() * kBatch / seconds, "FLOP/s");
   }
   test::expect_words(printed_by(1, "emulated", {.rounds = 1, .steps_per_round = 1, .trace = {}}),
-                     {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank, ", " us/step ",
-                      "\nnative, no graph "});
+                     {fmt::format("linear: 7,850 parameters, {:.3f} MFLOP a sample; global batch 32, grain "
+                                  "8\n1 rank, ",
+                                  report["flops_per_sample"].get<double>() * 1e-6),
+                      " us/step ", "\nnative, no graph "});
 }
 
 TEST(StepBenchTest, StepsOfADeviceAreExplainedByTheTraceOfARun) {
@@ -177,6 +180,12 @@ TEST(StepBenchTest, AStepHasNoMoreSamplesThanTheSet) {
                 report["needed_flops_per_sample"].get<double>() * 10 / way["seconds"].get<double>(),
                 "FLOP/s");
   }
+}
+
+TEST(StepBenchTest, FifteenTurnsOfFortyStepsAreUsual) {
+  const StepBenchOptions usual;
+  EXPECT_EQ(std::pair(usual.rounds, usual.steps_per_round), std::pair(15, 40));
+  EXPECT_FALSE(usual.json || usual.explain || usual.force);
 }
 
 TEST(StepBenchTest, OtherStrategiesAreNotMeasuredAsDataParallelism) {
