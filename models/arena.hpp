@@ -16,9 +16,9 @@ struct Parameter {
 
   std::string name;        ///< as in a PyTorch state_dict: "conv1.weight"
   std::vector<int> shape;  ///< PyTorch's order: [K,C,R,S], [O,I], [K]
-  std::size_t offset{};    ///< in elements
-  std::size_t size{};      ///< in elements
-  int fan_in{};            ///< inputs that feed one output, for initialisation
+  std::size_t offset = 0;  ///< in elements
+  std::size_t size = 0;    ///< in elements
+  int fan_in = 0;          ///< inputs that feed one output, for initialisation
   Initial initial = Initial::kRandom;
 
   /// Not what inputs are multiplied by and added up: a layer_norm's has as many dimensions as its input.
@@ -44,9 +44,9 @@ struct ParameterLayout {
 
 /// For everything random in a pass: the same key draws the same dropout masks.
 struct PassKey {
-  std::uint64_t seed{};
-  std::uint32_t step{};          ///< optimiser steps taken before this one
-  std::uint32_t first_sample{};  ///< position of column 0 in the global batch
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;          ///< optimiser steps taken before this one
+  std::uint32_t first_sample = 0;  ///< position of column 0 in the global batch
 };
 
 }  // namespace lockstep

@@ -68,7 +68,7 @@ class BatchLayer {
 
 /// A layer that cuts the list.
 struct Cut {
-  std::size_t layer{};  ///< its place among all layers
+  std::size_t layer = 0;  ///< its place among all layers
   const BatchLayer* over_batch = nullptr;
 };
 

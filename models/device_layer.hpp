@@ -45,9 +45,9 @@ struct DeviceForm {
 struct DeviceLayerPass {
   DeviceOps& ops;
   Stream& stream;
-  int batch{};
-  int grain{};              ///< in training: columns of a grain
-  bool has_first_sample{};  ///< column 0 is the global batch's first sample
+  int batch = 0;
+  int grain = 0;                  ///< in training: columns of a grain
+  bool has_first_sample = false;  ///< column 0 is the global batch's first sample
 };
 
 /// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
@@ -65,9 +65,9 @@ struct DeviceLayerTensors {
   float* dx = nullptr;
   std::byte* statistics = nullptr;              ///< for a BatchLayer
   float* dbranch = nullptr;                     ///< gradient of the branch; null: not needed
-  bool adds_to_dbranch{};                       ///< otherwise overwrites it
+  bool adds_to_dbranch = false;                 ///< otherwise overwrites it
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
-  int grain{};                                  ///< columns of a grain
+  int grain = 0;                                ///< columns of a grain
   std::span<const ExactTarget> gradients = {};  ///< for each parameter of the layer
   // For a layer with a missing_bias():
   const float* zero_bias = nullptr;  ///< as many zeros

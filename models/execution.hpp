@@ -34,8 +34,8 @@ using BetweenLayers = std::function<void()>;
 /// A grain on its way through a training step.
 struct TrainingGrain {
   const float* weights = nullptr;
-  int batch{};    ///< columns
-  int samples{};  ///< columns that are samples
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples
   PassKey key;
   BatchStatistics* statistics = nullptr;  ///< the step's; needed by networks with cuts
 };
@@ -49,7 +49,7 @@ struct BackwardTarget {
 
 /// The first parameter of a part in the arena, and how many numbers its layers have there.
 struct ParameterRange {
-  std::size_t offset{}, size{};
+  std::size_t offset = 0, size = 0;
 };
 ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 
@@ -107,10 +107,10 @@ class Execution {
   /// A run, and what its layers hand on. That is the output of its first layer, on which others may work in place.
   struct LayerRun {
     ChannelRun layers;
-    std::size_t reader{};       ///< the layer that makes another tensor of it; after the run: none of these
-    bool is_kept{};             ///< backward reads that output
-    bool has_whole_gradient{};  ///< its gradient is more than what the first layer's weights need
-    std::string name = {};      ///< "conv1+pool1+relu1"
+    std::size_t reader = 0;  ///< the layer that makes another tensor of it; after the run: none of these
+    bool is_kept = true;     ///< backward reads that output
+    bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
+    std::string name = {};           ///< "conv1+pool1+relu1"
   };
 
   void begin(const TrainingGrain& grain, bool training);
@@ -177,8 +177,8 @@ class Execution {
   LayerPass pass_;
   float* gradient_of_output_ = nullptr;
   std::size_t made_again_ = kNone;  ///< the layer before whose backward that was done last
-  std::size_t next_{};              ///< in forward: the layer to run; in backward: the one after it
-  bool terms_added_{};              ///< by that layer, if it is a cut
+  std::size_t next_ = 0;            ///< in forward: the layer to run; in backward: the one after it
+  bool terms_added_ = false;        ///< by that layer, if it is a cut
   bool may_go_back_ = false;        ///< a whole forward pass in training was done, and no backward pass
 };
 

@@ -31,11 +31,11 @@ struct ChannelRange {
 
 /// Values that all layers share in one pass.
 struct LayerPass {
-  int batch{};    ///< columns
-  int samples{};  ///< columns that are samples; the others are padding
-  bool training{};
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples; the others are padding
+  bool training = false;
   PassKey key;
-  int grain{};  ///< columns of a full grain
+  int grain = 0;  ///< columns of a full grain
   /// For layers that can be run for some channels at a time: which these are.
   ChannelRange channels = {};
 };
@@ -52,13 +52,13 @@ struct LayerTensors {
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
   float* gradients = nullptr;       ///< this layer's range of the gradient arena, or its terms
-  std::size_t term_stride{};        ///< from a term of the gradients to the next one
+  std::size_t term_stride = 0;      ///< from a term of the gradients to the next one
   const float* kept = nullptr;      ///< this layer's kept tensors, one after the other
   std::byte* statistics = nullptr;  ///< for a BatchLayer in training
   // For layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
   float* dbranch = nullptr;       ///< its gradient; null: not needed, or dy's memory is that, too
-  bool adds_to_dbranch{};         ///< otherwise overwrites it
+  bool adds_to_dbranch = false;   ///< otherwise overwrites it
   // For a BatchLayer:
   cpu::NormSteps steps = {};    ///< those of the layers after it that run with it
   float* stepped_dy = nullptr;  ///< dy before its backward steps, which then is dy
@@ -72,8 +72,8 @@ struct LayerPlace {
   std::string name;       ///< "conv1"
   std::uint32_t index{};  ///< among all layers
   ImageShape input;
-  std::size_t parameter_offset{};          ///< first element of this layer in the arena
-  std::size_t kept_offset{};               ///< first one among the kept elements
+  std::size_t parameter_offset = 0;        ///< first element of this layer in the arena
+  std::size_t kept_offset = 0;             ///< first one among the kept elements
   Precision precision = Precision::kFp32;  ///< for layers with a weight
 };
 

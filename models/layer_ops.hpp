@@ -28,9 +28,9 @@ struct AvgPoolOp {
 };
 struct ReluOp {};
 struct DropoutOp {
-  float probability{};
-  bool whole_channels{};  ///< the units are channels of more than one number
-  std::uint32_t layer{};  ///< DropoutKey::layer
+  float probability = 0;
+  bool whole_channels = false;  ///< the units are channels of more than one number
+  std::uint32_t layer = 0;      ///< DropoutKey::layer
 };
 struct ActivationOp {
   ActivationFunction function;
@@ -44,13 +44,13 @@ struct AdaptiveAvgPoolOp {
 /// In evaluation with the running statistics, of which nothing is said here.
 struct BatchNormOp {
   ImageShape input;
-  double eps{};
+  double eps = 0;
   bool affine = true;
 };
 /// layer_norm has one group, and a weight for each number instead of each channel.
 struct GroupNormOp {
   GroupNormShape shape;
-  double eps{};
+  double eps = 0;
   bool affine = true;
   bool whole_layer = false;  ///< a layer_norm
 };
@@ -59,7 +59,7 @@ struct AddOp {};
 /// Multiplies them; one of them has a number for each channel of the other, or as many.
 struct MultiplyOp {
   ScaleShape shape;
-  bool input_scales{};  ///< otherwise the branch does
+  bool input_scales = false;  ///< otherwise the branch does
 };
 /// Layer::branch() and after it the input, channel after channel.
 struct ConcatOp {};

@@ -21,7 +21,7 @@
 namespace lockstep {
 
 struct KernelSize {
-  int height{}, width{};
+  int height = 0, width = 0;
 };
 
 class Layer;
@@ -30,7 +30,7 @@ struct LayerPlace;  // models/layer.hpp
 /// A layer before another.
 struct EarlierLayer {
   std::string name;
-  std::size_t index{};  ///< among all layers
+  std::size_t index = 0;  ///< among all layers
   ImageShape output;
 };
 
@@ -42,7 +42,7 @@ class LayerOptions {
     const std::string& file;
     std::string layer;  ///< its name, "conv1"
     YAML::Mark mark;    ///< begin of the layer
-    int classes{};      ///< meaning of `out: classes`
+    int classes = 0;    ///< meaning of `out: classes`
     /// Those before this one.
     std::span<const std::shared_ptr<const Layer>> earlier = {};
   };
@@ -54,7 +54,7 @@ class LayerOptions {
   /// A whole number in [least, most]. Without a fallback it must be there.
   int integer(const std::string& key, int least, int most, std::optional<int> fallback = {}) const;
   struct Range {
-    double least{}, most{};
+    double least = 0, most = 0;
   };
   /// A number in the range, both ends included.
   double number(const std::string& key, const Range& range, double fallback) const;

@@ -84,8 +84,8 @@ class Network {
 /// philox(seed, {e / 4, 0, random_stream(kInitialise, parameter), 0}), by arithmetic that IEEE 754 rounds the
 /// same everywhere: no function of the C library but the square root.
 struct InitialWeights {
-  std::uint64_t seed{};
-  std::uint32_t parameter{};  ///< index of the tensor in the parameter layout
+  std::uint64_t seed = 0;
+  std::uint32_t parameter = 0;  ///< index of the tensor in the parameter layout
 
   /// PyTorch's default for convolutions and linear layers: uniform in [-1/sqrt(fan_in), 1/sqrt(fan_in)).
   void fill_uniform(int fan_in, std::span<float> weights) const;
@@ -113,8 +113,8 @@ std::vector<std::string> known_models();
 
 /// The weight and bias of one layer, as Execution::backward reports them.
 struct BackwardRange {
-  std::size_t offset{};  ///< in the arena, in elements
-  std::size_t size{};    ///< in elements
+  std::size_t offset = 0;  ///< in the arena, in elements
+  std::size_t size = 0;    ///< in elements
   /// Work of backward, per sample, from this range's completion to the next one's. It is the data gradient of this
   /// layer and the weight gradient of the next; 0 for the last range. Convolutions and linear layers only.
   double flops = 0;

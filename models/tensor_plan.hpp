@@ -20,9 +20,9 @@ struct TensorPlan {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   struct LayerOffsets {
-    std::size_t x{}, y{};
-    bool in_place{};  ///< x and y are one tensor: so are dx and dy
-    std::size_t saved{};
+    std::size_t x = 0, y = 0;
+    bool in_place = false;  ///< x and y are one tensor: so are dx and dy
+    std::size_t saved = 0;
     std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
     std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
     // For layers with a branch:
@@ -41,12 +41,12 @@ struct TensorPlan {
   /// Layers of the part that may be run some channels at a time. All that they read and write is there until the last
   /// of them has ended.
   std::vector<ChannelRun> runs;
-  std::size_t input{};
+  std::size_t input = 0;
   std::size_t input_gradient = kNone, output_gradient = kNone;  ///< as the part says
   /// The layer of the part where backward ends. It is the first one with parameters, or the first one of all if the
   /// gradient of the input is wanted; none of its layers if there is nothing to do.
-  std::size_t first_trained{};
-  std::size_t bytes{};
+  std::size_t first_trained = 0;
+  std::size_t bytes = 0;
 };
 
 /// No layer of the part has a branch() outside it.

@@ -31,8 +31,8 @@ std::vector<std::size_t> output_tensors(Layers layers);
 /// The layers [first, last]. The first is one whose outputs can be had a few at a time, and those after it that work
 /// on each channel by itself; or a BatchLayer, and those after it that are LayerTensors::steps of its.
 struct ChannelRun {
-  std::size_t first{}, last{};
-  bool has_steps{};
+  std::size_t first = 0, last = 0;
+  bool has_steps = false;
 };
 
 /// Runs of at least two layers, in order, counted from the first of these layers.
@@ -58,9 +58,9 @@ class TensorUses {
  public:
   /// One activation, shared by a layer and those that work on its output in place. Tensor 0 is the input.
   struct Tensor {
-    std::size_t producer{};  ///< the first layer that writes it
-    std::size_t reader{};    ///< the layer that makes another tensor of it; for the last tensor, none
-    std::size_t bytes{};
+    std::size_t producer = 0;  ///< the first layer that writes it
+    std::size_t reader = 0;    ///< the layer that makes another tensor of it; for the last tensor, none
+    std::size_t bytes = 0;
   };
 
   /// @param batch  samples of a pass

@@ -26,13 +26,13 @@ namespace lockstep {
 
 /// Inputs of a pass on a device besides the weights.
 struct DevicePass {
-  int batch{};
-  std::uint64_t seed{};
-  std::uint32_t first_sample{};      ///< position of column 0 in the global batch
+  int batch = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t first_sample = 0;    ///< position of column 0 in the global batch
   const StepState* state = nullptr;  ///< device memory
   // For layers that look at the global batch:
-  int grain{};                   ///< columns of a grain
-  std::int64_t batch_samples{};  ///< in the global batch
+  int grain = 0;                   ///< columns of a grain
+  std::int64_t batch_samples = 0;  ///< in the global batch
   /// Loss of the output, in training. The forward pass ends with it, and the gradient of the logits takes their
   /// place. None: that is the caller's business.
   std::optional<DeviceLoss> loss = std::nullopt;
@@ -40,7 +40,7 @@ struct DevicePass {
 
 /// Target of the gradients of all parameters: arena order, as exact sums.
 struct DeviceGradient {
-  int grain{};                           ///< columns of a grain
+  int grain = 0;                         ///< columns of a grain
   std::int64_t* arena = nullptr;         ///< [parameters]
   std::int64_t* refused = nullptr;       ///< Refusals::all
   std::span<const ExactFormat> formats;  ///< for each tensor, in arena order; the host's
@@ -141,7 +141,7 @@ class DeviceExecution {
     std::unique_ptr<Event> ready;  ///< its gradient is there
     EpilogueBackward way_back;    ///< through its epilogue; in the shape that the unit after it sees, if that
     bool stored_through = false;  ///< stores through it
-    std::size_t first_tensor{};   ///< the number of its first parameter in arena order
+    std::size_t first_tensor = 0;        ///< the number of its first parameter in arena order
     DeviceBuffer<std::byte> statistics;  ///< for a head that is a BatchLayer
 
     const BatchLayer* over_batch() const;
@@ -199,12 +199,12 @@ class DeviceExecution {
   // The pass at hand and how far it is queued.
   float* weights_ = nullptr;
   DevicePass pass_;
-  bool training_{};
-  bool loss_is_queued_{}, last_dx_is_queued_{};
-  std::size_t next_{};  ///< in forward: the unit to run; in backward: the one after it
-  bool terms_added_{};  ///< by that unit, if it is a cut
+  bool training_ = false;
+  bool loss_is_queued_ = false, last_dx_is_queued_ = false;
+  std::size_t next_ = 0;      ///< in forward: the unit to run; in backward: the one after it
+  bool terms_added_ = false;  ///< by that unit, if it is a cut
   DeviceTimeline* timeline_ = nullptr;
-  bool forked_{};  ///< there is work on `side` that main has not waited for
+  bool forked_ = false;  ///< there is work on `side` that main has not waited for
 };
 
 // Memory of a network on a GPU, before anything is allocated there.

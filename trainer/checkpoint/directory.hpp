@@ -28,7 +28,7 @@ std::string checkpoint_name(std::int64_t step);
 std::optional<std::int64_t> checkpoint_step(std::string_view name);
 
 struct CheckpointEntry {
-  std::int64_t step{};
+  std::int64_t step = 0;
   std::string path;
 };
 
@@ -41,8 +41,8 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 inline constexpr const char* kDoubtFile = "doubt.json";
 
 struct CheckpointDoubt {
-  std::int64_t sure_step{};  ///< checkpoints of later steps are in doubt
-  std::int64_t found_step{};
+  std::int64_t sure_step = 0;  ///< checkpoints of later steps are in doubt
+  std::int64_t found_step = 0;
   std::string what;  ///< "rank 2 on node3 (cpu): it computed ... otherwise"
 };
 

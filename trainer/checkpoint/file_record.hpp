@@ -18,7 +18,7 @@ inline constexpr std::size_t kChecksumBlockBytes = 65536;
 /// A part of a file. Its blocks start at `begin`; the last may be shorter.
 struct SectionRecord {
   std::string name;                   ///< the tensor's; empty for the file's header
-  std::size_t begin{}, end{};         ///< in bytes from the start of the file
+  std::size_t begin = 0, end = 0;     ///< in bytes from the start of the file
   std::vector<std::uint32_t> crc32s;  ///< one a block
   friend bool operator==(const SectionRecord&, const SectionRecord&) = default;
 };
@@ -26,7 +26,7 @@ struct SectionRecord {
 /// Sections in the order of the file, without gaps; the first is the header.
 struct FileRecord {
   std::string name;  ///< inside the checkpoint's directory
-  std::size_t bytes{};
+  std::size_t bytes = 0;
   std::string sha256;
   std::vector<SectionRecord> sections;
   friend bool operator==(const FileRecord&, const FileRecord&) = default;

@@ -57,10 +57,10 @@ Verification verify(Env& env, const std::string& path);
 /// "momentum.NAME" and the like.
 struct TensorDifference {
   std::string tensor;
-  std::size_t elements{};                     ///< that the tensor has
+  std::size_t elements = 0;                   ///< that the tensor has
   std::size_t different = 0;                  ///< elements whose bits differ
   std::vector<std::size_t> first_index = {};  ///< position of the first of them
-  float first_a{}, first_b{};
+  float first_a = 0, first_b = 0;
   double largest = 0;  ///< |a - b|; infinity if one of them is not a number
   std::vector<std::size_t> largest_index = {};
 };

@@ -58,9 +58,9 @@ ToldEvaluation told_evaluation(const MetricsEvent& event);
 
 /// The best value of a number, and its place.
 struct BestRecord {
-  std::int64_t epoch{};  ///< 0: within an epoch
-  std::int64_t step{};
-  double value{};
+  std::int64_t epoch = 0;  ///< 0: within an epoch
+  std::int64_t step = 0;
+  double value = 0;
 
   /// "epoch 3", "step 500"
   std::string place() const {

@@ -21,7 +21,7 @@ namespace lockstep {
 
 struct PublishedHash {
   std::string computation;  ///< 64 hexadecimal digits
-  std::int64_t step{};
+  std::int64_t step = 0;
   std::string weights;  ///< 64 hexadecimal digits
   std::string what;
 };

@@ -28,7 +28,7 @@ inline constexpr std::int64_t kRankFileVersion = 1;
 struct RankPlace {
   std::string host, device;
   std::string uuid = {};  ///< the GPU's; "" elsewhere
-  std::int64_t first_grain{}, grains{};
+  std::int64_t first_grain = 0, grains = 0;
   /// Tensors of the network that a pipeline's rank holds, in arena order; nothing: all.
   std::optional<std::vector<std::int64_t>> tensors = {};
 
@@ -52,9 +52,9 @@ struct RankStretch {
 
 /// Sums of a step over ranks modulo 2^64, each rank's number times rank_weight().
 struct RankSums {
-  std::int64_t step{};     ///< counted from 1
-  std::uint64_t copies{};  ///< sum of all fingerprints that it would write into the trail
-  std::uint64_t sums{};    ///< sum of its own gradient sums' fingerprints, before they left
+  std::int64_t step = 0;     ///< counted from 1
+  std::uint64_t copies = 0;  ///< sum of all fingerprints that it would write into the trail
+  std::uint64_t sums = 0;    ///< sum of its own gradient sums' fingerprints, before they left
   friend bool operator==(const RankSums&, const RankSums&) = default;
 };
 

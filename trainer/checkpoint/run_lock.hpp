@@ -20,9 +20,9 @@ namespace lockstep {
 struct LockOwner {
   std::string host;
   std::string boot_id;
-  std::int64_t pid{};
-  std::uint64_t start_ticks{};  ///< since boot: field 22 of /proc/PID/stat
-  std::string started;          ///< UTC, for people
+  std::int64_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< since boot: field 22 of /proc/PID/stat
+  std::string started;            ///< UTC, for people
   std::string job;
 
   /// This process.

@@ -16,8 +16,8 @@ inline constexpr const char* kStatusFile = "status.json";
 
 /// Fields of the file, beside "version": 1.
 struct RunStatusNote {
-  std::string state;    ///< "running", "saved" (stopped on request), "ended", "failed"
-  std::int64_t step{};  ///< the last that was taken
+  std::string state;      ///< "running", "saved" (stopped on request), "ended", "failed"
+  std::int64_t step = 0;  ///< the last that was taken
   std::vector<std::string> exclude_hosts = {};  ///< hosts of ranks named for wrong numbers
 };
 

@@ -29,15 +29,15 @@ struct CheckpointUnits {
 /// Position in a file of the run. Of its trail (trail.hpp): records, and what the last of them ends with. Of
 /// metrics.jsonl: lines, and the SHA-256 of their bytes.
 struct CheckpointPosition {
-  std::int64_t count{};
+  std::int64_t count = 0;
   std::string sha256;  ///< 64 hexadecimal digits
   friend bool operator==(const CheckpointPosition&, const CheckpointPosition&) = default;
 };
 
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts : RunState {
-  std::uint64_t seed{};
-  double epoch_loss_sum{};  ///< epoch_loss() as a number, for people
+  std::uint64_t seed = 0;
+  double epoch_loss_sum = 0;  ///< epoch_loss() as a number, for people
   CheckpointUnits gradient_units;
   std::optional<CheckpointPosition> trail;    ///< nothing where the run leaves none
   std::optional<CheckpointPosition> metrics;  ///< nothing where no run wrote it

@@ -52,9 +52,9 @@ class TrailFile {
 
 /// A record that is not as it was written.
 struct TrailDamage {
-  std::int64_t record{};  ///< from 0
-  std::int64_t step{};    ///< that it should be of: the one after the record before it
-  std::uint64_t at{};     ///< byte of the file where it begins
+  std::int64_t record = 0;  ///< from 0
+  std::int64_t step = 0;    ///< that it should be of: the one after the record before it
+  std::uint64_t at = 0;     ///< byte of the file where it begins
 };
 
 /// No run takes so many steps: a record of a later one is damaged.
@@ -99,8 +99,8 @@ class Trail {
 
   std::vector<std::byte> bytes_;
   TrailHead head_;
-  std::size_t head_bytes_{}, record_bytes_{};
-  std::int64_t records_{};
+  std::size_t head_bytes_ = 0, record_bytes_ = 0;
+  std::int64_t records_ = 0;
   std::vector<TrailDamage> damage_;
 };
 

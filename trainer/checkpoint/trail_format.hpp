@@ -51,9 +51,9 @@ struct TrailHead {
 std::vector<std::string> differences(const TrailHead& a, const TrailHead& b);
 
 struct TrailRecord {
-  std::int64_t step{};                      ///< counted from 1
-  std::uint32_t arithmetic{};               ///< trainer/setup/job_setup.hpp
-  std::uint64_t apart{};                    ///< 0: all ranks had the same bits; RankChecks::combine
+  std::int64_t step = 0;                    ///< counted from 1
+  std::uint32_t arithmetic = 0;             ///< trainer/setup/job_setup.hpp
+  std::uint64_t apart = 0;                  ///< 0: all ranks had the same bits; RankChecks::combine
   std::vector<std::uint64_t> fingerprints;  ///< [slots]
   friend bool operator==(const TrailRecord&, const TrailRecord&) = default;
 };

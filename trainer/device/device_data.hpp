@@ -103,9 +103,9 @@ class SampleRing {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::int64_t first_ = -1,
-               next_{};  ///< the ring may hold first_, ... first_ + steps - 1; those before next_ are sent
-  std::uint64_t beginning_{};  ///< counts those that dropped what was there
-  bool at_end_{}, ends_ = false;
+               next_ = 0;  ///< the ring may hold first_, ... first_ + steps - 1; those before next_ are sent
+  std::uint64_t beginning_ = 0;  ///< counts those that dropped what was there
+  bool at_end_ = false, ends_ = false;
   std::exception_ptr error_;  ///< in step next_
   std::thread thread_;        ///< the last member: it uses the others
 };

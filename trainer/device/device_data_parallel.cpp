@@ -144,10 +144,10 @@ class DeviceDataParallel final : public DataParallel {
   StepGraphs graphs_;
   bool streams_;
   std::optional<DeviceEvaluator> tester_, validator_;  ///< made by evaluator_of()
-  std::uint64_t tested_set_{};                         ///< as TrainingSetup::test_sets
+  std::uint64_t tested_set_ = 0;                       ///< as TrainingSetup::test_sets
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
-  std::int64_t first_of_series_{};  ///< steps taken before it
+  std::int64_t first_of_series_ = 0;  ///< steps taken before it
 };
 
 DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceSetup& device,

@@ -33,12 +33,12 @@ struct BatchShare {
 };
 
 struct StepSizes {
-  int max_columns{};  ///< computed at a time: whole grains, or the largest share
+  int max_columns = 0;  ///< computed at a time: whole grains, or the largest share
   /// Some rank computes its share of a full batch in several micro-batches. All ranks say the same.
-  bool long_steps{};
-  std::int64_t global_batch{};   ///< samples of a full batch, all ranks together
-  std::int64_t global_grains{};  ///< grains of it
-  std::int64_t steps_per_epoch{};
+  bool long_steps = false;
+  std::int64_t global_batch = 0;   ///< samples of a full batch, all ranks together
+  std::int64_t global_grains = 0;  ///< grains of it
+  std::int64_t steps_per_epoch = 0;
   std::int64_t longest_series =
       0;  ///< steps whose losses are added up before the host writes the state again
   std::optional<Streaming> streaming = std::nullopt;  ///< for the training set
@@ -162,13 +162,13 @@ class DeviceStep {
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_{};                     ///< in the pass that is being queued
+  bool in_backward_ = false;               ///< in the pass that is being queued
   const RowsOfPart* of_others_ = nullptr;  ///< in that pass; null: the samples are the rank's own
   CutSums cut_;                            ///< the cut that it is at
   CutSumsFrom from_ = CutSumsFrom::kRanks;
   SeriesPlace place_;
   std::unique_ptr<Event> next_may_come_, next_is_there_;
-  std::size_t cuts_passed_{};
+  std::size_t cuts_passed_ = 0;
   std::vector<DeviceBuffer<std::int64_t>> own_at_cuts_, summed_at_cuts_;  ///< by cut
 };
 

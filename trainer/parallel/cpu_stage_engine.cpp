@@ -118,7 +118,7 @@ class CpuStageEngine final : public StageEngine {
   std::vector<std::int32_t> labels_;
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< for the step under way
-  double narrow_limit_{};
+  double narrow_limit_ = 0;
   StepCounters counters_, evaluated_;  ///< in the step under way, in an evaluation
 };
 

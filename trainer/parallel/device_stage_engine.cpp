@@ -188,7 +188,7 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<Event> done_;
   std::optional<DeviceData> train_, test_, validation_;  ///< empty unless the rank has the first stage
   bool replaying_ = false;
-  std::int64_t step_{}, first_of_step_{};  ///< under way; of the rank's pipeline in its global batch
+  std::int64_t step_ = 0, first_of_step_ = 0;  ///< under way; of the rank's pipeline in its global batch
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< for each stage of the network; none for others'

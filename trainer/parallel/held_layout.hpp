@@ -18,9 +18,9 @@ namespace lockstep {
 
 /// A range of the network's arena, and where it lies in the rank's own.
 struct HeldRange {
-  int stage{};
-  std::size_t global{}, local{}, size{};  ///< elements
-  std::size_t first_tensor{};             ///< in the rank's layout
+  int stage = 0;
+  std::size_t global = 0, local = 0, size = 0;  ///< elements
+  std::size_t first_tensor = 0;                 ///< in the rank's layout
 };
 
 struct HeldLayout {

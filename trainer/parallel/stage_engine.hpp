@@ -32,7 +32,7 @@ namespace lockstep {
 struct StageGrain {
   std::span<const std::int32_t> indices;      ///< samples, as indices in the data set
   PassKey key = {};                           ///< in training
-  std::int64_t epoch{};                       ///< in training
+  std::int64_t epoch = 0;                     ///< in training
   std::span<const SampleMix> mixes = {};      ///< one a sample; empty: none is mixed
   const MixedLabel* second_labels = nullptr;  ///< one a sample; null: none is mixed
   int samples() const { return static_cast<int>(indices.size()); }
@@ -40,10 +40,10 @@ struct StageGrain {
 
 /// A micro-batch at a stage.
 struct StageVisit {
-  int stage{};
-  int number{};  ///< the micro-batch's, counted from 0 in the round
+  int stage = 0;
+  int number = 0;  ///< the micro-batch's, counted from 0 in the round
   const StageGrain& grain;
-  bool training{};                   ///< on the training set; otherwise evaluation
+  bool training = false;             ///< on the training set; otherwise evaluation
   const StageGrain* next = nullptr;  ///< the micro-batch after it; null: there is none in the round
 };
 
@@ -59,7 +59,7 @@ struct StageEngineParts {
   const TrainingSetup& setup;
   const DeviceSetup& device;
   const StagePlan& plan;
-  int rank{};  ///< in its pipeline
+  int rank = 0;  ///< in its pipeline
   const HeldLayout& held;
   const DistributedSampler& sampler;
   Communicator& comm;      ///< all ranks

@@ -19,7 +19,7 @@ namespace lockstep {
 
 struct PipelineStage {
   NetworkPart part;
-  int rank{};            ///< within its pipeline
+  int rank = 0;          ///< within its pipeline
   double work = 0;       ///< share of a training step's operations, in [0, 1]
   std::string layers;    ///< for people: "conv1 to relu1"
   ParameterRange arena;  ///< its parameters
@@ -76,9 +76,9 @@ std::optional<std::vector<std::size_t>> balance_stages(const Network& network, s
 
 /// One pass of a stage over a micro-batch, which is a grain.
 struct PipelinePass {
-  bool backward{};
-  int stage{};
-  int grain{};  ///< counted from 0 in the rank's share of the batch
+  bool backward = false;
+  int stage = 0;
+  int grain = 0;  ///< counted from 0 in the rank's share of the batch
   friend bool operator==(const PipelinePass&, const PipelinePass&) = default;
 };
 

@@ -14,8 +14,8 @@ namespace lockstep {
 
 struct BatchPictures {
   Picture sheet;
-  std::size_t columns{};         ///< images in a row of the sheet
-  std::size_t shown{}, batch{};  ///< images: on the sheet, and in the batch
+  std::size_t columns = 0;           ///< images in a row of the sheet
+  std::size_t shown = 0, batch = 0;  ///< images: on the sheet, and in the batch
   /// One an image: "cat", or mixed "0.81 cat + 0.19 dog"; empty: none mixed.
   std::vector<std::string> labels = {};
 };

@@ -22,8 +22,8 @@ namespace lockstep {
 inline constexpr std::size_t kMistakesKept = 36;
 
 struct Mistake {
-  std::int64_t sample{};  ///< its place in the set
-  int label{}, answer{};
+  std::int64_t sample = 0;  ///< its place in the set
+  int label = 0, answer = 0;
   std::vector<float> scores;  ///< one for each class (score_classes())
   std::string picture = {};   ///< that the sample was made of; empty: not known
 
@@ -31,7 +31,7 @@ struct Mistake {
 };
 
 struct ClassEvaluation {
-  int classes{};
+  int classes = 0;
   LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
   /// [label][classes + 1]: how many samples of that label got that answer; the last column: outputs that are NaN.
   std::vector<std::int64_t> counts;

@@ -32,9 +32,9 @@ struct DataRecord {
   /// samples. load_dataset takes it as it is, while the directory is still there.
   DatasetOptions options;
   SetFingerprints fingerprints;
-  std::int64_t train_samples{}, test_samples{};  ///< in the files
-  std::int64_t validation_samples{};             ///< in files of their own; 0: there were none
-  bool light_background{};                       ///< training images are dark on light by nature
+  std::int64_t train_samples = 0, test_samples = 0;  ///< in the files
+  std::int64_t validation_samples = 0;               ///< in files of their own; 0: there were none
+  bool light_background = false;                     ///< training images are dark on light by nature
   /// In label order. May be empty.
   std::vector<std::string> class_names;
   std::string columns;  ///< as of TrainTestData

@@ -63,8 +63,8 @@ class EpochClock {
 
  private:
   struct Series {
-    double seconds_of_step{};
-    std::int64_t steps{};
+    double seconds_of_step = 0;
+    std::int64_t steps = 0;
   };
   std::vector<Series> series_;
   StepTimes at_start_;

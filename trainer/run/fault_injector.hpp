@@ -74,7 +74,7 @@ class FaultInjector final : public StepObserver {
   bool struck_ = false;
   std::atomic<bool> armed_ = false;                               ///< it strikes at the next chance
   std::map<std::size_t, std::vector<std::int64_t>> sums_before_;  ///< kStale: by the first one of a bucket
-  double lost_seconds_{};                                         ///< kSlow, kBusy: by a step
+  double lost_seconds_ = 0;                                       ///< kSlow, kBusy: by a step
   Clock::time_point last_series_{};                               ///< kSlow, kBusy: when it was let go
 };
 

@@ -22,11 +22,11 @@ namespace lockstep {
 // The lines that tell how far a run is, as wide as there is room.
 
 struct ProgressStatus {
-  std::int64_t epoch{}, epochs{};
-  std::int64_t step{}, steps{};  ///< this epoch's
-  double samples_per_second{};
-  double loss{};         ///< a sample's
-  double eta_seconds{};  ///< until the run ends
+  std::int64_t epoch = 0, epochs = 0;
+  std::int64_t step = 0, steps = 0;  ///< this epoch's
+  double samples_per_second = 0;
+  double loss = 0;         ///< a sample's
+  double eta_seconds = 0;  ///< until the run ends
 };
 
 /// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; in order of importance: epoch, loss, ETA,
@@ -62,7 +62,7 @@ class Progress final : public RunListener {
 
   ProgressBar bar_;
   BegunEpoch begun_;
-  std::int64_t samples_{};
+  std::int64_t samples_ = 0;
   ProgressStatus facts_;
 };
 

@@ -53,7 +53,7 @@ struct RunContext {
   EvaluatedPart judge;  ///< set that training is evaluated on
   RunState state;
   Evaluations evaluations;           ///< results for the weights evaluated last
-  std::int64_t first_step{};         ///< steps taken before this start of the run
+  std::int64_t first_step = 0;       ///< steps taken before this start of the run
   std::unique_ptr<RunWriter> files;  ///< rank 0's, where something is left to do; it speaks and writes
 };
 

@@ -23,16 +23,16 @@
 namespace lockstep {
 
 struct BegunEpoch {
-  std::int64_t epoch{}, epochs{};       ///< from 1
-  std::int64_t steps_taken{}, steps{};  ///< this epoch's
-  std::int64_t steps_left_in_run{};
+  std::int64_t epoch = 0, epochs = 0;       ///< from 1
+  std::int64_t steps_taken = 0, steps = 0;  ///< this epoch's
+  std::int64_t steps_left_in_run = 0;
 };
 
 /// The last of the steps just taken. Numbers that nothing has measured are left out.
 struct LoggedStep {
   const RunState& state;
   const StepTotals& totals;  ///< that step's
-  double learning_rate{};
+  double learning_rate = 0;
   LossWindow answers = {};  ///< since the last such event
   std::optional<double> gradient_norm = {}, samples_per_second = {};
 };
@@ -41,7 +41,7 @@ struct LoggedStep {
 struct FinishedEpoch {
   const RunState& state;
   const Evaluations& evaluations;
-  double learning_rate{};
+  double learning_rate = 0;
   std::optional<double> rounded_to_zero = {};  ///< as StepMeasures has it
   const EpochClock* clock = nullptr;           ///< null: it was not measured
   std::vector<RankClock> ranks = {};
@@ -52,9 +52,9 @@ struct FinishedRun {
   const Evaluations& evaluations;
   std::string sha256;  ///< the weights'
   PublishedComparison published;
-  double seconds{};          ///< since this start
-  std::int64_t from_step{};  ///< that this start went on from
-  bool stopped_early{};
+  double seconds = 0;          ///< since this start
+  std::int64_t from_step = 0;  ///< that this start went on from
+  bool stopped_early = false;
   std::string strategy = {};
   std::vector<std::pair<std::string, double>> numbers = {};  ///< the strategy's own
 };

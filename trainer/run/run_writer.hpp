@@ -45,7 +45,7 @@ class MetricsWriter {
   CheckpointPosition position() const { return {lines_, hex(hash_.so_far())}; }
 
  private:
-  std::int64_t lines_{};
+  std::int64_t lines_ = 0;
   Sha256 hash_;  ///< digests the bytes of those lines
   AppendFile file_;
 };

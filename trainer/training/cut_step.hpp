@@ -84,7 +84,7 @@ class CutStep {
   std::vector<AlignedBuffer<std::int64_t>> words_;  ///< one for each thread
   Sums sums_ = Sums::kOverRanks;                    ///< in the run under way
   SumFingerprints own_sums_;
-  double waited_{};  ///< seconds in sums over ranks, in the run under way
+  double waited_ = 0;  ///< seconds in sums over ranks, in the run under way
 };
 
 /// @throws OptionError  a global batch is too small for a layer that looks at it: names both

@@ -20,8 +20,8 @@ namespace lockstep {
 /// Places of fingerprints in the row of a step. They are gradients of all tensors, weights of all (after them those
 /// that are only kept), then each of the optimiser's buffers.
 struct FingerprintLayout {
-  std::size_t trained{}, kept{};  ///< tensors
-  std::size_t buffers{};          ///< the optimiser's
+  std::size_t trained = 0, kept = 0;  ///< tensors
+  std::size_t buffers = 0;            ///< the optimiser's
 
   std::size_t slots() const { return trained * (2 + buffers) + kept; }
   std::size_t gradient(std::size_t tensor) const { return tensor; }
@@ -36,10 +36,10 @@ FingerprintLayout fingerprint_layout(const ParameterLayout& parameters, std::siz
 
 /// A tensor in the memory of this rank, which may hold a part of the network.
 struct HeldTensor {
-  std::size_t number{};  ///< in the network
-  std::size_t first{};   ///< element, in the buffers of the whole network
-  std::size_t local{};   ///< element, in the rank's own
-  std::size_t size{};
+  std::size_t number = 0;  ///< in the network
+  std::size_t first = 0;   ///< element, in the buffers of the whole network
+  std::size_t local = 0;   ///< element, in the rank's own
+  std::size_t size = 0;
 };
 
 /// All tensors, where a rank holds the whole network.

@@ -66,7 +66,7 @@ struct ArenaPart {
   const ParameterLayout& layout;   ///< the part's
   std::vector<HeldTensor> held;    ///< the part's trained tensors in its order, then those that are only kept
   BucketPlan plan;                 ///< the part's
-  std::int64_t steps_per_epoch{}, global_grains{};
+  std::int64_t steps_per_epoch = 0, global_grains = 0;
   bool is_stage = false;  ///< a pipeline's: the host looks at each step
 };
 

@@ -22,8 +22,8 @@ namespace lockstep {
 
 /// How the mean gradient is clipped before the optimiser sees it: one of the two at most.
 struct GradientClip {
-  double norm{};   ///< the largest norm of all tensors together; 0: any
-  double value{};  ///< the largest magnitude of an element; 0: any
+  double norm = 0;   ///< the largest norm of all tensors together; 0: any
+  double value = 0;  ///< the largest magnitude of an element; 0: any
 
   bool is_given() const { return norm > 0 || value > 0; }
   /// @param factor  that the norm asks for

@@ -41,7 +41,7 @@ class WorkerPool {
   std::condition_variable start_, done_;
   const std::function<void(int)>* work_ = nullptr;
   long round_ = 0;
-  int busy_{};
+  int busy_ = 0;
   bool quit_ = false;
   std::exception_ptr failure_;
   std::vector<std::thread> workers_;

@@ -15,15 +15,15 @@ namespace lockstep {
 
 /// Values that a schedule decides for one step.
 struct ScheduledValues {
-  double lr{};
+  double lr = 0;
   /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
   std::optional<double> momentum = {};
 };
 
 /// Position in a schedule, in epochs or steps as its `by` says, after its warm-up.
 struct SchedulePosition {
-  std::int64_t at{};  ///< from 0
-  double total{};     ///< the schedule's length
+  std::int64_t at = 0;  ///< from 0
+  double total = 0;     ///< the schedule's length
 };
 
 /// A member of the catalogue.
@@ -54,7 +54,7 @@ double scaled_lr(const OptimizerSection& section, std::int64_t global_batch);
 
 /// How long a run is.
 struct RunSpan {
-  std::int64_t epochs{}, steps_per_epoch{};
+  std::int64_t epochs = 0, steps_per_epoch = 0;
   std::int64_t steps() const { return epochs * steps_per_epoch; }
 };
 
