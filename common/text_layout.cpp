@@ -260,6 +260,10 @@ std::string format_seconds(double seconds) {
   return fmt::format("{:.{}f} s", seconds, decimals);
 }
 
+std::string format_time(double seconds) {
+  return seconds < 60 ? format_seconds(seconds) : format_duration(seconds);
+}
+
 std::string format_loss(double loss) {
   return std::abs(loss) < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4e}", loss);
 }

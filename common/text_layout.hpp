@@ -62,6 +62,8 @@ std::string bar(double fraction, int width, bool unicode);
 std::string format_duration(double seconds);
 /// How long something took, short as that may be: "0.014 s", "0.48 s", "12.3 s".
 std::string format_seconds(double seconds);
+/// As format_seconds(), and from a minute on as format_duration().
+std::string format_time(double seconds);
 /// "0.0312"; from a million on "1.7e+12".
 std::string format_loss(double loss);
 /// "60,000".

@@ -289,7 +289,7 @@ class Source:
             dropped.forms = [(start, end, f"{{ if (!{word}) {{ {self.text[start:end]} }} }}") for word in self.choices(number)]
             dropped.lines = range(number, self.line_of(end - 1) + 1)
             yield dropped
-        if line[:1] == " " and self.mask[:begin].rstrip()[-1:] in ("}", ";") and not re.match(r"\s*(?:[})]|else\b)", line):
+        if line[:1] == " " and self.mask[:begin].rstrip()[-1:] in ("}", ";") and not re.match(r"\s*(?:[})]|(?:else|case|default)\b)", line):
             start = begin + len(line) - len(line.lstrip())
             early = self.make("early return", start, start, "return; ")
             early.forms = [(start, start, f"if (PLANTED_AT_RUN_TIME) {what} ") for what in self.returns(number)]

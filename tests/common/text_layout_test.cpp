@@ -21,6 +21,8 @@ TEST(TextLayoutTest, DurationsReadLikeAClockAndSecondsAreNotRoundedToNothing) {
   EXPECT_EQ(format_seconds(0.4812), "0.48 s");
   EXPECT_EQ(format_seconds(0.996), "1.0 s");
   EXPECT_EQ(format_seconds(7384), "7384.0 s");
+  EXPECT_EQ(format_time(59.9), "59.9 s");
+  EXPECT_EQ(format_time(60), "1:00");
 }
 
 TEST(TextLayoutTest, LargeLossesHaveAnExponentAndLargeCountsAreGroupedByThousands) {

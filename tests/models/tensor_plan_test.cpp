@@ -151,6 +151,8 @@ TEST(TensorPlanTest, MemoryOfANetworkIsNoMoreThanItsLifetimesTake) {
   EXPECT_EQ(bytes(residual(), 16), 12402688U);
   EXPECT_EQ(bytes(residual(), 16, {.recomputes = true}), 7634944U);
   EXPECT_EQ(bytes(residual(), 1024), 587202560U) << "of 793772032 without the norms that are made again";
+  EXPECT_EQ(bytes(residual(), 512), 587202560U / 2) << "still of more than 256 MiB";
+  EXPECT_EQ(bytes(residual(), 256), 793772032U / 4) << "which is not much";
   const Network branches = Network::parse(kBranches, "branches.yaml", {2, 6, 6}, 5);
   EXPECT_EQ(bytes(branches, 16), 60224U);
   EXPECT_EQ(bytes(branches, 16, {.first = 0, .last = 8, .takes_output_gradient = true}), 60224U);

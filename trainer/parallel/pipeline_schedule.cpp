@@ -106,7 +106,6 @@ class ScheduleBuilder {
 
 PipelineSchedule make_schedule(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
                                PipelineOrder order) {
-  LOCKSTEP_CHECK(!rank_of.empty() && goes_back.size() == rank_of.size() && grains >= 0);
   return ScheduleBuilder(rank_of, goes_back, grains, order).build();
 }
 

@@ -270,8 +270,7 @@ std::string loss_text(std::optional<double> loss) {
 std::string seconds_text(const RunHistory& run) {
   const double seconds = run.seconds.value_or(-1);
   if (seconds < 0 || seconds > 1e12) return "-";
-  return (run.from_step > 0 ? "> " : "") +
-         (seconds < 60 ? format_seconds(seconds) : format_duration(seconds));
+  return (run.from_step > 0 ? "> " : "") + format_time(seconds);
 }
 
 std::string runs_text(const std::vector<RunHistory>& runs, int columns) {

@@ -91,8 +91,7 @@ void RunReporter::run_finished(const FinishedRun& run) {
   const std::string of_this_start =
       run.from_step > 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";
   say(fmt::format("done: {}{} in {}, accuracy {:.2f} % of {}, run directory {}",
-                  counted(run.state.step, "step"), of_this_start,
-                  run.seconds < 60 ? format_seconds(run.seconds) : format_duration(run.seconds),
+                  counted(run.state.step, "step"), of_this_start, format_time(run.seconds),
                   100 * tested.accuracy(), counted(tested.samples, "test sample"), directory));
   for (const auto& [average, part, found] : run.evaluations.averages)
     if (part == EvaluatedPart::kTest)

@@ -20,6 +20,9 @@ constexpr const char* kJob =
     "train: {optimizer: {lr: 0.1, momentum: 0.5}}\n"
     "parallel: {device: cpu, backend: thread, grain: 4}\n";
 
+/// Neither in it nor in the next one units are refined.
+constexpr std::int64_t kUnrefinedStep = 5;
+
 using Check = std::function<void(ParallelStrategy&, const JobSetup&, Communicator&)>;
 
 /// @param normal_std  of the weights; 0: as they are by default
@@ -54,10 +57,13 @@ TEST(StrategiesTest, TheStateOfRankZeroIsThatOfAllRanks) {
       strategy.distribute();
       EXPECT_EQ(whole.units.exponents().front(), -30);
       EXPECT_EQ(whole.units.changed_at(), 7);
-      strategy.visit_own_state([](const TrainedState& own) {
+      int visits = 0;
+      strategy.visit_own_state([&](const TrainedState& own) {
+        ++visits;
         EXPECT_EQ(own.optimizer.at(0).values.front(), 0.5F);
         return false;
       });
+      EXPECT_EQ(visits, 1);
     };
     with_strategy(2,
                   {"parallel.strategy=" + name,
@@ -122,10 +128,23 @@ struct Result {
   std::optional<double> norm;  ///< nothing on devices
 };
 
-Result result_of(int ranks, const std::vector<std::string>& keys, double normal_std) {
+/// Beginning of a run.
+struct Start {
+  double normal_std = 0;
+  std::vector<std::string> keys;
+  std::vector<std::int16_t> exponents;  ///< none: the first ones
+};
+
+Result result_of(int ranks, const Start& start, const std::vector<std::string>& keys) {
   Result result;
   const auto take_steps = [&](ParallelStrategy& strategy, const JobSetup& setup, Communicator& comm) {
-    const StepSeries series = strategy.run({}, 2, comm.rank() == 1);
+    if (!start.exponents.empty()) {
+      if (comm.rank() == 0) strategy.whole_state().units.restore(start.exponents, 0);
+      strategy.distribute();
+    }
+    const StepSeries series = strategy.run(
+        {.epoch = 0, .step_in_epoch = 0, .global_step = start.exponents.empty() ? 0 : kUnrefinedStep}, 2,
+        comm.rank() == 1);
     EXPECT_EQ(series.steps, 2);
     EXPECT_EQ(series.samples, 24);
     EXPECT_EQ(series.last.samples, 8);
@@ -146,11 +165,14 @@ Result result_of(int ranks, const std::vector<std::string>& keys, double normal_
       result.numbers.insert(result.numbers.end(), values.begin(), values.end());
     for (const int exponent : state.units.exponents()) result.numbers.push_back(exponent);
   };
-  with_strategy(ranks, keys, take_steps, normal_std);
+  std::vector<std::string> all = start.keys;
+  all.insert(all.end(), keys.begin(), keys.end());
+  with_strategy(ranks, all, take_steps, start.normal_std);
   return result;
 }
 
-/// In the second job gradients of both matrices are too large for the first units.
+/// In the second job gradients of both matrices are too large for the first units. In the third each has units of
+/// its own.
 TEST(StrategiesTest, EachEndsInTheBitsOfOneRank) {
   const std::string pipeline = "parallel.strategy=pipeline", to_and_fro = "parallel.placement=[0,1,0]";
   const std::vector<std::pair<int, std::vector<std::string>>> ways = {
@@ -158,17 +180,17 @@ TEST(StrategiesTest, EachEndsInTheBitsOfOneRank) {
       {2, {pipeline}},
       {4, {pipeline, "parallel.stages=2"}},
       {2, {pipeline, "parallel.stages=3", to_and_fro, "parallel.device=emulated"}}};
-  const std::vector<std::pair<double, std::vector<std::string>>> jobs = {
-      {0, {"data.augment=[{mixup: {alpha: 0.5}}]"}}, {1000, {"data.std=1e-4", "train.optimizer.lr=1e-9"}}};
-  for (const auto& [normal_std, job] : jobs) {
-    const Result alone = result_of(1, job, normal_std);
+  const std::vector<Start> starts = {
+      {0, {"data.augment=[{mixup: {alpha: 0.5}}]"}, {}},
+      {1000, {"data.std=1e-4", "train.optimizer.lr=1e-9"}, {}},
+      {0, {}, {kExactExponent, kExactExponent, kExactExponent + 20, kExactExponent + 20}}};
+  for (const Start& start : starts) {
+    const Result alone = result_of(1, start, {});
     ASSERT_TRUE(alone.norm);
-    EXPECT_EQ(alone.numbers.at(alone.numbers.size() - 4) > kExactExponent, normal_std > 0);
+    EXPECT_EQ(alone.numbers.at(alone.numbers.size() - 4) > kExactExponent, start.normal_std > 0);
     for (const auto& [ranks, way] : ways) {
-      std::vector<std::string> keys = job;
-      keys.insert(keys.end(), way.begin(), way.end());
-      const Result found = result_of(ranks, keys, normal_std);
-      EXPECT_TRUE(found.numbers == alone.numbers) << ranks << " ranks, " << keys.back();
+      const Result found = result_of(ranks, start, way);
+      EXPECT_TRUE(found.numbers == alone.numbers) << ranks << " ranks, " << way.back();
       EXPECT_EQ(found.norm.value_or(*alone.norm), *alone.norm);
     }
   }

@@ -146,6 +146,10 @@ TEST_F(InjectedFaultTest, AFaultThatCannotStrikeIsRefused) {
   std::filesystem::remove_all(path("run"));
   EXPECT_EQ(message_of<ConfigError>([&] { train(job_of("run", kTwoSteps, fault("flip-bit statistics"))); }),
             "inject.what: this network keeps no running statistics");
+  std::vector<std::string> on_a_device = fault("flip-bit data");
+  on_a_device.emplace_back("parallel.device=emulated");
+  EXPECT_EQ(message_of<ConfigError>([&] { train(job_of("device", kTwoSteps, on_a_device)); }),
+            "inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
   EXPECT_EQ(outcome_of(job_of("run", kTwoSteps)).first, 0) << "its lock is given back";
   std::filesystem::remove_all(path("run"));
   for (const char* allowed : {"", "0", "11"}) {

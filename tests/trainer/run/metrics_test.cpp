@@ -173,12 +173,20 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
   EXPECT_TRUE(files_->would_be_best({0.1, 1000})) << "of another test set";
 }
 
-TEST_F(SavingTest, CheckpointsStayAsTheJobSays) {
-  job_.run.keep = {.last = 5, .every_steps = 7, .best = false};
-  const auto [last, every_steps, best] = keep_policy(job_);
-  EXPECT_EQ(last, 5);
-  EXPECT_EQ(every_steps, 7);
-  EXPECT_FALSE(best);
+TEST_F(SavingTest, NamesOfWhatIsMovedAsideAreSynced) {
+  const auto expect_synced = [&](std::int64_t step, const std::vector<std::string>& expected) {
+    synced_names.clear();
+    ::testing::internal::CaptureStderr();
+    open(step);
+    files_.reset();
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const auto end = synced_names.end();
+    EXPECT_NE(std::search(synced_names.begin(), end, expected.begin(), expected.end()), end) << said;
+  };
+  for (const int step : {1, 2}) save_checkpoint(Env::posix(), job_.run.dir, make_state(step));
+  expect_synced(1, {"checkpoints", "previous-1", "checkpoints", "run"});
+  job_.run.resume = "never";
+  expect_synced(0, {"previous-2", "run"});
 }
 
 TEST_F(SavingTest, DoubtIsSaidAndRecordedWhereACheckpointMayBeAffected) {
@@ -289,5 +297,4 @@ TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
 }
 
 }  // namespace
-
 }  // namespace lockstep

@@ -91,6 +91,8 @@ TEST(ProgressTest, FieldsGoByTheirImportance) {
                                        .loss = 0.1234,
                                        .eta_seconds = 65});
   EXPECT_EQ(join(fields), "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05");
+  test::expect_words(join(progress_fields({.samples_per_second = 1e300})),
+                     {" 1,000,000,000,000,000 samples/s"});
   std::vector<int> importance;
   for (const LineField& field : fields) importance.push_back(field.importance);
   EXPECT_EQ(importance, (std::vector<int>{9, 3, 1, 5, 4}));
@@ -131,6 +133,7 @@ TEST(DataWatchTest, AWaitIsSaidAfterFiveSecondsThenEveryThirtyAndWhenItIsOver) {
   EXPECT_EQ(said_at(5), waits(5));
   EXPECT_EQ(said_at(34.9), "");
   EXPECT_EQ(said_at(35), waits(35));
+  EXPECT_EQ(said_at(35), "") << "not another read";
   EXPECT_EQ(said_at(4), over) << "another read";
   EXPECT_EQ(said_at(6), waits(6));
   EXPECT_EQ(said_at({}), over);

@@ -24,13 +24,20 @@ class SlowReader final : public test::ForwardingCommunicator {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     std::vector<std::byte> all = comm_.all_gather(mine);
     const std::uint64_t begun = comm_.activity().status().collective;
+    if (as_text(all).find("clock_seconds") != std::string_view::npos) barriers_before_clocks_ = barriers_;
     const bool is_slow = rank() == 1 && as_text(all).find("/.lockstep-doctor-") != std::string_view::npos;
     while (is_slow && rank_0_.status().collective == begun) std::this_thread::yield();
     return all;
   }
+  void barrier() override {
+    ++barriers_;
+    comm_.barrier();
+  }
+  int barriers_before_clocks() const { return barriers_before_clocks_; }
 
  private:
   const RankActivity& rank_0_;
+  int barriers_ = 0, barriers_before_clocks_ = 0;
 };
 
 class RankDiagnosisTest : public ::testing::Test {
@@ -51,6 +58,7 @@ class RankDiagnosisTest : public ::testing::Test {
       job.data.train_samples = 10 + comm.rank() * more_samples;
       job.run.dir = directory_.path();
       auto mine = diagnose(comm, job, data_too);
+      EXPECT_EQ(comm.barriers_before_clocks(), 2) << "when all have looked for the mark, and to read clocks";
       if (comm.rank() == 0) diagnosis = std::move(mine);
     });
     return diagnosis;

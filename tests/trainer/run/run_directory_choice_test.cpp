@@ -8,6 +8,7 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_writer.hpp"
 
 namespace lockstep {
 namespace {
@@ -154,6 +155,15 @@ TEST_F(ChosenDirectoryTest, ARunThatEndsWhileItsLockIsWaitedForIsPassedOver) {
     if (path == "runs/digits") write_run("digits", true);
   };
   EXPECT_EQ(choose(), "runs/digits is finished; this run: runs/digits-2");
+}
+
+TEST(KeepPolicyTest, CheckpointsStayAsTheJobSays) {
+  Job job;
+  job.run.keep = {.last = 5, .every_steps = 7, .best = false};
+  const auto [last, every_steps, best] = keep_policy(job);
+  EXPECT_EQ(last, 5);
+  EXPECT_EQ(every_steps, 7);
+  EXPECT_FALSE(best);
 }
 
 }  // namespace

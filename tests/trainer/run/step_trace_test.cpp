@@ -61,6 +61,7 @@ TEST(StepTraceTest, AClockIsComparedInTheMiddleOfTheShortestAndFirstRoundTrip) {
     const ClockReading reading = compare_clocks(comm, {"a", "a", "b"}, now);
     EXPECT_EQ(reading.at_ns, comm.rank() == 0 ? 1000 : comm.rank() == 1 ? 100 : 250);
     EXPECT_EQ(reading.ahead_ns, comm.rank() == 2 ? 250 - 1000 : 0);
+    EXPECT_EQ(ticks, comm.rank() == 0 ? 0 : comm.rank() == 1 ? 100 : 100 + 16 * 200) << "16 round trips";
   });
 }
 

@@ -113,10 +113,21 @@ TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) 
     ASSERT_EQ(setup.plan.buckets.size(), 3);
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
     comm.events.clear();
+    const StepTimes before = strategy->times();
+    for (const double seconds : {before.total, before.input, before.under_way, before.exposed,
+                                 before.comparing, before.optimizer, before.queueing})
+      EXPECT_EQ(seconds, 0);
+    EXPECT_EQ(before.until_left, std::vector<double>(3));
     strategy->run({}, 1, false);
     ASSERT_GE(comm.events.size(), 6);
     comm.events.resize(6);  // a step may be done again in other units
     EXPECT_EQ(comm.events, (Events{"start", "test", "start", "test", "start", "test"}));
+    const StepTimes times = strategy->times();
+    for (const double seconds :
+         {times.input, times.under_way, times.exposed, times.comparing, times.optimizer, times.until_left[0]})
+      EXPECT_GT(seconds, 0);
+    EXPECT_GE(times.total, times.exposed + times.optimizer);
+    EXPECT_EQ(times.queueing, 0);
   });
 }
 

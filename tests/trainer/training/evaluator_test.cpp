@@ -59,6 +59,7 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
       run_thread_ranks(ranks, [&, threads_of_rank = thread_count](Communicator& comm) {
         WorkerPool pool(threads_of_rank);
         std::vector<ThreadContext> threads = make_threads(network, threads_of_rank, 4);
+        for (const ThreadContext& thread : threads) EXPECT_EQ(thread.input_seconds, 0);
         const Evaluation found = evaluate(comm, pool, threads, set, LossRule(), 4, weights);
         EXPECT_EQ(found.samples, samples);
         EXPECT_EQ(found.correct, samples / 3 * 2);

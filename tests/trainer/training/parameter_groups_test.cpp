@@ -14,8 +14,10 @@ TEST(PatternTest, StarIsAnyCharactersAndQuestionMarkOne) {
        {"fc1.weight", "fc*", "*", "**", "*weight", "f*1*t", "fc?.weight", "fc1.weigh?", "*.*"})
     EXPECT_TRUE(matches_pattern(pattern, "fc1.weight")) << pattern;
   for (const char* pattern :
-       {"", "fc", "fc?", "c*", "*bias", "fc1.weight?", "fc??.weight", "FC*", "fc1.weight*x"})
+       {"", "fc", "fc?", "c*", "*bias", "fc1.weight?", "fc??.weight", "FC*", "fc1.weight*x", "fc1.w*weight"})
     EXPECT_FALSE(matches_pattern(pattern, "fc1.weight")) << pattern;
+  EXPECT_TRUE(matches_pattern("*ab", "aab"));
+  EXPECT_FALSE(matches_pattern("*ab", "acb"));
   EXPECT_TRUE(matches_pattern("*", ""));
   EXPECT_FALSE(matches_pattern("?", ""));
   std::string hostile;

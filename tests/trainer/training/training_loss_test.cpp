@@ -201,6 +201,26 @@ TEST(TrainingLossTest, WeightsThatDoNotFitTheSetAreRefused) {
             "weight for each of the 3 classes");
 }
 
+TEST(TrainingLossTest, WhatIsForOneLabelASampleIsRefusedWhereTheyHaveSeveral) {
+  Dataset set = set_of({0, 1}, 2);
+  set.label_sets = {1, 0, 1, 1};
+  const auto error_of = [&](const std::string& train, const std::string& data = "") {
+    const Job job = parse_job(
+        "{model: linear, data: {set: idx, root: here" + data + "}, train: {" + train + "}}", "job.yaml", {});
+    return test::error_of<ConfigError>([&] { TrainingLoss(training_options(job), set); });
+  };
+  EXPECT_EQ(error_of("loss: binary_cross_entropy"), "");
+  EXPECT_EQ(error_of("loss: mse"),
+            "samples of ours train have several labels, and train.loss mse is for one; train with "
+            "binary_cross_entropy");
+  EXPECT_EQ(
+      error_of("loss: binary_cross_entropy, label_smoothing: 0.1"),
+      "train.label_smoothing: samples of ours train have several labels, and it is for one; leave it out");
+  EXPECT_EQ(error_of("loss: binary_cross_entropy", ", balance_classes: true"),
+            "data.balance_classes: samples of ours train have several labels, so no class has samples of its "
+            "own; leave it out");
+}
+
 TEST(ArithmeticTest, JobsOfTwoSmoothedClassesHaveAVersionOfTheirOwn) {
   const auto version = [](const std::string& train, int classes) {
     return describe(arithmetic_of(parse_job("{model: net, train: {" + train + "}}", "job.yaml"), classes));
