@@ -17,14 +17,12 @@
 namespace lockstep::LOCKSTEP_GPU {
 
 struct ScatterArgs {
-  explicit ScatterArgs(int all_channels) : groups(all_channels) {}
-
-  int batch = 0, height = 0, width = 0;  ///< sizes of dy in memory
-  int rows = 0, columns = 0;             ///< rows and columns of it that are read: beyond them, dy is 0
-  int padding = 0;
+  int batch, height, width;  ///< sizes of dy in memory
+  int rows, columns;         ///< rows and columns of it that are read: beyond them, dy is 0
+  int padding;
   ChannelGroups groups;  ///< groups of dy's channels
   int channels_at_a_time = 1;
-  const float* dy = nullptr;
+  const float* dy;
   FilterView filters;
 };
 
