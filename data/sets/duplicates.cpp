@@ -19,6 +19,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace lockstep {
@@ -32,8 +33,8 @@ struct DigestedSample {
   std::int32_t index;        ///< in the part
 
   friend bool operator<(const DigestedSample& a, const DigestedSample& b) {
-    if (a.digest != b.digest) return a.digest < b.digest;
-    return a.part != b.part ? a.part < b.part : a.index < b.index;
+    return std::tuple(a.digest, std::uint32_t{a.part}, a.index) <
+           std::tuple(b.digest, std::uint32_t{b.part}, b.index);
   }
 };
 
