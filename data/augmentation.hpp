@@ -32,9 +32,9 @@ struct Augmentation {
 
 struct AugmentOption {
   std::string_view name;
-  double low, high;       ///< allowed values, both included
-  bool is_whole = false;  ///< a whole number
-  bool is_range = false;  ///< [least, largest]
+  double low = 0, high = 0;  ///< allowed values, both included
+  bool is_whole = false;     ///< a whole number
+  bool is_range = false;     ///< [least, largest]
   bool is_required = false;
   Augmentation::Range usual = {};  ///< used if it is not given
 

@@ -97,7 +97,7 @@ auto& select_half(Halves& halves, SetHalf half) {
 /// Halves of which samples were left out, as their files have them.
 struct WholeHalves {
   SetFingerprints fingerprints;
-  std::int64_t train, test;  ///< samples
+  std::int64_t train = 0, test = 0;  ///< samples
 };
 
 struct TrainTestData {

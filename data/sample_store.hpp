@@ -71,10 +71,10 @@ class ShardStore final : public SampleStore {
  public:
   struct Contents {
     std::vector<std::filesystem::path> files = {};
-    std::int64_t samples;
-    std::uint64_t sample_bytes;
-    std::uint64_t block_bytes;         ///< that have a digest
-    std::uint64_t file_bytes;          ///< in each file but the last: whole blocks
+    std::int64_t samples = 0;
+    std::uint64_t sample_bytes = 0;
+    std::uint64_t block_bytes = 0;     ///< that have a digest
+    std::uint64_t file_bytes = 0;      ///< in each file but the last: whole blocks
     std::vector<Sha256Digest> blocks;  ///< [block]
     PixelSums sums;                    ///< over all samples
   };

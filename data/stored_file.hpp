@@ -47,7 +47,7 @@ class StoredFile {
 /// A file that a thread of this process opens or reads.
 struct ReadUnderWay {
   std::string file;
-  double seconds;  ///< so far
+  double seconds = 0;  ///< so far
 };
 
 /// The one that has taken longest so far; nothing: none is under way.

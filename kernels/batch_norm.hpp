@@ -21,10 +21,10 @@ namespace lockstep {
 
 /// Sizes of one grain on a CPU, or of all grains of a rank on a GPU.
 struct BatchNormShape {
-  int batch;    ///< columns
-  int samples;  ///< columns that are samples; on a GPU all of them
-  int channels;
-  int pixels;  ///< numbers of a channel in a sample
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples; on a GPU all of them
+  int channels = 0;
+  int pixels = 0;  ///< numbers of a channel in a sample
 };
 
 inline constexpr int kBatchNormLanes = 16, kBatchNormChains = 4, kBatchNormRun = 256;

@@ -16,8 +16,8 @@ namespace lockstep {
 /// A tensor of an update, whose gradient, weights and optimiser's buffers have a fingerprint each
 /// (kernels/numerics/fingerprint.hpp).
 struct FingerprintTensor {
-  std::uint64_t first;                         ///< its first word in the buffers of the whole network
-  std::uint64_t offset;                        ///< and its first parameter in those of the update
+  std::uint64_t first = 0;                     ///< its first word in the buffers of the whole network
+  std::uint64_t offset = 0;                    ///< and its first parameter in those of the update
   std::uint32_t slots[2 + kMostBuffers] = {};  ///< fingerprint of gradient, weights, and each buffer
 };
 
@@ -36,36 +36,36 @@ struct StepFingerprints {
 
 /// A part of what no update reads, in device memory: kept weights, or an average of weights.
 struct KeptPart {
-  const float* floats;
-  std::size_t first;     ///< word of the whole network's buffer
-  std::size_t size;      ///< words
-  std::size_t slot;      ///< the fingerprint that it is a part of
-  std::uint32_t buffer;  ///< the buffer of it
+  const float* floats = nullptr;
+  std::size_t first = 0;                  ///< word of the whole network's buffer
+  std::size_t size = 0;                   ///< words
+  std::size_t slot = 0;                   ///< the fingerprint that it is a part of
+  std::uint32_t buffer = kWeightsBuffer;  ///< the buffer of it
 };
 
 struct KeptFingerprintArgs {
-  const KeptPart* parts;  ///< [count], in device memory
-  int count;
-  std::size_t slots;
-  std::int64_t* rows;      ///< [kLongestSeries][slots], accumulates: words mod 2^64
-  const StepState* state;  ///< its steps_done says which row
+  const KeptPart* parts = nullptr;  ///< [count], in device memory
+  int count = 0;
+  std::size_t slots = 0;
+  std::int64_t* rows = nullptr;      ///< [kLongestSeries][slots], accumulates: words mod 2^64
+  const StepState* state = nullptr;  ///< its steps_done says which row
 };
 
 /// A part of a buffer of exact sums.
 struct SumPart {
-  std::size_t offset;  ///< offset of its first sum, in the buffer
-  std::size_t first;   ///< the word of kGradientBuffer that it is
-  std::size_t size;
-  std::size_t slot;  ///< the fingerprint that it is a part of
+  std::size_t offset = 0;  ///< offset of its first sum, in the buffer
+  std::size_t first = 0;   ///< the word of kGradientBuffer that it is
+  std::size_t size = 0;
+  std::size_t slot = 0;  ///< the fingerprint that it is a part of
 };
 
 /// Memory is the device's.
 struct SumFingerprintArgs {
-  const std::int64_t* sums;
-  const SumPart* parts;  ///< [count]
-  int count;
-  std::int64_t* fingerprints;  ///< by slot, accumulates: words mod 2^64
-  std::int64_t* whole;         ///< [1], accumulates all of them
+  const std::int64_t* sums = nullptr;
+  const SumPart* parts = nullptr;  ///< [count]
+  int count = 0;
+  std::int64_t* fingerprints = nullptr;  ///< by slot, accumulates: words mod 2^64
+  std::int64_t* whole = nullptr;         ///< [1], accumulates all of them
 };
 
 }  // namespace lockstep

@@ -30,11 +30,11 @@ struct UpdateClip {
 
 /// Destination of the norm of the mean gradient, and of the factor that follows from it; all in device memory.
 struct GradientNorm {
-  const UpdateTensor* tensors;  ///< [count], in the order of the network
-  int count;
-  double* squares;  ///< [count], overwritten: the sum of the squares of each
-  double most;      ///< the norm that is allowed
-  float* factor;    ///< overwritten: clip_factor() of the norm of these tensors
+  const UpdateTensor* tensors = nullptr;  ///< [count], in the order of the network
+  int count = 0;
+  double* squares = nullptr;  ///< [count], overwritten: the sum of the squares of each
+  double most = 0;            ///< the norm that is allowed
+  float* factor = nullptr;    ///< overwritten: clip_factor() of the norm of these tensors
 };
 
 /// Everything that moves the weights once the sums are complete.
@@ -55,10 +55,10 @@ struct UpdateArgs {
 
 /// Arguments of average(), which are those of cpu::average.
 struct AverageArgs {
-  std::size_t parameters;
-  const float* weights;  ///< [parameters], in device memory
-  float* average;        ///< [parameters], likewise, in place
-  float share;
+  std::size_t parameters = 0;
+  const float* weights = nullptr;  ///< [parameters], in device memory
+  float* average = nullptr;        ///< [parameters], likewise, in place
+  float share = 0;
   /// Given where the step's update was queued before. Nothing moves if that halted, and after the first step the share
   /// is 1. Null: the average moves as the other arguments say.
   const StepState* state = nullptr;

@@ -31,7 +31,7 @@ struct SampleMix {
 
 /// The two labels of a sample: the one that is larger in it, then the other. Equal shares: the sample's label first.
 struct LabelPair {
-  std::int32_t first;
+  std::int32_t first = 0;
   MixedLabel second;
 };
 

@@ -15,9 +15,9 @@ class DeviceOps;  // kernels/device_ops.hpp
 
 /// How GPU a of a machine reaches GPU b.
 struct PeerLink {
-  bool access;           ///< a can read b's memory
-  int performance_rank;  ///< CUDA's: lower is better
-  bool nvlink;           ///< atomics work across the link, as they do over NVLink and not over PCIe
+  bool access = false;       ///< a can read b's memory
+  int performance_rank = 0;  ///< CUDA's: lower is better
+  bool nvlink = false;       ///< atomics work across the link, as they do over NVLink and not over PCIe
 };
 
 /// A kind of device: the machine's GPUs, or the emulator.

@@ -97,9 +97,9 @@ struct Pool2dShape {
 /// x [channels, in_height, in_width, batch] → y [channels, out_height, out_width, batch]. Row i of y is made of the
 /// rows from floor(i in / out) to ceil((i + 1) in / out) of x, columns likewise: neighbours may overlap.
 struct AdaptivePoolShape {
-  int batch;
-  int channels, in_height, in_width;
-  int out_height, out_width;
+  int batch = 0;
+  int channels = 0, in_height = 0, in_width = 0;
+  int out_height = 1, out_width = 1;
 
   constexpr std::size_t in_size() const { return std::size_t{1} * channels * in_height * in_width * batch; }
   constexpr std::size_t out_size() const {
@@ -109,9 +109,9 @@ struct AdaptivePoolShape {
 
 /// x [in_features, batch] → y [out_features, batch], weights [out_features, in_features] as in PyTorch.
 struct LinearShape {
-  int batch;
-  int in_features;
-  int out_features;
+  int batch = 0;
+  int in_features = 0;
+  int out_features = 0;
 
   constexpr std::size_t weight_size() const { return std::size_t{1} * in_features * out_features; }
   constexpr double flops() const { return 2.0 * batch * static_cast<double>(weight_size()); }
@@ -120,25 +120,25 @@ struct LinearShape {
 /// x [units, unit_size, batch]. A unit is kept or dropped as a whole: unit_size is 1 for dropout and
 /// height * width for dropout2d.
 struct DropoutShape {
-  int batch;
-  int units;
-  int unit_size;
+  int batch = 0;
+  int units = 0;
+  int unit_size = 1;
   float probability = 0.5F;  ///< probability of dropping a unit; in [0, 1)
 };
 
 /// x and y [channels, pixels, batch], a scale for each channel of each sample [channels, batch].
 struct ScaleShape {
-  int batch;
-  int channels;
-  int pixels;
+  int batch = 0;
+  int channels = 0;
+  int pixels = 1;
 };
 
 /// Neighbouring features of one tensor that become some of another.
 struct FeatureCopy {
-  int batch;
-  int count;  ///< number of features
-  int from_features, from_first;
-  int to_features, to_first;
+  int batch = 0;
+  int count = 0;  ///< number of features
+  int from_features = 0, from_first = 0;
+  int to_features = 0, to_first = 0;
 };
 
 /// Kinds of loss. The cross-entropy is that of the softmax. The other two are means over the classes, of outputs
@@ -171,15 +171,15 @@ struct LossRule {
 
 /// A second label of a sample, and what it counts: at most a half. The first one has the rest.
 struct MixedLabel {
-  std::int32_t label;
-  float share;
+  std::int32_t label = 0;
+  float share = 0;
 };
 
 /// logits [classes, batch]; of the `batch` columns the first `samples` are real.
 struct LossShape {
-  int batch;
-  int samples;
-  int classes;
+  int batch = 0;
+  int samples = 0;
+  int classes = 0;
   LossRule rule = {};
   /// [samples], in the memory of the logits, for the cross-entropy: `label_share` of the rule is split between both
   /// labels. Null: samples have one label.
@@ -195,10 +195,10 @@ struct LossShape {
 /// x and y [channels, pixels, batch]; a group of neighbouring channels of one sample is normalised together. Each
 /// channel has a weight and a bias. Statistics are mean, then 1 / deviation, each [groups, batch].
 struct GroupNormShape {
-  int batch;
-  int groups;  ///< divides the channels
-  int channels;
-  int pixels;
+  int batch = 0;
+  int groups = 1;  ///< divides the channels
+  int channels = 0;
+  int pixels = 1;
 
   constexpr int channels_of_group() const { return channels / groups; }
   constexpr int group_size() const { return channels_of_group() * pixels; }
@@ -208,9 +208,9 @@ struct GroupNormShape {
 /// From a data set [sample][features], take `samples` rows and lay them out as [features, batch]. In images,
 /// the features of a channel are neighbours, features / channels of them.
 struct GatherShape {
-  int batch;
-  int samples;
-  int features;
+  int batch = 0;
+  int samples = 0;
+  int features = 0;
   int channels = 1;
 };
 

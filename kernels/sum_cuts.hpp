@@ -36,7 +36,7 @@ struct InputSlices {
   static constexpr int kMost = 16;
   static constexpr int kLeastInputs = 10;  ///< fewest inputs of a slice: fewer are not worth a warp
   static constexpr int kBlock = 120;
-  int count = 1, length;
+  int count = 1, length = 1;
 
   constexpr explicit InputSlices(int in_features) {
     while (count < kMost && count * kLeastInputs < in_features) count *= 2;
@@ -56,7 +56,7 @@ inline constexpr int kSampleBlock = 128;
 /// gradient those of dy; in a convolution with `groups`, those of an output's group alone.
 struct ChannelGroups {
   static constexpr int kMost = 5;
-  int channels, count, per_group;
+  int channels = 1, count = 1, per_group = 1;
 
   constexpr explicit ChannelGroups(int all_channels)
       : channels(all_channels), count(std::min(all_channels, kMost)) {
@@ -76,13 +76,14 @@ struct GradientSplit {
   static constexpr int kMostUnitsOfTerm = 8;
   static constexpr int kMostUnits = kPartialSums * kMostUnitsOfTerm;
 
-  int sample_groups;  ///< groups of 32 samples in a unit, one after another
-  int sample_units;
-  int rows;  ///< rows of pixels in a unit
-  int row_units;
-  int units_of_term;
-  int terms;  ///< terms of a grain
+  int sample_groups = 1;  ///< groups of 32 samples in a unit, one after another
+  int sample_units = 1;
+  int rows = 1;  ///< rows of pixels in a unit
+  int row_units = 1;
+  int units_of_term = 1;
+  int terms = 1;  ///< terms of a grain
 
+  GradientSplit() = default;
   /// @param grain  samples; only how many groups of 32 they begin matters
   /// @param pairs  pairs of input and output channel: the fewer, the more units, as all together keep a GPU busy
   GradientSplit(int grain, int out_height, int out_width, int pairs) {

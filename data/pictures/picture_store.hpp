@@ -79,10 +79,10 @@ class ReadyImages {
 class PictureList {
  public:
   struct Entry {
-    std::uint64_t offset;  ///< in its archive; 0 in a separate file
-    std::uint64_t bytes;
-    std::uint64_t name;   ///< its begin among the names
-    std::uint32_t place;  ///< index into `places`
+    std::uint64_t offset = 0;  ///< in its archive; 0 in a separate file
+    std::uint64_t bytes = 0;
+    std::uint64_t name = 0;   ///< its begin among the names
+    std::uint32_t place = 0;  ///< index into `places`
   };
 
   std::vector<std::filesystem::path> places;  ///< folders that hold files, or archives

@@ -12,13 +12,13 @@ namespace {
 
 /// How much of source pixels `first`, `first + 1`, ... one target pixel takes.
 struct Coverage {
-  int first;
+  int first = 0;
   std::vector<std::uint32_t> weights{};
 };
 
 /// Coverages of all target pixels along one side.
 struct Coverages {
-  std::uint32_t total;  ///< sum of each one's weights, at most 2 kMaxPictureSide
+  std::uint32_t total = 1;  ///< sum of each one's weights, at most 2 kMaxPictureSide
   std::vector<Coverage> targets{};
 };
 

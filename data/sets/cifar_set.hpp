@@ -22,7 +22,9 @@ struct CifarRecords {
 };
 
 struct CifarLayout {
-  std::size_t label_bytes, features, classes;
+  std::size_t label_bytes = 1;
+  std::size_t features = 0;
+  std::size_t classes = 0;
 
   std::size_t record_bytes() const { return label_bytes + features; }
 };

@@ -19,7 +19,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 
 namespace lockstep {
@@ -28,13 +27,13 @@ namespace {
 /// Equal samples are together, in the order of parts and of their places.
 struct DigestedSample {
   std::array<std::uint64_t, 2> digest{};
-  std::uint32_t part : 2;    ///< 0 train, 1 validation, 2 test
-  std::uint32_t label : 30;  ///< kMostShardClasses and label sets are fewer
-  std::int32_t index;        ///< in the part
+  std::uint32_t part : 2 = 0;    ///< 0 train, 1 validation, 2 test
+  std::uint32_t label : 30 = 0;  ///< kMostShardClasses and label sets are fewer
+  std::int32_t index = 0;        ///< in the part
 
   friend bool operator<(const DigestedSample& a, const DigestedSample& b) {
-    return std::tuple(a.digest, std::uint32_t{a.part}, a.index) <
-           std::tuple(b.digest, std::uint32_t{b.part}, b.index);
+    if (a.digest != b.digest) return a.digest < b.digest;
+    return a.part != b.part ? a.part < b.part : a.index < b.index;
   }
 };
 

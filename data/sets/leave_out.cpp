@@ -45,7 +45,7 @@ std::string sha256_of(const std::vector<LeaveOutList::Entry>& entries) {
 }
 
 struct FoundPlace {
-  std::int32_t place;
+  std::int32_t place = 0;
   std::string trouble = {};  ///< why there is none
 };
 

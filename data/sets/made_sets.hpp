@@ -75,7 +75,7 @@ TrainTestData make_synthetic_set(const SetEntry& set, const DatasetOptions& opti
 // A round pen that draws curves on a small square picture.
 
 struct Point {
-  float x, y;
+  float x = 0, y = 0;
 };
 
 /// A quadratic Bezier curve.

@@ -22,9 +22,9 @@ namespace lockstep {
 
 /// A regular file in an archive.
 struct TarEntry {
-  std::string name;      ///< without NUL and line end
-  std::uint64_t offset;  ///< its first byte's
-  std::uint64_t bytes;   ///< all of them lie in the archive
+  std::string name;          ///< without NUL and line end
+  std::uint64_t offset = 0;  ///< its first byte's
+  std::uint64_t bytes = 0;   ///< all of them lie in the archive
 };
 
 /// Allocates memory for one name at most, for any archive.

@@ -26,9 +26,9 @@ enum class MissingCells;
 
 /// A column in which a quarter of the cells or more is not a number.
 struct TextColumn {
-  std::string column;     ///< "column 2 (colour)"
-  std::string argument;   ///< for --drop and --one-hot: its name, or its number
-  std::size_t different;  ///< texts, at most kMostTexts
+  std::string column;         ///< "column 2 (colour)"
+  std::string argument;       ///< for --drop and --one-hot: its name, or its number
+  std::size_t different = 0;  ///< texts, at most kMostTexts
   std::string example;
 
   static constexpr std::size_t kMostTexts = 1000;

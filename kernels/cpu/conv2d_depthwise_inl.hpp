@@ -59,7 +59,7 @@ HWY_NOINLINE void run_pixels(const PixelRowCall& call) {
 
 /// Columns of a target that sum over the same taps: first, first + c.column_period, ...
 struct ColumnRun {
-  std::size_t first, count;
+  std::size_t first = 0, count = 0;
   TapRange taps;         ///< taps of the first column
   std::ptrdiff_t shift;  ///< source columns from one to the next
 };

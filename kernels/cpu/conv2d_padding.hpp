@@ -37,8 +37,8 @@ inline const float* copy_read_pixels(const Conv2dShape& s, const float* x, Scrat
 
 /// Range that a term of the gradient sums over: rows of output pixels, samples.
 struct TermRange {
-  int first_row, last_row;        ///< [first, last); may be none
-  int first_sample, last_sample;  ///< [first, last); may be none
+  int first_row = 0, last_row = 0;        ///< [first, last); may be none
+  int first_sample = 0, last_sample = 0;  ///< [first, last); may be none
 };
 
 /// The image that terms read: x itself, or a copy of the term's rows. Tiles know the padding of x, if it has any. A

@@ -40,10 +40,10 @@ inline constexpr std::size_t kFilterChannels = 3, kFilterTaps = 9;
 
 /// Some rows of pixels of 16 samples that follow one another in a chain (kernels/sum_cuts.hpp).
 struct GradientRows {
-  std::size_t first_row;   ///< first row of output pixels
-  std::size_t x, dy;       ///< offset of the first pixel's first sample, in floats
-  std::size_t dy_channel;  ///< in dy, to the next output channel
-  std::size_t rows;
+  std::size_t first_row = 0;   ///< first row of output pixels
+  std::size_t x = 0, dy = 0;   ///< offset of the first pixel's first sample, in floats
+  std::size_t dy_channel = 0;  ///< in dy, to the next output channel
+  std::size_t rows = 0;
   bool begins = false, ends = false;  ///< the chain of a unit
 };
 

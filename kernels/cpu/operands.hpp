@@ -66,12 +66,14 @@ constexpr auto make_table(const Make& make) {
 /// Along one axis, the taps that a target pixel sums over. They are `count` source pixels from `source` on, in fixed
 /// steps, which pass through filter taps from `tap` on, in fixed steps, too.
 struct TapRange {
-  int source, tap, count;
+  int source = 0;
+  int tap = 0;
+  int count = 0;
 };
 
 /// One axis of a convolution. The first `read` of its outputs are read.
 struct ConvAxis {
-  int in, out, read, kernel, stride, padding, dilation;
+  int in = 0, out = 0, read = 0, kernel = 0, stride = 1, padding = 0, dilation = 1;
 
   /// Steps of the data gradient: between pixels of dy that meet one pixel of dx, and between their taps.
   int gradient_step() const { return dilation / std::gcd(stride, dilation); }
@@ -110,14 +112,15 @@ inline std::vector<TapRange> backward_taps(const ConvAxis& a) {
 /// form shared by forward pass and data gradient. With several groups, sources and targets are those of one, and the
 /// groups follow one another in source, weights and target.
 struct Correlation {
-  int batch, groups;
-  int sources, source_rows, source_columns;
-  int targets;
-  int kernel_rows, kernel_columns;
-  int source_step, tap_step;  ///< steps of both axes, from one tap that a pixel sums over to the next
-  int column_period = 1;      ///< columns at this distance have the same taps, but at edges
-  std::ptrdiff_t weight_target, weight_source;  ///< floats between filters of two targets, of two sources
-  std::vector<TapRange> rows, columns;          ///< for each row and each column of the target
+  int batch = 0, groups = 1;
+  int sources = 0, source_rows = 0, source_columns = 0;
+  int targets = 0;
+  int kernel_rows = 0, kernel_columns = 0;
+  int source_step = 1, tap_step = 1;  ///< steps of both axes, from one tap that a pixel sums over to the next
+  int column_period = 1;              ///< columns at this distance have the same taps, but at edges
+  std::ptrdiff_t weight_target = 0,
+                 weight_source = 0;     ///< floats between filters of two targets, of two sources
+  std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
 
   // Numbers of a target's filter, and of a channel.
   std::size_t filter() const { return std::size_t{1} * sources * kernel_rows * kernel_columns; }

@@ -175,13 +175,11 @@ FilterView filters_of(const Conv2dShape& s, const float* w) {
 }
 
 DirectArgs direct_args(const Conv2dShape& s, const float* x, const float* w) {
-  return {.batch = s.batch,
-          .height = s.in_height,
-          .width = s.in_width,
-          .padding = s.padding,
-          .groups = ChannelGroups(s.in_channels),
-          .x = x,
-          .filters = filters_of(s, w)};
+  DirectArgs args(s.in_channels);
+  args.batch = s.batch, args.height = s.in_height, args.width = s.in_width, args.padding = s.padding;
+  args.x = x;
+  args.filters = filters_of(s, w);
+  return args;
 }
 
 }  // namespace

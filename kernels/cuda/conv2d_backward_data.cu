@@ -156,27 +156,17 @@ FilterView transposed(const Conv2dShape& s, const float* w) {
 template <int kSize>
 void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
                           const float* w, const GradientStore& store) {
-  FilterView filters = transposed(s, w);
   if (can_scatter(s.read_width())) {
-    const ScatterArgs args = {.batch = s.batch,
-                              .height = s.out_height(),
-                              .width = s.out_width(),
-                              .rows = s.read_height(),
-                              .columns = s.read_width(),
-                              .padding = s.padding,
-                              .groups = ChannelGroups(s.out_channels),
-                              .dy = dy,
-                              .filters = filters};
+    ScatterArgs args(s.out_channels);
+    args.batch = s.batch, args.height = s.out_height(), args.width = s.out_width();
+    args.rows = s.read_height(), args.columns = s.read_width();
+    args.padding = s.padding, args.dy = dy, args.filters = transposed(s, w);
     launch_scatter<kSize>(stream, chip, store.size, args, store);
   } else {
-    filters.backwards = true;
-    const DirectArgs args = {.batch = s.batch,
-                             .height = s.out_height(),
-                             .width = s.out_width(),
-                             .padding = kSize - 1 - s.padding,
-                             .groups = ChannelGroups(s.out_channels),
-                             .x = dy,
-                             .filters = filters};
+    DirectArgs args(s.out_channels);
+    args.batch = s.batch, args.height = s.out_height(), args.width = s.out_width();
+    args.padding = kSize - 1 - s.padding, args.x = dy, args.filters = transposed(s, w);
+    args.filters.backwards = true;
     launch_direct<kSize, /*kAlwaysBorder=*/true>(stream, chip, store.size, args, store);
   }
 }

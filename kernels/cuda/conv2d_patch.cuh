@@ -12,12 +12,14 @@ namespace lockstep::LOCKSTEP_GPU {
 inline constexpr int kTileRows = 2;
 
 struct DirectArgs {
-  int batch, height, width;  ///< sizes of the input
-  int padding;               ///< may be negative
+  explicit DirectArgs(int all_channels) : groups(all_channels) {}
+
+  int batch = 0, height = 0, width = 0;  ///< sizes of the input
+  int padding = 0;                       ///< may be negative
   int tiles_wide = 1;
   ChannelGroups groups;  ///< groups of the input's channels
   int channels_at_a_time = 1;
-  const float* x;  ///< [channels, height, width, batch]
+  const float* x = nullptr;  ///< [channels, height, width, batch]
   FilterView filters;
 };
 

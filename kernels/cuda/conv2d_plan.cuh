@@ -21,7 +21,7 @@ inline constexpr int kSamplesPerWarp = 32;
 
 /// The outputs of a convolution: before a pool, and without those that the pool drops where it says so.
 struct OutputSize {
-  int filters, height, width;
+  int filters = 0, height = 0, width = 0;
 };
 
 /// The channels of a convolution with groups that a tile has. `most` of one group, or fewer at the group's end. Tiles
@@ -66,9 +66,9 @@ struct GroupSums {
 /// Filters as a convolution of any direction wants them: weight of output f, channel c, tap t of kTaps. The
 /// data gradient runs through the taps backwards. Fewer than 2^31 weights.
 struct FilterView {
-  const float* weights;
-  int filters;
-  int filter_stride, channel_stride;
+  const float* weights = nullptr;
+  int filters = 0;
+  int filter_stride = 0, channel_stride = 0;
   bool backwards = false;
 
   __device__ int place(int filter, int channel, int tap, int taps) const {

@@ -17,12 +17,14 @@
 namespace lockstep::LOCKSTEP_GPU {
 
 struct ScatterArgs {
-  int batch, height, width;  ///< sizes of dy in memory
-  int rows, columns;         ///< rows and columns of it that are read: beyond them, dy is 0
-  int padding;
+  explicit ScatterArgs(int all_channels) : groups(all_channels) {}
+
+  int batch = 0, height = 0, width = 0;  ///< sizes of dy in memory
+  int rows = 0, columns = 0;             ///< rows and columns of it that are read: beyond them, dy is 0
+  int padding = 0;
   ChannelGroups groups;  ///< groups of dy's channels
   int channels_at_a_time = 1;
-  const float* dy;
+  const float* dy = nullptr;
   FilterView filters;
 };
 

@@ -60,7 +60,8 @@ __device__ WindowGroup windows_of(std::uint32_t thread, const WindowPlan& plan) 
   const std::uint32_t group = plan.batch_innermost ? split.quotient : split.remainder;
   const std::uint32_t sample = plan.batch_innermost ? split.remainder : split.quotient;
   const int first = static_cast<int>(group) * plan.group;
-  return {first, min(first + plan.group, plan.windows), static_cast<int>(sample)};
+  const int end = first + plan.group;
+  return {first, end < plan.windows ? end : plan.windows, static_cast<int>(sample)};
 }
 
 __device__ WindowPlace place_of(int window, int sample, const WindowPlan& plan) {

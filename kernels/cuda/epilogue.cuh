@@ -23,10 +23,10 @@ inline bool has_dropout(const Epilogue& epilogue) {
 /// Place of an epilogue's window in [channels, height, width]. The pool window is at (row, column) of
 /// the pooled image. Also the column of the batch.
 struct WindowPlace {
-  int height, width;  ///< before the pool
-  int channel;
-  int row, column;  ///< those of the pooled image
-  int sample;       ///< column of the batch
+  int height = 0, width = 0;  ///< before the pool
+  int channel = 0;
+  int row = 0, column = 0;  ///< those of the pooled image
+  int sample = 0;           ///< column of the batch
 };
 
 struct EpilogueResult {

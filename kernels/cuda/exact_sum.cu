@@ -136,11 +136,13 @@ __global__ void fingerprint_sum_parts(SumFingerprintArgs args) {
 }  // namespace
 
 void NativeOps::fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) {
+  LOCKSTEP_CHECK(args.count > 0);
   launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)}, fingerprint_parts,
          args);
 }
 
 void NativeOps::fingerprint_sums(Stream& stream, const SumFingerprintArgs& args) {
+  LOCKSTEP_CHECK(args.count > 0);
   launch(on(stream), {dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
          fingerprint_sum_parts, args);
 }

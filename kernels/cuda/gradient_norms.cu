@@ -104,7 +104,7 @@ LaunchShape block_each(int tensors) {
 }  // namespace
 
 void adapt_factors(cudaStream_t stream, const UpdateArgs& args) {
-  LOCKSTEP_CHECK(args.tensors.factors != nullptr);
+  LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
   visit_rule(args.rule, [&](auto which) {
     using Rule = decltype(which);
     if constexpr (kUsesNorms<Rule>)
@@ -113,7 +113,7 @@ void adapt_factors(cudaStream_t stream, const UpdateArgs& args) {
 }
 
 void NativeOps::gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) {
-  LOCKSTEP_CHECK(norm.count > 0);
+  LOCKSTEP_CHECK(norm.count > 0 && norm.squares != nullptr && norm.factor != nullptr);
   launch(on(stream), block_each(norm.count), square_gradient, args, norm);
   launch(on(stream), {dim3(1), dim3(1)}, find_clip_factor, norm);
 }

@@ -24,7 +24,7 @@ struct Chip {
 /// Layout of the numbers of one sample: element f of sample n at f * feature_stride + n * sample_stride.
 /// Batch innermost: {batch, 1}. Sample outermost, for vendor libraries: {1, features}.
 struct TensorLayout {
-  std::size_t feature_stride, sample_stride;
+  std::size_t feature_stride = 1, sample_stride = 1;
 };
 
 /// Each op queues one launch on the stream, or as many as it says. conv2d_*, linear_forward, linear_backward_* and

@@ -216,6 +216,7 @@ void launch_backward_data(cudaStream_t stream, const DataArgs& args) {
 
 void NativeOps::linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy,
                                      const float* w, const EpilogueBackward* expand, float* dx) {
+  LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(expand == nullptr ||
                  expand->channels * expand->pooled_height() * expand->pooled_width() == shape.in_features);
   const DataArgs args = {

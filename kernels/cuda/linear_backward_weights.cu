@@ -160,6 +160,7 @@ LaunchShape launch_shape(const WeightsArgs& args) {
 
 void NativeOps::linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
                                         const float* dy, const ExactGradient& gradient) {
+  LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && grain >= 1);
   const WeightsArgs args = {shape, grain, x, dy, gradient};
   const LaunchShape large = launch_shape<4>(args);
   if (fills(large.grid, 2 * chip_.multiprocessors)) {

@@ -214,7 +214,7 @@ void launch_forward(cudaStream_t stream, const ForwardArgs& args) {
 void NativeOps::linear_forward(Stream& stream, const LinearShape& shape, const float* x, const float* w,
                                const float* b, const Epilogue& epilogue, const StepState* state, float* y,
                                std::uint8_t* mask) {
-  LOCKSTEP_CHECK(epilogue.pool == 1);
+  LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && epilogue.pool == 1);
   const InputSlices slices(shape.in_features);
   const ForwardArgs args = {shape, x, w, b, epilogue, state, y, mask, slices.count, slices.length};
   // The largest tile of which there is one for (almost) every multiprocessor. With the sums of blocks, that of 16

@@ -190,6 +190,7 @@ bool NativeOps::linear_loss(Stream& stream, const LinearShape& shape, const floa
                             const float* b, const LossShape& loss, const LossTarget& target, float* dlogits,
                             const EpilogueBackward* expand, float* dx) {
   if (!batch_innermost()) return false;
+  LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(loss.batch == shape.batch && loss.samples == shape.batch &&
                  loss.classes == shape.out_features);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));

@@ -206,7 +206,7 @@ void (*kernel_for(const LossShape& shape))(LossArgs) {
 
 void NativeOps::loss_and_gradient(Stream& stream, const LossShape& shape, const float* logits,
                                   const LossTarget& target, float* dlogits) {
-  LOCKSTEP_CHECK(shape.samples == shape.batch);
+  LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
   const LossArgs args = {shape.batch,
                          shape.classes,

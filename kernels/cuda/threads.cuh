@@ -36,10 +36,11 @@ __device__ inline std::uint32_t thread_number() {
 
 /// Source: Granlund, Montgomery, "Division by invariant integers using multiplication", PLDI 1994.
 struct Divisor {
-  std::uint32_t value;
-  std::uint32_t multiplier;  ///< floor(2^32 * (2^shift - value) / value) + 1
-  std::uint32_t shift = 0;   ///< the least with 2^shift >= value
+  std::uint32_t value = 1;
+  std::uint32_t multiplier = 1;  ///< floor(2^32 * (2^shift - value) / value) + 1
+  std::uint32_t shift = 0;       ///< the least with 2^shift >= value
 
+  Divisor() = default;
   /// @param divisor  at least 1
   explicit Divisor(int divisor) : value(static_cast<std::uint32_t>(divisor)) {
     while ((std::uint64_t{1} << shift) < value) ++shift;

@@ -246,6 +246,7 @@ void queue_update(cudaStream_t stream, const UpdateArgs& args) {
 }  // namespace
 
 void NativeOps::update(Stream& stream, const UpdateArgs& args) {
+  LOCKSTEP_CHECK(args.parameters > 0);
   LOCKSTEP_CHECK(args.fingerprints.rows == nullptr || args.fp32_sums == nullptr);
   visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(on(stream), args); });
 }

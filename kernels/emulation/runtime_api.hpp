@@ -21,53 +21,53 @@ using cudaGraph_t = OperationGraph*;
 using cudaGraphExec_t = const OperationGraph*;
 
 enum cudaError_t : int {
-  cudaSuccess,
-  cudaErrorInvalidValue,
-  cudaErrorMemoryAllocation,
-  cudaErrorNoDevice,
-  cudaErrorInvalidDevice,
-  cudaErrorNoKernelImageForDevice,
-  cudaErrorInvalidResourceHandle,
-  cudaErrorNotReady,
-  cudaErrorStreamCaptureUnsupported,
-  cudaErrorStreamCaptureInvalidated,
-  cudaErrorStreamCaptureMerge,
-  cudaErrorStreamCaptureUnmatched,
-  cudaErrorStreamCaptureUnjoined,
-  cudaErrorStreamCaptureIsolation,
-  cudaErrorCapturedEvent,
-  cudaErrorStreamCaptureWrongThread,
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureMerge = 902,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 
 enum cudaMemcpyKind : int {
-  cudaMemcpyHostToDevice,
-  cudaMemcpyDeviceToHost,
-  cudaMemcpyDeviceToDevice,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
 };
 
 enum cudaDeviceAttr : int {
-  cudaDevAttrMaxSharedMemoryPerBlock,
-  cudaDevAttrClockRate,
-  cudaDevAttrMultiProcessorCount,
-  cudaDevAttrMemoryClockRate,
-  cudaDevAttrGlobalMemoryBusWidth,
-  cudaDevAttrL2CacheSize,
-  cudaDevAttrComputeCapabilityMajor,
-  cudaDevAttrComputeCapabilityMinor,
-  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrClockRate = 13,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrMemoryClockRate = 36,
+  cudaDevAttrGlobalMemoryBusWidth = 37,
+  cudaDevAttrL2CacheSize = 38,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 
 enum cudaDeviceP2PAttr : int {
-  cudaDevP2PAttrPerformanceRank,
-  cudaDevP2PAttrNativeAtomicSupported,
+  cudaDevP2PAttrPerformanceRank = 1,
+  cudaDevP2PAttrNativeAtomicSupported = 3,
 };
 
 enum cudaStreamCaptureMode : int {
-  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeThreadLocal = 1,
 };
 
 enum cudaGraphInstantiateFlags : int {
-  cudaGraphInstantiateFlagUseNodePriority,
+  cudaGraphInstantiateFlagUseNodePriority = 8,
 };
 
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;

@@ -50,8 +50,8 @@ struct AugmentStep {
 
 /// The list without what mixes images, for images of one shape.
 struct AugmentPlan {
-  std::uint64_t seed;
-  std::int32_t channels, height, width;
+  std::uint64_t seed = 0;
+  std::int32_t channels = 0, height = 0, width = 0;
   std::int32_t count = 0;
   std::int32_t mixes_channels = 0;  ///< 1: some step needs all channels of a pixel at once
   AugmentStep steps[kMostAugmentations];

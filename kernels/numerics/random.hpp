@@ -68,10 +68,10 @@ LOCKSTEP_HOST_DEVICE constexpr float uniform01(std::uint32_t bits) {
 /// Names the dropout mask of one layer in one step. Unit u of column n is decided by word u % 4 of
 /// philox(seed, {u / 4, first_sample + n, random_stream(kDropout, layer), step}).
 struct DropoutKey {
-  std::uint64_t seed;
-  std::uint32_t step;          ///< optimiser steps done before this one
-  std::uint32_t layer;         ///< index of the layer in the network
-  std::uint32_t first_sample;  ///< position in the *global* batch of column 0
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;          ///< optimiser steps done before this one
+  std::uint32_t layer = 0;         ///< index of the layer in the network
+  std::uint32_t first_sample = 0;  ///< position in the *global* batch of column 0
 };
 
 /// A unit is dropped when its 32 random bits are below this.

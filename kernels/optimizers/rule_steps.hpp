@@ -20,46 +20,46 @@ struct SgdStep {
 /// Everything that depends on the step's number is computed on the host, in double, and rounded once.
 struct AdamStep {
   /// kAdam: added to the gradient, times the weight; kAdamW: learning rate * decay; kLamb: of the direction, likewise
-  float decay;
-  float rate;  ///< learning rate / (1 - beta1^t); kLamb: the learning rate, before the tensor's factor
-  float one_minus_beta1;
-  float beta2;
-  float one_minus_beta2;
+  float decay = 0;
+  float rate = 0;  ///< learning rate / (1 - beta1^t); kLamb: the learning rate, before the tensor's factor
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
   float correction1 = 0;  ///< kLamb: 1 / (1 - beta1^t)
-  float correction2;      ///< 1 / sqrt(1 - beta2^t)
-  float eps;
+  float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
+  float eps = 0;
 };
 
 // Step of the rules kRmsprop and kRmspropMomentum.
 
 struct RmspropStep {
-  float decay;  ///< added to the gradient, times the weight
-  float rate;
-  float alpha;
-  float one_minus_alpha;
-  float eps;
-  float momentum;
+  float decay = 0;  ///< added to the gradient, times the weight
+  float rate = 0;
+  float alpha = 0;
+  float one_minus_alpha = 0;
+  float eps = 0;
+  float momentum = 0;
 };
 
 // Step of the rule kLars.
 
 struct LarsStep {
-  float decay;  ///< added to the gradient, times the weight, before the tensor's rate
-  float rate;
-  float momentum;
-  float trust;  ///< trust coefficient
-  float eps;
+  float decay = 0;  ///< added to the gradient, times the weight, before the tensor's rate
+  float rate = 0;
+  float momentum = 0;
+  float trust = 0;  ///< trust coefficient
+  float eps = 0;
 };
 
 // Step of the rule kLion.
 
 struct LionStep {
-  float decay;  ///< learning rate * decay
-  float rate;
-  float beta1;
-  float one_minus_beta1;
-  float beta2;
-  float one_minus_beta2;
+  float decay = 0;  ///< learning rate * decay
+  float rate = 0;
+  float beta1 = 0;
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
 };
 
 }  // namespace lockstep

@@ -63,7 +63,8 @@ struct UpdateTensor {
 
 /// The factors of one tensor at a step.
 struct TensorFactors {
-  float decay, rate;
+  float decay = 0;
+  float rate = 0;
   float trust = 1;  ///< for rules with a rate for each tensor, which is this times `rate`
   bool moves = true;
 };

@@ -35,13 +35,13 @@ struct GradientPlan {
 
   const GradientShape& g;
   const FramedImage& image;
-  std::size_t stride, row_taps, column_taps = 0;
-  bool is_folded;
-  std::size_t rows_of_channel;
-  std::size_t blocks, rows;   ///< sizes of packed x
-  std::size_t columns_apart;  ///< columns of x a stride apart
-  std::size_t block_words;    ///< a row of 16 channels
-  std::size_t tiles_of_row;   ///< tiles of a row of dy
+  std::size_t stride = 1, row_taps = 1, column_taps = 0;
+  bool is_folded = false;
+  std::size_t rows_of_channel = 1;
+  std::size_t blocks = 0, rows = 0;  ///< sizes of packed x
+  std::size_t columns_apart = 0;     ///< columns of x a stride apart
+  std::size_t block_words = 0;       ///< a row of 16 channels
+  std::size_t tiles_of_row = 0;      ///< tiles of a row of dy
 
   std::size_t tap_row(std::size_t tap) const { return g.taps[tap * column_taps] / image.row(); }
   /// The place of a framed column.

@@ -20,13 +20,13 @@ namespace {
 struct ProductPlan {
   /// Taps of one row of the filter that are packed together.
   struct Piece {
-    int tap, count;
+    int tap = 0, count = 0;
     std::size_t tile = 0, tiles = 0;  ///< in the row's weights
   };
   /// A piece, and the packed column that it begins at.
   struct TapRun {
-    int column;
-    std::size_t tile, tiles;
+    int column = 0;
+    std::size_t tile = 0, tiles = 0;
   };
 
   explicit ProductPlan(const Correlation& c)
@@ -42,8 +42,8 @@ struct ProductPlan {
     for (const TapRange& range : c.columns) columns.push_back(runs_of(c, range));
   }
 
-  bool is_merged, is_folded;
-  std::size_t rows_of_channel, row_taps, source_rows, quads;
+  bool is_merged = false, is_folded = false;
+  std::size_t rows_of_channel = 1, row_taps = 1, source_rows = 0, quads = 0;
   std::size_t tiles_of_row = 0;
   std::vector<Piece> pieces;
   std::vector<std::vector<TapRun>> columns;  ///< [column of the target]

@@ -105,7 +105,7 @@ void run_pixel(const PixelCall& call) {
 
 /// Some pixels of dy.
 struct PixelBlock {
-  std::size_t first_row, last_row, first_column, last_column;
+  std::size_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
 };
 
 /// All pixels, in blocks over which a sum in double stays exact.

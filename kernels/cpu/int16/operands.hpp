@@ -23,8 +23,8 @@ inline constexpr std::size_t kExactTerms = std::size_t{1} << 22;
 
 /// The factors that make integers of numbers of one unit, two since 2^149 is no float, and the unit.
 struct Unit {
-  float first, second;  ///< first 0: there is nothing but zeros, or padding
-  double value;         ///< 2^e; NaN: a number is not finite
+  float first = 0, second = 1;  ///< first 0: there is nothing but zeros, or padding
+  double value = 0;             ///< 2^e; NaN: a number is not finite
 
   /// @param largest  the bits of the largest magnitude
   static Unit of(std::uint32_t largest) {
@@ -94,9 +94,9 @@ void for_each_target_and_pixel(const Correlation& c, std::size_t targets_of_bloc
 /// and samples n of dy[k * dy_channel + (p * columns + q) * batch + n] times
 /// x[taps[t] + p * x_row + q * x_column + n].
 struct GradientShape {
-  std::size_t filters, rows, columns, batch;
-  std::size_t dy_channel, dy_row;
-  std::size_t x_row, x_column;
+  std::size_t filters = 0, rows = 0, columns = 0, batch = 0;
+  std::size_t dy_channel = 0, dy_row = 0;
+  std::size_t x_row = 0, x_column = 0;
   std::vector<std::size_t> taps;
 };
 

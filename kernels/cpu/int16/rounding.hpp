@@ -39,7 +39,7 @@ void round_totals(std::size_t size, std::size_t terms, const std::int64_t* total
 
 /// Channels of images in a frame of zeros.
 struct FramedImage {
-  std::size_t channels, height, width, frame, batch;
+  std::size_t channels = 0, height = 0, width = 0, frame = 0, batch = 0;
 
   std::size_t row() const { return (width + 2 * frame) * batch; }
   std::size_t channel() const { return (height + 2 * frame) * row(); }

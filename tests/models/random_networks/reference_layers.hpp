@@ -46,7 +46,7 @@ struct LayerContext {
   std::span<const float> kept;     ///< running mean, then variance
   int batch = 0;
   bool training = false;
-  DropoutKey dropout{};             ///< without the layer
+  DropoutKey dropout;               ///< without the layer
   int features = 1;                 ///< the input's, for one sample
   int channels = 1;                 ///< the input's
   const Bounded* branch = nullptr;  ///< the branch's output; null: the layer has none

@@ -20,7 +20,7 @@ class FakePlatform final : public Platform {
  public:
   std::vector<DeviceProperties> devices() const override { return {device(0), device(1), device(2)}; }
   std::vector<std::vector<PeerLink>> links() const override {
-    const PeerLink none{}, near{true, 1, false};
+    const PeerLink none, near{true, 1, false};
     return {{none, near, none}, {near, none, none}, {none, none, none}};
   }
   std::string versions() const override { return "driver 13.0, runtime 13.0"; }
