@@ -15,7 +15,8 @@ FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "!=", "!=": "==", "
            "-eq": "-ne", "-ne": "-eq", "=": "!=", "=~": "!="}
 BY_ONE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "-lt": "-le", "-le": "-lt", "-gt": "-ge", "-ge": "-gt"}
 KEYWORDS = r"(?:if|for|while|switch|return|sizeof|catch|throw|alignof|decltype|noexcept|defined|and|or|not|in|elif|print|def|class|lambda)"
-EITHER_ORDER = {"min", "max", "checked_sum", "checked_product", "gcd"}  # calls that are the same with their arguments swapped
+EITHER_ORDER = {"min", "max", "checked_sum", "checked_product", "gcd", "swap",  # calls that are the same with their arguments swapped
+                "Add", "Mul", "And", "Or", "Xor", "Eq"}
 NO_STATEMENT = re.compile(r"(?:if|for|while|do|else|switch|case|default|using|const|auto|static|constexpr|class|struct|enum|union|"
                           r"namespace|template|typedef|public|private|protected|inline|explicit|virtual|friend|extern|try|catch|goto)\b|\[\[|#|~")
 DECLARATION = re.compile(r"(?!return\b|throw\b|delete\b|co_)(?:[\w:]+(?:<[^=;]*>)?[&*]*\s+)+[&*]*\w+\s*(?:=[^=]|;|\{|\[|\()")

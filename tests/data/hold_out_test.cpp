@@ -83,6 +83,9 @@ TEST(SplitTest, SeedAndClassChooseTheSamplesOfAHalf) {
   }
   EXPECT_NE(split_class(10, 0, "a", {.seed = 5}), split_class(10, 0, "a", {}));
   EXPECT_EQ(places_of(split_class(4, 0, "a", {.test = {.share = 0.01}}), SetHalf::kTest).size(), 1U);
+  const std::vector<std::uint32_t> labels = {0, 2, 2, 0};
+  EXPECT_EQ(split_classes(labels, {"a", "none", "b"}, {.test = {.samples = 1}}).size(), 4U)
+      << "a class without samples";
   expect_error<DataError>([] { split_class(3, 0, "a", {.test = {.samples = 3}}); },
                           {"class 'a': 3 of its 3 samples would be for testing, and none to train on; add "
                            "some, or take fewer"});

@@ -13,8 +13,7 @@ using namespace std::chrono_literals;
 
 /// 128 MiB of them, and 64 at least.
 TEST(ReadyImagesTest, TheOldestMakeWayForNewOnes) {
-  for (const auto& [bytes, kept] :
-       {std::pair{ReadyImages::kKeptBytes / 64 + 1, 64}, {ReadyImages::kKeptBytes / 128, 128}}) {
+  for (const auto& [bytes, kept] : {std::pair{std::size_t{2097153}, 64}, {1048576, 128}}) {
     std::atomic<int> made = 0;
     ReadyImages images(bytes, [&](std::int64_t, std::span<std::uint8_t>) { ++made; });
     std::vector<std::uint8_t> image(bytes);

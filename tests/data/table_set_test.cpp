@@ -123,6 +123,13 @@ TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
   expect_error<DataError>(read, {"table train: value", "of sample 7 is", "too far from the mean"});
 }
 
+TEST(NormaliseFeaturesTest, NumbersThatHardlyDifferHaveTheirDeviationAndEqualOnesNone) {
+  Dataset set{.name = "t", .shape = {2, 1, 1}, .classes = 2, .labels = {0, 1}};
+  set.features = AlignedBuffer<float>(4);
+  std::ranges::copy(std::array{1.0F, 5.0F, 2.0F, 5.0F}, set.features.data());
+  EXPECT_EQ(measure(set), (Normalisation{.mean = {1.5, 5}, .std = {0.5, 1}}));
+}
+
 TEST(NormaliseFeaturesTest, ANumberBeyondFp32IsNamed) {
   std::array<float, 4> features = {0, 0, 0, 1};
   expect_error<DataError>(

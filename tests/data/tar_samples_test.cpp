@@ -131,11 +131,11 @@ TEST(TarSamplesTest, ALabelThatIsTooLongToBeReadIsRefused) {
   const auto samples_of = [](const std::string& ending, const std::string& text, const std::string& label) {
     return samples_in(tar_entry("1.png", "p") + tar_entry("1." + ending, text) + kTarEnd, label);
   };
-  const std::string cls = std::string(kMostBytesOfCls - 1, ' ') + "1";
+  const std::string cls = std::string(65535, ' ') + "1";
   EXPECT_EQ(samples_of("cls", cls, kLabelInCls)[0].label, "1");
   expect_error<DataError>([&] { samples_of("cls", cls + "2", kLabelInCls); }, {"1.cls: holds no label"});
   std::string json = R"({"a": 1})";
-  json.resize(kMostBytesOfJson, ' ');
+  json.resize(1048576, ' ');
   EXPECT_EQ(samples_of("json", json, "a")[0].label, "1");
   expect_error<DataError>([&] { samples_of("json", json + "x", "a"); },
                           {"1.json: has no label under the key 'a'"});

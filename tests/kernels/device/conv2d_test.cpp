@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Convolutions on a device: the bits of the CPU in every order of threads, whatever the batch and the
 /// grains. And fused ops against their parts. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
+#include "common/error.hpp"
 #include "tests/kernels/device/layer_rig.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test::conv2d_test {
@@ -233,6 +235,22 @@ TEST_F(Conv2dTest, NanIsRefusedOnceForEachWeightItReaches) {
     const double pixels = shape.out_height() * shape.out_width() * shape.batch;
     for (std::size_t k = 0; k < p.b.size(); ++k) EXPECT_EQ(from_exact(sums[p.w.size() + k]), pixels);
   }
+}
+
+TEST_F(Conv2dTest, AWayBackOfAnotherShapeThanTheInputsIsABug) {
+  const Conv2dShape shape{8, 2, 4, 4, 3, 3, 3, 1, 1};
+  const auto numbers = rig_.zeroed<float>(shape.in_size());
+  const auto expect_refused = [&](const EpilogueBackward& expand, const float* bias) {
+    const auto queue = [&] {
+      rig_.ops().conv2d_backward_data(rig_.stream(), shape, numbers.data(), numbers.data(), bias, &expand,
+                                      numbers.data());
+    };
+    expect_error<InternalError>(queue, {"b == nullptr && expand->channels == s.in_channels"});
+  };
+  expect_refused({3, 8, 8, 2, {}}, nullptr);
+  expect_refused({2, 6, 8, 2, {}}, nullptr);
+  expect_refused({2, 8, 6, 2, {}}, nullptr);
+  expect_refused({2, 8, 8, 2, {}}, numbers.data());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 /// counters of three, whatever the numbers are, and nothing of what it does not take.
 #include "common/error.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/messages.hpp"
 
 namespace lockstep::test::linear_loss_test {
 namespace {
@@ -127,6 +128,20 @@ TEST_F(LinearLossTest, NarrowerSumsAreRefused) {
   const double least = narrow_loss_limit(kMostLossTerms);
   EXPECT_NO_THROW(run({.layer = {8, 50, 10}, .narrow_limit = least}, Launches::kOne));
   EXPECT_THROW(run({.layer = {8, 50, 10}, .narrow_limit = least / 2}, Launches::kOne), InternalError);
+}
+
+TEST_F(LinearLossTest, ShapesThatDoNotGoTogetherAreABug) {
+  const LinearShape layer{8, 50, 10};
+  const auto numbers = rig_.zeroed<float>(500);
+  const LossTarget target{.narrow_limit = narrow_loss_limit(kMostLossTerms)};
+  const auto queue = [&](const LossShape& loss, const EpilogueBackward* expand) {
+    rig_.ops().linear_loss(rig_.stream(), layer, numbers.data(), numbers.data(), numbers.data(), loss, target,
+                           numbers.data(), expand, nullptr);
+  };
+  for (const LossShape& other : {LossShape{7, 8, 10}, {8, 7, 10}, {8, 8, 9}})
+    expect_error<InternalError>([&] { queue(other, nullptr); }, {"loss.batch == shape.batch"});
+  const EpilogueBackward pooled{50, 2, 2, 2, {}};
+  expect_error<InternalError>([&] { queue({8, 8, 10}, &pooled); }, {"expand->pool == 1"});
 }
 
 TEST_F(LinearLossTest, LeavesToOthersWhatItDoesNotTake) {

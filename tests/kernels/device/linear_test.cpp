@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Fully connected layers on a device. The bits of the CPU in every order of threads, whatever the batch and
 /// the grains. The CPU agrees with naive loops: tests/kernels/linear_test.cpp.
+#include "common/error.hpp"
 #include "tests/kernels/device/layer_rig.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::test::linear_test {
@@ -118,6 +120,25 @@ TEST_F(LinearTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
     const int features = c.channels * expand.pooled_height() * expand.pooled_width();
     expect_fused_expansion(OnDevice<LinearShape>(rig_, Problem({c.batch, features, c.outputs})), expand);
   }
+}
+
+TEST_F(LinearTest, StepsAroundItThatAreNotOfItsShapeAreABug) {
+  const LinearShape shape{2, 6, 4};
+  const auto numbers = rig_.zeroed<float>(24);
+  const Epilogue pooled{{}, 0, 2};
+  expect_error<InternalError>(
+      [&] {
+        rig_.ops().linear_forward(rig_.stream(), shape, numbers.data(), numbers.data(), nullptr, pooled,
+                                  nullptr, numbers.data(), nullptr);
+      },
+      {"epilogue.pool == 1"});
+  const EpilogueBackward other{5, 1, 1, 1, {}};
+  expect_error<InternalError>(
+      [&] {
+        rig_.ops().linear_backward_data(rig_.stream(), shape, numbers.data(), numbers.data(), &other,
+                                        numbers.data());
+      },
+      {"== shape.in_features"});
 }
 
 }  // namespace

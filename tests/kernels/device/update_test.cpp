@@ -266,14 +266,25 @@ TEST_F(DeviceUpdateTest, WhatARuleNeedsMustBeThereAndFloatsHaveNoFingerprints) {
   args.fp32_sums = buffer.data();
   args.fingerprints.rows = sums.data();
   EXPECT_THROW(rig_.ops().update(rig_.stream(), args), InternalError);
+  args.fp32_sums = nullptr;
+  args.fingerprints.rows = nullptr;
+  args.rule = UpdateRule::kLars;
+  expect_error<InternalError>([&] { rig_.ops().update(rig_.stream(), args); },
+                              {"args.tensors.factors != nullptr"});
+}
+
+TEST_F(DeviceUpdateTest, MoreNumbersThanThreadsHaveNumbersAreABug) {
+  const AverageArgs args{
+      .parameters = std::size_t{1} << 31, .weights = nullptr, .average = nullptr, .share = 1};
+  expect_error<InternalError>([&] { rig_.ops().average(rig_.stream(), args); }, {"elements < "});
 }
 
 TEST_F(DeviceUpdateTest, ANormIsThatOfATensorAtLeast) {
   const DeviceBuffer<double> squares(rig_.device(), 1);
   const auto factor = rig_.zeroed<float>(1);
-  const auto measure = [&] {
-    rig_.ops().gradient_norm(rig_.stream(), {}, {.squares = squares.data(), .factor = factor.data()});
-  };
+  const GradientNorm none{
+      .tensors = nullptr, .count = 0, .squares = squares.data(), .most = 1, .factor = factor.data()};
+  const auto measure = [&] { rig_.ops().gradient_norm(rig_.stream(), {}, none); };
   expect_error<InternalError>(measure, {"norm.count > 0"});
 }
 

@@ -155,7 +155,7 @@ TEST(VendorAlgorithmTest, IsWantedByItsStatusMemoryAndDeterminism) {
   const Ranked plain{CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
                      CUDNN_STATUS_SUCCESS,
                      1,
-                     kMaxConv2dWorkspace,
+                     268435456,
                      CUDNN_DETERMINISTIC,
                      CUDNN_FMA_MATH};
   Ranked failed = plain, large = plain, loose = plain, other = plain;
