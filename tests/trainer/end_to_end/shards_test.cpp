@@ -138,7 +138,7 @@ TEST_F(ShardedRunTest, ATableGivesOneRunAndAnswersItsRows) {
       predicted, 65,
       {"asked.csv: line 2: column 2: '?' is missing", "asked.csv: line 3: value 1 is 3e+38, too far"});
   EXPECT_TRUE(predicted.out.starts_with("picture,class,probability,not_sure\n\"")) << predicted.out;
-  expect_words(predicted.out, {"asked.csv: line 1\",\"upper\",", "asked.csv: line 4\",\"lower\","});
+  expect_words(predicted.out, {R"(asked.csv: line 1","upper",)", R"(asked.csv: line 4","lower",)"});
   expect_says(lockstep("predict " + path("run") + " " + path("rows.csv")), 65);
   expect_says(lockstep("eval " + path("run") + " --data " + path("digits")), 65);
 }
@@ -248,7 +248,7 @@ TEST_F(PictureRunTest, AValidationHalfJudgesTheRunInEveryFormat) {
   const auto metrics = comparable_metrics(path("by-folders"));
   EXPECT_EQ(metrics.back()["validation_samples"], 12);
   const std::string answer = run("predict " + path("by-folders") + " 'validation[3]' --json").out;
-  expect_words(answer, {"\"original\":\"val/0/13.pgm\""});
+  expect_words(answer, {R"("original":"val/0/13.pgm")"});
   for (const char* name : {"by-folders", "by-set", "by-shards", "by-tars"}) {
     SCOPED_TRACE(name);
     auto others = comparable_metrics(path(name));
