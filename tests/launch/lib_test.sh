@@ -264,7 +264,7 @@ The_watcher_looks_every_twenty_seconds_or_as_told() {
 }
 
 The_watcher_ends_with_its_script() {
-  make_script 'slow() { : >begun; exec tail --pid=$$ -s 0.02 -f /dev/null; }' 'logged slow slow'
+  make_script 'slow() { : >begun; exec tail -f /dev/null; }' 'logged slow slow'
   sleep() { command sleep 0.02; }
   export -f sleep
   bash "$PWD/script" >/dev/null 2>said &
