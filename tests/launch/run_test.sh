@@ -399,12 +399,14 @@ Run_leaves_out_a_host_whose_numbers_are_wrong() {
   find_wrong_numbers $'\n  "nodeb.example"\n '
   expect_says 0 "without nodeb, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
   expect_contains "$output" "hosts that answer: nodea nodec; 4 of 6 ranks"
+  rm -r run && find_wrong_numbers '"nodeb"' && printf '71\n0\n' >codes
+  expect_says 0 "hosts that answer: nodea nodeb nodec; 6 of 6 ranks" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
 }
 
 Run_leaves_out_this_host_under_the_name_that_the_hostfile_has() {
   find_wrong_numbers "\"$(hostname)\""
-  printf 'nodea slots=2\nlocalhost slots=2\n' >hosts
-  expect_says 0 "without localhost, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
+  printf 'nodea slots=2\nlocalhost slots=1\n127.0.0.1 slots=1\n' >hosts
+  expect_says 0 "without 127.0.0.1 localhost, where numbers were wrong" "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml
   expect_contains "$output" "hosts that answer: nodea; 2 of 4 ranks"
   rm -r run && find_wrong_numbers '"nodex"'
   printf 'nodea slots=2\nlocalhost slots=2\n' >hosts
@@ -465,10 +467,10 @@ step_clock() {
   stand_in mpirun "[ \"\$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }; $2"
   stand_in later 'for i in {1..500}; do [ ! -e ticks ] || [ "$(wc -l <ticks)" -lt 20 ] || exit 0; command sleep 0.02; done'
   sleep() {
-    [ "$last" = "${was:-}" ] || { was=$last && looks=0; }
+    [ "${last:-0}" = "${was:-}" ] || { was=${last:-0} && looks=0; }
     looks=$((looks + 1))
     [ -e "$files/hung" ] || echo "$1 $looks" >>ticks
-    unset SECONDS && SECONDS=$((last + STEP * looks))
+    unset SECONDS && SECONDS=$((was + STEP * looks))
     command sleep 0.02
   }
   export -f sleep
@@ -491,6 +493,8 @@ Run_ends_an_mpirun_whose_ranks_do_not_come() {
   expect_equal "$(cat ticks)" $'1 1\n1 2'
   hang 300 :
   expect_equal "$(cat ticks)" "1 1"
+  step_clock 300 '[ ! -e begun ] || exit 0; : >begun; exec tail -f /dev/null'
+  expect_says 0 "restart 1 of 1" command timeout 120 "$repo/launch/run" -np 2 --restarts 1 train job.yaml
 }
 
 # Ranks below a daemon, as MPICH has one; a program that is a script; ranks that another launcher's daemons start.
@@ -516,7 +520,7 @@ start_in_a_group() {
     exec env --default-signal=INT bash -c "trap \"echo ended >ended; exit 1\" INT TERM; trap \"echo saved; exit 75\" USR1; : >listens
       for i in {1..400}; do command sleep 0.05; done"'
   set -m
-  "$repo/launch/run" -np 2 train job.yaml >said 2>&1 &
+  "$repo/launch/run" -np 2 train job.yaml run.dir="$PWD/run" >said 2>&1 &
   set +m
   wait_for 20 test -e listens
 }
@@ -537,6 +541,8 @@ Run_that_is_killed_leaves_no_mpirun() {
   start_in_a_group
   kill -KILL -- "-$!"
   wait_for 20 test -e ended
+  is_gone() { ! pgrep -f "run.dir=$PWD/[r]un" >/dev/null; }
+  wait_for 20 is_gone
 }
 
 Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
@@ -617,7 +623,7 @@ Run_refuses_a_wrong_command_line() {
   expect_exit 0 "$repo/launch/run" --restarts 0 --dry-run train job.yaml run.resume=never
   expect_exit 0 "$repo/launch/run" --restarts 1 --dry-run train job.yaml run.resume=auto
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
-  expect_says 2 "which command of lockstep?" "$repo/launch/run" -np 2
+  expect_says 2 "which command of lockstep? for instance: launch/run -np 2 train launch/jobs/mnist.yaml" "$repo/launch/run" -np 2
   MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
   PROGRAM=/nowhere expect_says 69 "no /nowhere: run launch/build first, or set PROGRAM" "$repo/launch/run" -np 2 train job.yaml
   TMPDIR=/nowhere expect_says 74 "cannot write to /nowhere" "$repo/launch/run" -np 2 train job.yaml
