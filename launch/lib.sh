@@ -19,39 +19,38 @@ die() {
   exit "$code"
 }
 
-# is_whole TEXT LEAST MOST: a whole number in that range. A word from a file, an argument or the environment is no part of
+# is_whole TEXT LEAST [MOST]: a whole number in that range. A word from a file, an argument or the environment is no part of
 # $((...)), [[ ... -eq ... ]] or a subscript before this has held: the shell carries out a $(...) that stands in it.
-is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
+is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -le "${3:-$1}" ]; }
 
 # require_whole NAME TEXT LEAST [MOST]: or this is a wrong command line.
-require_whole() { is_whole "$2" "$3" "${4:-999999999}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
+require_whole() { is_whole "${@:2}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
 
 # print_help FILE: the script's own opening comment, from its third comment line on. help_if_asked FILE ARGUMENT...: that, and out.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
-help_if_asked() { [[ ${2:-} != -h && ${2:-} != --help ]] || { print_help "$1" && exit 0; }; }
+help_if_asked() { [[ ${2:-} != -h && ${2:-} != --help ]] || { print_help "$1" && exit; }; }
 
 # latest_line LOG: its last line, short: "[12/300] kernels/cpu/activation.cpp" for "[12/300] Building CXX object kernels/...".
 latest_line() {
-  tail -c 4096 "$1" 2>/dev/null | tr '\r' '\n' | LC_ALL=C tr -cd '[:print:]\n' | grep . | tail -n 1 |
+  tail -c 4096 "$1" | tr '\r' '\n' | LC_ALL=C tr -cd '[:print:]\n' | grep . | tail -n 1 |
     sed -E 's/Building [A-Z]+ object //; s/CMakeFiles\/[^ ]*\.dir\///; s/\.o$//'
 }
 
 # line_width: how many characters a line of this terminal takes without reaching its last column.
 line_width() {
   local columns
-  columns=$({ stty size </dev/tty | cut -d ' ' -f 2; } 2>/dev/null) || true
-  echo $((${columns:-0} > 20 ? columns - 1 : 79))
+  columns=$(stty -F /dev/tty size 2>/dev/null | cut -d ' ' -f 2)
+  echo $((columns > 20 ? columns - 1 : 79))
 }
 
 # watch_log LOG: until it is killed, or the script is gone: where a command is, on one line of a terminal; elsewhere on
 # a new line every few seconds, LOCKSTEP_PROGRESS_SECONDS or 20.
 watch_log() {
   local seconds=1 shown='' line width
-  [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-20}
-  [[ $seconds =~ ^[0-9]{1,4}([.][0-9]{1,3})?$ ]] || seconds=20
-  while sleep "$seconds" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
-    line=$(latest_line "$1") || true  # nothing yet
-    { [ -n "$line" ] && [ "$line" != "$shown" ]; } || continue
+  [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-}
+  is_whole "$seconds" 1 9999 || seconds=20
+  while sleep "$seconds" &>/dev/null && kill -0 $$ 2>/dev/null; do
+    { line=$(latest_line "$1") && [ "$line" != "$shown" ]; } || continue  # nothing yet, or nothing new
     shown=$line
     if [ -t 1 ]; then
       width=$(($(line_width) - 4))
@@ -72,7 +71,7 @@ logged() {
   watch_log "$log" &
   watcher=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
-  { kill "$watcher" && wait "$watcher"; } 2>/dev/null || true
+  kill "$watcher" && ! wait "$watcher"  # 143
   [ ! -t 1 ] || printf '\r%*s\r' "$(line_width)" ''
   if [ "$status" -ne 0 ]; then
     printf '%s: failed with exit code %s; the end of %s:\n' "$name" "$status" "$log" >&2
@@ -151,6 +150,6 @@ build_jobs() {
   cores=$(nproc)
   by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo 2>/dev/null)
   by_memory=${by_memory:-$cores}
-  [ "$by_memory" -ge 1 ] || by_memory=1
+  [ "$by_memory" != 0 ] || by_memory=1
   echo $((by_memory < cores ? by_memory : cores))
 }

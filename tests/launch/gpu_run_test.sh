@@ -208,21 +208,6 @@ Gpu_suite_tries_a_sanitizer_that_cannot_attach_once() {
   done
 }
 
-Open_mpi_gets_lo_where_no_route_leads_anywhere() {
-  mkdir -p interfaces/{docker0,eth0}
-  echo down >interfaces/docker0/operstate
-  echo up >interfaces/eth0/operstate
-  echo "Iface Destination" >none
-  { cat none && echo "docker0 000011AC"; } >down
-  { cat down && echo "eth0 00000000"; } >up
-  # shellcheck source-path=SCRIPTDIR source=../../launch/lib.sh
-  source "$repo/launch/lib.sh"
-  has_route up interfaces || fail "eth0 is up"
-  has_route missing interfaces || fail "without a table there may be a route"
-  if has_route none interfaces; then fail "there is no route"; fi
-  if has_route down interfaces; then fail "docker0 is down"; fi
-}
-
 Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
   make_world
   NO_GPU="the driver is too old" expect_exit 69 gpu_run
