@@ -81,6 +81,12 @@ stand_in() {
   chmod +x "$file"
 }
 
+# copy_script NAME: a copy of launch/NAME in this folder's launch/, with stand-ins for what it calls to come.
+copy_script() {
+  mkdir -p launch
+  cp "$repo/launch/$1" "$repo/launch/lib.sh" launch/
+}
+
 # find_python NAME MODULE...: sets $python to one that has them: LOCKSTEP_PYTHON, build/NAME-python, or that of the machine.
 find_python() {
   local list
