@@ -114,10 +114,10 @@ Run_packages_asks_the_loader_and_dpkg() {
     *) echo "no path found matching pattern" >&2; exit 1 ;; esac'
   expect_exit 0 "$containers/run-packages" one two
   expect_equal "$output" $'libc6\nlibd4'
-  expect_equal "$(cat called)" "one two"
   expect_says 2 "of which programs?" "$containers/run-packages"
   expect_equal "$("$containers/run-packages" 2>/dev/null)" ""
   expect_says 0 "Prints the Debian packages" "$containers/run-packages" --help
+  expect_equal "$(cat called)" "one two"
 }
 
 Instructions_of_the_dockerfile_are_known() {

@@ -29,6 +29,7 @@ Package_builds_what_it_needs_and_says_what_is_missing() {
   expect_says 69 "$PWD/b is CPU-only: no nvcc: leave out --cuda" launch/package --cuda --build b
   rm calls && SOURCE_DATE_EPOCH=5 expect_exit 0 launch/package --build b --to to
   expect_equal "$(cat b/calls)" "cpack --config $PWD/b/CPackConfig.cmake -B $PWD/to 5"
+  expect_contains "$output" "    a program CPU-only: no nvcc"
   expect_contains "$output" "==> $(du -h b/lockstep.deb | cut -f 1): $PWD/b/lockstep.deb"
   expect_contains "$output" $'    Package: lockstep\n    sha256 '"$(sha256sum <b/lockstep.deb | cut -d ' ' -f 1)"
   unset SOURCE_DATE_EPOCH
