@@ -100,7 +100,24 @@ Run_packages_are_those_of_the_libraries() {
   expect_says 0 "libopenmpi3" "$containers/run-packages" "$LOCKSTEP_PROGRAM"
   expect_contains "$output" "libyaml-cpp"
   expect_lacks "$output" "-dev"
-  expect_exit 2 "$containers/run-packages"
+}
+
+# No package holds the first library; the last one's has a file of that name for those who build, too.
+Run_packages_asks_the_loader_and_dpkg() {
+  touch liba.so.1 libc.so.6 libd.so.4
+  # shellcheck disable=SC2016  # the stand-in's own
+  stand_in ldd 'echo "$*" >called; printf "%s\n" "liba.so.1 => $PWD/liba.so.1 (0x1)" "/lib64/ld-linux.so.2 (0x2)" "libb.so.1 => not found" \
+    "libc.so.6 => $PWD/libc.so.6 (0x3)" "libd.so.4 => $PWD/libd.so.4 (0x4)"'
+  stand_in dpkg-query 'case $* in
+    "-S */libc.so.6") echo "libc6:amd64: /lib/libc.so.6" ;;
+    "-S */libd.so.4") printf "%s\n" "libd4, libd-bin: /lib/libd.so.4" "libd-dev:amd64: /lib/libd.so.4" ;;
+    *) echo "no path found matching pattern" >&2; exit 1 ;; esac'
+  expect_exit 0 "$containers/run-packages" one two
+  expect_equal "$output" $'libc6\nlibd4'
+  expect_says 2 "of which programs?" "$containers/run-packages"
+  expect_equal "$("$containers/run-packages" 2>/dev/null)" ""
+  expect_says 0 "Prints the Debian packages" "$containers/run-packages" --help
+  expect_equal "$(cat called)" "one two"
 }
 
 Instructions_of_the_dockerfile_are_known() {

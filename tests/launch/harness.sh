@@ -81,6 +81,29 @@ stand_in() {
   chmod +x "$file"
 }
 
+# copy_script NAME: a copy of launch/NAME in this folder's launch/, with stand-ins for what it calls to come.
+copy_script() {
+  mkdir -p launch
+  cp "$repo/launch/$1" "$repo/launch/lib.sh" launch/
+}
+
+# with_functions SCRIPT COMMAND...: in a shell that has the script's functions, and those of lib.sh.
+with_functions() {
+  local script=$1
+  shift
+  # shellcheck source=/dev/null
+  (set +u && source "$repo/launch/lib.sh" && source "$repo/tests/gpu/list.sh" && source <(sed '/^source /d; /^main "\$@"/d; /^help_if_asked/,$d' "$repo/launch/$script") && "$@")
+}
+
+# with_tools TOOL... -- COMMAND...: where no other tools are installed.
+with_tools() {
+  local tools=$PWD/tools
+  mkdir -p "$tools"
+  while [ "$1" != -- ]; do ln -sf "$(type -P "$1")" "$tools/" && shift; done
+  shift
+  PATH=$tools "$@"
+}
+
 # find_python NAME MODULE...: sets $python to one that has them: LOCKSTEP_PYTHON, build/NAME-python, or that of the machine.
 find_python() {
   local list

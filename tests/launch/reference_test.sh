@@ -80,10 +80,10 @@ Options_and_what_they_mean_are_columns_of_help() {
   expect_contains "$(COLUMNS=200 lockstep convert --help)" "(needs --size)"
 }
 
-# typed SHELL-LINE: what bash would put in place of the word at its end, a line each.
+# typed SHELL-LINE: what bash would put in place of the word at its end, a line each, after what is said and asked of compopt.
 typed() {
-  bash -c 'source "$1"; shift; COMP_LINE=$1 COMP_POINT=${#1}; read -ra COMP_WORDS <<<"$1"
-    [[ $1 != *" " ]] || COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep lockstep; printf "%s\n" "${COMPREPLY[@]}"' - "$completion.bash" "$program ${1#lockstep }"
+  bash -c 'compopt() { echo "compopt $*"; echo noise >&2; }; COMP_WORDBREAKS=${breaks_at-$COMP_WORDBREAKS}; source "$1"; shift; COMP_LINE=$1 COMP_POINT=${#1}; read -ra COMP_WORDS <<<"$1"
+    [[ $1 != *" " ]] || COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep lockstep; printf "%s\n" "${COMPREPLY[@]}"' - "$completion.bash" "${asked-$program} ${1#lockstep }" 2>&1
 }
 
 expect_word() { grep -qxF -- "$2" <<<"$1" || fail "no word '$2' in: $(xargs <<<"$1")"; }
@@ -112,7 +112,9 @@ Completion_knows_keys_and_their_values() {
   expect_equal "$(typed 'lockstep bench step job.yaml --steps 3 run.trail=' | xargs)" "true false"
   expect_equal "$(typed 'lockstep validate job.yaml parallel.device=' | xargs)" "auto cpu cuda emulated"
   expect_word "$(typed 'lockstep train job.yaml model=res')" "resnet20"
-  mkdir -p here/it && expect_equal "$(typed 'lockstep train job.yaml data.root=here/')" "here/it/"
+  mkdir -p here/it && expect_equal "$(typed 'lockstep train job.yaml data.root=here/')" $'compopt -o nospace\nhere/it/'
+  expect_equal "$(typed 'lockstep train job.yaml data.root')" $'compopt -o nospace\ndata.root='
+  expect_equal "$(breaks_at=' ' typed 'lockstep train job.yaml run.trail=' | xargs)" "run.trail=true run.trail=false"
 }
 
 Completion_knows_jobs_runs_and_files() {
@@ -134,6 +136,20 @@ Completion_knows_jobs_runs_and_files() {
   expect_lacks "$(typed 'lockstep prove runs/ot')" "@"
   expect_word "$(typed 'lockstep predict runs/mnist pic')" "picture.png"
   expect_equal "$(typed 'lockstep train job.yaml train.initial_weights=runs/mnist@b')" "@best"
+}
+
+Completion_offers_folders_alone_where_no_file_will_do_and_quotes_names() {
+  mkdir 'my runs' && touch a 'my runs/a picture'
+  # shellcheck disable=SC2317  # by the script
+  compgen() { printf '%s\n' a 'my runs'; } && export -f compgen
+  expect_equal "$(typed 'lockstep runs ')" $'compopt -o nospace\nmy\\ runs/'
+  unset -f compgen
+  expect_equal "$(typed 'lockstep predict x my')" $'compopt -o nospace\nmy\\ runs/'
+}
+
+Completion_of_a_program_that_fails_says_nothing() {
+  stand_in broken 'echo broken >&2; exit 1'
+  expect_equal "$(asked=$PWD/bin/broken typed 'lockstep tra')" ""
 }
 
 # typed_into_bash LINE: what stands in the command line of a bash on a terminal once a Tab is typed behind it.
@@ -167,10 +183,10 @@ What_bash_puts_into_the_line_is_the_whole_word() {
     "train job.yaml train.optimizer.kind=adamw train.schedule.kind=exponential"
 }
 
-# As others test completion: words alone, and a program that is found on PATH.
+# As others test completion: words alone, of which one follows, and an alias of the program on PATH.
 Completion_goes_by_the_words_where_there_is_no_line() {
   mkdir bin && ln -s "$program" bin/lockstep
-  expect_equal "$(bash -c 'source "$1"; COMP_WORDS=(lockstep train job.yaml data.set=fashion) COMP_CWORD=3
+  expect_equal "$(bash -c 'source "$1"; COMP_WORDS=(alias train job.yaml data.set=fashion later) COMP_CWORD=3
     _lockstep; printf "%s\n" "${COMPREPLY[@]}"' - "$completion.bash")" "fashion-mnist"
 }
 
