@@ -13,6 +13,8 @@ Get_data_writes_through_no_link() {
   mkdir -p "$cache" victim && echo mine >victim/file
   ln -s "$PWD/victim/file" "$cache/.lock"
   expect_says 74 ".lock is not a file of ours" "$get_data" tiny
+  ln -f "$PWD/victim/file" "$cache/.lock"
+  expect_says 74 ".lock is not a file of ours" "$get_data" tiny
   rm "$cache/.lock" && ln -s "$PWD/victim" "$cache/.partial"
   expect_says 74 ".partial is a symbolic link" "$get_data" tiny
   rm "$cache/.partial" && mkdir "$cache/.partial"
