@@ -144,6 +144,8 @@ Get_data_takes_the_files_of_a_set_out_of_its_archive() {
   expect_no_file .cache/lockstep/boxed/.partial
   mirrors nowhere
   expect_says 0 "boxed: complete (sizes only) in $HOME/.cache/lockstep/boxed" "$get_data" boxed
+  rm .cache/lockstep/boxed/test.bin && mirrors good # all files are fetched then
+  expect_says 0 "boxed: complete and verified in $HOME/.cache/lockstep/boxed" "$get_data" boxed
 }
 
 Get_data_does_not_believe_an_archive_with_other_bytes() {
