@@ -15,7 +15,7 @@ entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == 
 
 # cannot_write [UNFINISHED]: the end, for no other mirror helps then; without this file.
 cannot_write() {
-  rm -f -- "$@"
+  rm -f -- "$@" || true
   die 74 "cannot write to $dest: make room on its disk, or choose another folder with --root DIR"
 }
 
