@@ -2,10 +2,12 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # Fetching one data file from one mirror: resume, verify, rename into place. To be sourced by launch/get-data.
-# Expects: $set, $table (of data sets), $files (of the set) and $dest (folder). Where a function fails it leaves the cause, for people, in $reason.
+# Expects: $set, $table (of data sets), $files (of the set), $archive that has them, if any, and $dest (folder). Where a function fails
+# it leaves the cause, for people, in $reason.
 # shellcheck disable=SC2154
 
 reason=
+refuse() { reason=$1 && false; }
 
 # entry KIND COLUMN [NAME]: of the set's lines of that kind in the table of data sets, or of those of that name alone (3: name, 4: bytes,
 # 5: checksum).
@@ -20,13 +22,14 @@ cannot_write() {
 # digest TOOL PATH: bare hexadecimal digits.
 digest() { "$1" <"$2" | cut -d ' ' -f 1; }
 
-# is_genuine FILE PATH: PATH holds the uncompressed bytes that FILE must have.
+# is_genuine FILE PATH: PATH holds the uncompressed bytes that FILE must have, or those of the archive.
 is_genuine() {
-  local bytes check size
-  bytes=$(entry file 4 "$1") check=$(entry file 5 "$1")
+  local kind=file bytes check size
+  [ "$1" != "$archive" ] || kind=archive
+  bytes=$(entry "$kind" 4 "$1") check=$(entry "$kind" 5 "$1")
   size=$(stat -L -c %s "$2")
-  [ "$size" -eq "$bytes" ] || { reason="$1 has $size bytes instead of $bytes"; return 1; }
-  [[ $check != md5:* ]] || [ "${check#md5:}" = "$(digest md5sum "$2")" ] || { reason="$1 has the wrong MD5 checksum"; return 1; }
+  [ "$size" -eq "$bytes" ] || { refuse "$1 has $size bytes instead of $bytes" || return; }
+  [[ $check != md5:* ]] || [ "${check#md5:}" = "$(digest md5sum "$2")" ] || refuse "$1 has the wrong MD5 checksum"
 }
 
 # is_genuine_gz FILE PATH: the same of PATH compressed.
@@ -34,8 +37,8 @@ is_genuine_gz() {
   local check
   check=$(entry file 5 "$1")
   case $check in
-    gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || { reason="$1.gz has the wrong SHA-256 checksum"; return 1; } ;;
-    *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || { reason="$1.gz is damaged or of another set (MD5 checksum)"; return 1; } ;;
+    gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || refuse "$1.gz has the wrong SHA-256 checksum" ;;
+    *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || refuse "$1.gz is damaged or of another set (MD5 checksum)" ;;
   esac
 }
 
@@ -44,52 +47,44 @@ unpack() {
   local bytes check codes
   bytes=$(entry file 4 "$1") check=$(entry file 5 "$1")
   if [[ $2 == *.gz ]]; then
-    [[ $check != gz-sha256:* ]] || is_genuine_gz "$1" "$2" || return 1
+    [[ $check != gz-sha256:* ]] || is_genuine_gz "$1" "$2" || return
     gzip -dc "$2" 2>/dev/null | head -c $((bytes + 1)) 2>/dev/null >"$3" && return 0 || codes=("${PIPESTATUS[@]}")
     [ "${codes[1]}" -eq 0 ] || cannot_write "$3"
-    if [ "$(stat -c %s "$3")" -gt "$bytes" ]; then reason="$1.gz holds more than $bytes bytes"; else reason="$1.gz is no whole gzip file"; fi
-    return 1
+    if [ "$(stat -c %s "$3")" -gt "$bytes" ]; then refuse "$1.gz holds more than $bytes bytes"; else refuse "$1.gz is no whole gzip file"; fi
   else
-    [[ $check == md5:* ]] || { reason="no checksum is known for $1 uncompressed"; return 1; }
-    cp -- "$2" "$3" 2>/dev/null || cannot_write "$3"
+    [[ $check == md5:* ]] || { refuse "no checksum is known for $1 uncompressed" || return; }
+    mv -fT -- "$2" "$3"
   fi
 }
 
-# member FILE BYTES PART: a file of the archive PART, never more than BYTES and one, into .partial as FILE.unpacked.
+# member FILE PART: a file of the archive PART into .partial as FILE.unpacked.
 member() {
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
-  { tar -xzOf "$3" -- "$(entry folder 3)/$1" 2>/dev/null || true; } |
-    head -c $(($2 + 1)) 2>/dev/null >"$unpacked" || cannot_write "$unpacked"
+  { tar -xzOf "$2" -- "$(entry folder 3)/$1" 2>/dev/null || true; } | cat 2>/dev/null >"$unpacked" || cannot_write "$unpacked"
 }
 
 # accept_archive PART: verifies the set's archive and takes its files out of it, those of the table and no others.
 accept_archive() {
   local name file
-  [ "$(stat -c %s "$1")" -eq "$(entry archive 4)" ] || { reason="$(entry archive 3) has $(stat -c %s "$1") bytes instead of $(entry archive 4)"; return 1; }
-  [ "md5:$(digest md5sum "$1")" = "$(entry archive 5)" ] || { reason="$(entry archive 3) has the wrong MD5 checksum"; return 1; }
+  is_genuine "$archive" "$1" || return
   for file in "${files[@]}"; do
-    member "$file" "$(entry file 4 "$file")" "$1"
-    is_genuine "$file" "$dest/.partial/$file.unpacked" || return 1
+    member "$file" "$1"
+    is_genuine "$file" "$dest/.partial/$file.unpacked" || return
     mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || cannot_write "$dest/.partial/$file.unpacked"
   done
   name=$(entry names 3)
-  [ -z "$name" ] || { member "$name" 65536 "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
-  rm -f -- "$1"
+  [ -z "$name" ] || { member "$name" "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
 }
 
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
 accept() {
-  [ "$1" != "$(entry archive 3)" ] || { accept_archive "$2"; return; }
+  [ "$1" != "$archive" ] || { accept_archive "$2"; return; }
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
-  if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then
-    mv -fT -- "$unpacked" "$dest/$1" 2>/dev/null || cannot_write "$unpacked"
-    rm -f -- "$2"
-    return 0
-  fi
-  rm -f "$unpacked"
-  return 1
+  unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked" || return
+  mv -fT -- "$unpacked" "$dest/$1" 2>/dev/null || cannot_write "$unpacked"
+  rm -f -- "$2"
 }
 
 # is_private PATH: a regular file that has this one name; no link to a file of another owner.
@@ -99,7 +94,7 @@ is_private() { [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %h -- "$1")" -eq 1 ]
 transfer() {
   local message code=0
   message=$(curl -qfsSL -C - --connect-timeout 5 --speed-limit 1000 --speed-time 15 -o "$2" "$1" 2>&1) || code=$?
-  [ "$code" -eq 0 ] || reason=$(sed -n '1s/^curl: ([0-9]*) //p' <<<"$message")
+  reason=$(sed -n '1s/^curl: ([0-9]*) //p' <<<"$message")
   return "$code"
 }
 
@@ -109,24 +104,25 @@ transfer() {
 obtain() {
   local resumed code
   # Only what an earlier call of ours may have left is gone on with: a file, and one that has no other name.
-  [ ! -e "$3" ] && [ ! -L "$3" ] || is_private "$3" || rm -f -- "$3"
+  is_private "$3" || rm -f -- "$3"
   while true; do
     resumed='' code=0
-    [ ! -s "$3" ] || resumed=1
+    [ ! -s "$3" ] || resumed=yes
     transfer "$1" "$3" || code=$?
     case $code in
       0) if accept "$2" "$3"; then return 0; fi ;;
       5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
       23) cannot_write ;; # PART is gone on with
     esac
-    rm -f "$3"
+    rm -f -- "$3" "$dest/.partial/$2.unpacked"
     [ -n "$resumed" ] || return 1
   done
 }
 
-# fetch_file MIRROR FILE: compressed if the mirror has it so, plain otherwise. Returns as obtain does.
+# fetch_file MIRROR FILE: compressed if the mirror has it so, plain otherwise; the archive as it is. Returns as obtain does.
 fetch_file() {
   local status=0 first
+  [ "$2" != "$archive" ] || { obtain "$1/$2" "$2" "$dest/.partial/$2"; return; }
   obtain "$1/$2.gz" "$2" "$dest/.partial/$2.gz" || status=$?
   [ "$status" -eq 1 ] || return "$status"
   first=$reason

@@ -36,7 +36,10 @@ Slurm_burn_takes_only_names_and_exit_codes_from_its_environment() {
   LOCKSTEP_BURN_DRAIN='1 x[$(touch executed)0]' expect_says 2 "LOCKSTEP_BURN_DRAIN holds no exit code" "$hooks/slurm-burn"
   LOCKSTEP_BURN="--memory 25%" expect_says 2 "node7: lockstep: not expected: --memory 25%" "$hooks/slurm-burn"
   LOCKSTEP_BURN_DRAIN='*' expect_exit 2 "$hooks/slurm-burn"
+  LOCKSTEP_BURN_DRAIN=1000 expect_says 2 "LOCKSTEP_BURN_DRAIN holds no exit code" "$hooks/slurm-burn"
   SLURMD_NODENAME='node7 state=down' expect_says 2 "SLURMD_NODENAME is not a name of a node" "$hooks/slurm-burn"
+  expect_equal "$(SLURMD_NODENAME=- "$hooks/slurm-burn" 2>/dev/null)" ""
+  SLURMD_NODENAME=9a.b-c_0 expect_says 0 "9a.b-c_0: burn: PASS" "$hooks/slurm-burn"
   expect_no_file executed
   expect_no_file calls
 }
@@ -46,6 +49,18 @@ Slurm_drains_a_node_that_cannot_be_tested() {
   make_world
   LOCKSTEP_BURN="--device cuda:99" expect_exit 1 "$hooks/slurm-burn"
   expect_contains "$(cat calls)" "state=drain"
+}
+
+# expect_of_signals COMMAND...: it says the signal of each exit code $CODE that is one's, and the verdict "burn: none" of others.
+# shellcheck disable=SC2016  # the stand-in's own
+expect_of_signals() {
+  local code
+  stand_in lockstep 'echo "burn: none"; exit "$CODE"'
+  for code in 129 130 189 190 192; do
+    CODE=$code expect_says 1 "burn: NOT TESTED: it was ended by signal $((code - 128))" "$@"
+  done
+  for code in 128 193; do CODE=$code expect_says 1 "burn: none" "$@"; done
+  for code in 126 127; do CODE=$code expect_says 1 "burn: NOT TESTED: lockstep cannot be started" "$@"; done
 }
 
 # The program is a stand-in, which ends with $CODE.
@@ -60,7 +75,7 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   SLURM_PROCID=3 LOCKSTEP_BURN_LAUNCH="env LAUNCHED=yes" expect_exit 0 "$hooks/slurm-burn"
   expect_equal "$output" "node7: burn: burn --time 20s none 1000 yes"
   expect_equal "$(cat limits)" "-k 5 55"
-  CODE=3 expect_exit 0 "$hooks/slurm-burn"
+  for code in 3 75 100; do CODE=$code expect_exit 0 "$hooks/slurm-burn"; done
   CODE=2 expect_exit 2 "$hooks/slurm-burn"
   expect_no_file calls
   for code in 1 69 70 71 72 124 137; do
@@ -73,16 +88,13 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
   expect_no_file calls
   for code in 139 255; do CODE=$code expect_exit 1 "$hooks/slurm-burn"; done
   expect_contains "$(cat calls)" $'state=drain\nreason=lockstep burn: NOT TESTED: it was ended by signal 11\n'
-  rm calls
-  for code in 126 127; do
-    CODE=$code expect_exit 1 "$hooks/slurm-burn"
-    expect_equal "$output" "node7: burn: NOT TESTED: lockstep cannot be started"
-  done
   rm calls && CODE=1 LOCKSTEP_BURN_DRAIN=69 expect_exit 0 "$hooks/slurm-burn"
   expect_no_file calls
   CODE=3 LOCKSTEP_BURN_DRAIN="1 3" expect_exit 1 "$hooks/slurm-burn"
   expect_contains "$(cat calls)" state=drain
-  stand_in lockstep 'printf "%0300d\n" 7; exit 1'
+  CODE=127 LOCKSTEP_BURN_DRAIN=69 expect_exit 1 "$hooks/slurm-burn"
+  expect_of_signals "$hooks/slurm-burn"
+  stand_in lockstep 'echo before; printf "%0300d\n" 7; exit 1'
   rm calls && expect_exit 1 "$hooks/slurm-burn"
   expect_equal "$(tail -n 1 calls)" "reason=lockstep $(printf %0200d 0)"
   expect_says 0 "LOCKSTEP_BURN_DRAIN  exit codes that drain" "$hooks/slurm-burn" --help
@@ -91,7 +103,7 @@ Slurm_burn_hands_on_its_options_and_drains_with_the_last_verdict() {
 # A training of all ranks that names a wrong rank ends the burn without a verdict, and mpirun speaks last.
 Slurm_drains_a_node_with_a_rank_that_sent_wrong_sums() {
   make_world
-  stand_in lockstep 'echo "lockstep: step 3: rank 1 on node7 sent other sums"; echo "-----"; exit 72'
+  stand_in lockstep 'echo "lockstep: before"; echo "lockstep: step 3: rank 1 on node7 sent other sums" >&2; echo "-----"; exit 72'
   LOCKSTEP=lockstep expect_exit 1 "$hooks/slurm-burn"
   expect_equal "$(tail -n 1 calls)" "reason=lockstep lockstep: step 3: rank 1 on node7 sent other sums"
 }
@@ -111,27 +123,25 @@ Nhc_lets_a_slow_node_pass_where_that_is_told() {
   CODE=0 expect_exit 0 check_lockstep_burn
   CODE=4 LOCKSTEP_BURN_SLOW=ok expect_exit 1 check_lockstep_burn --time 5s
   expect_equal "$output" "die 1 check_lockstep_burn: burn: SLOW burn --time 5s 1000"
-  CODE=126 expect_exit 1 check_lockstep_burn
-  expect_equal "$output" "die 1 check_lockstep_burn: burn: NOT TESTED: lockstep cannot be started"
-  stand_in lockstep 'kill -SEGV $$'
-  expect_exit 1 check_lockstep_burn
-  expect_equal "$output" "die 1 check_lockstep_burn: burn: NOT TESTED: it was ended by signal 11"
-  stand_in lockstep 'echo "no verdict"; exit 1'
+  CODE=1 expect_says 1 "SLOW burn --share 1000" check_lockstep_burn --share
+  expect_of_signals check_lockstep_burn
+  stand_in lockstep 'echo before; echo "no verdict" >&2; exit 1'
   expect_exit 1 check_lockstep_burn
   expect_equal "$output" "die 1 check_lockstep_burn: no verdict"
 }
 
-# With a stand-in for ReFrame: its patterns fit what the program prints.
+# With a stand-in for ReFrame, which notes what the check declares: its patterns fit what the program prints.
 Reframe_check_reads_the_verdict() {
   skip_without python3
   mkdir -p reframe/utility
   cat >reframe/__init__.py <<'PY'
 import builtins
-def keep(*_, **__): return lambda thing: thing
-builtins.variable = lambda kind, value: value
-builtins.run_before = keep
-builtins.sanity_function = lambda thing: thing
-simple_test = lambda thing: thing
+noted = []
+def note(*words): return lambda thing: noted.append((*words, thing.__name__)) or thing
+builtins.variable = lambda kind, value: kind(value)
+builtins.run_before = lambda stage: note("before", stage)
+builtins.sanity_function = note("sanity")
+simple_test = note("test")
 class RunOnlyRegressionTest: stdout = "said"
 PY
   touch reframe/utility/__init__.py
@@ -145,12 +155,14 @@ sys.path[:0] = [".", sys.argv[1]]
 import reframe_burn
 test = reframe_burn.LockstepBurn()
 test.set_command()
+print(*reframe_burn.rfm.noted, test.valid_systems, test.valid_prog_environs, test.time_limit)
 print(test.num_tasks, test.num_tasks_per_node, test.env_vars, test.executable, test.executable_opts, test.every_rank_passes())
 PY
   # shellcheck disable=SC2086  # options are words
   COLUMNS=1000 "$LOCKSTEP_PROGRAM" burn $quick --level 2 --share >said
   expect_exit 0 env PYTHONDONTWRITEBYTECODE=1 python3 check.py "$hooks"
-  expect_equal "$output" "0 1 {'COLUMNS': '1000'} lockstep ['burn', '--level 1'] True"
+  expect_equal "$output" "('before', 'run', 'set_command') ('sanity', 'every_rank_passes') ('test', 'LockstepBurn') ['*'] ['*'] 30m
+0 1 {'COLUMNS': '1000'} lockstep ['burn', '--level 1'] True"
   expect_contains "$(cat said)" $'\nlevel 2, 1 round in '
   expect_contains "$(cat said)" $'\nbuilt with  '"$("$LOCKSTEP_PROGRAM" --version --verbose | sed -n 's/^compiler *//p')"$'\n'
 }

@@ -125,8 +125,9 @@ Package_of_the_library_has_what_programs_are_built_with() {
   expect_no_file it/usr/share/lockstep
 }
 
-# Names in the recipe exist in Spack; Spack itself is not asked. A stand-in for it notes what the recipe says.
-Recipe_for_spack_names_what_the_build_looks_for() {
+# Names in the recipe exist in Spack; Spack itself is not asked. A stand-in for it notes what the recipe says, and turns values into
+# CMake's as Spack's documentation of CMakePackage says.
+make_spack() {
   skip_without python3
   mkdir -p spack spack_repo/builtin/build_systems
   cat >spack/package.py <<'END'
@@ -137,29 +138,42 @@ for directive in ("license", "version", "variant", "depends_on", "conflicts"):
 END
   cat >spack_repo/builtin/build_systems/cmake.py <<'END'
 class CMakePackage:
-    def define(self, name, value): return f"-D{name}={value}"
-    define_from_variant = define
+    def define(self, name, value):
+        if isinstance(value, bool): return f"-D{name}:BOOL={'ON' if value else 'OFF'}"
+        return f"-D{name}:STRING={value if isinstance(value, str) else ';'.join(value)}"
+    def define_from_variant(self, name, variant): return self.define(name, self.spec.satisfies("+" + variant))
 class Spec(dict):
     def satisfies(self, text): return text in self["asked"]
-    def __missing__(self, name): return type("Part", (), {"mpicc": "mpicc", "prefix": "/of/" + name})
-    variants = {"cuda_arch": type("Value", (), {"value": ["90"]})}
-def ask(package, *asked):
+    def __missing__(self, name): return type("Part", (), {"mpicc": "/bin/mpicc", "prefix": "/of/" + name})
+def ask(package, architectures, *asked):
     package.spec = Spec(asked=asked)
-    return " ".join([*package.build_targets, *package.cmake_args()])
+    package.spec.variants = {"cuda_arch": type("Value", (), {"value": architectures})} if "+cuda" in asked else {}
+    return " ".join([package.git, *package.build_targets, *package.cmake_args()])
 END
   echo "class CudaPackage: pass" >spack_repo/builtin/build_systems/cuda.py
+}
+
+Recipe_for_spack_names_what_the_build_looks_for() {
+  make_spack
   expect_exit 0 env PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1 python3 "$repo/launch/spack/spack_repo/lockstep/packages/lockstep/package.py"
-  for name in mpi@3: yaml-cpp cli11@2: fmt@9: nlohmann-json highway@1: asio "boost +context" openssl libjpeg-turbo@2.1: libpng libwebp \
-    zlib-api protobuf "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
-    expect_contains "$output" "depends_on|$name"
-  done
-  expect_contains "$output" "variant|nccl|default=True"
-  spack="import sys; sys.path[:0] = ['.', '$repo/launch/spack/spack_repo/lockstep/packages/lockstep']
+  expect_equal "$(grep -v '^variant\|^conflicts' <<<"$output" | sort | xargs)" "$(printf '%s\n' 'license|MIT' 'version|main|branch=main' depends_on\|{c,cxx,cmake@3.25:,pkgconfig,googletest}'|type=build' \
+    depends_on\|{mpi@3:,yaml-cpp,cli11@2:,fmt@9:,nlohmann-json,highway@1:,asio,'boost +context',openssl,libjpeg-turbo@2.1:,libpng,libwebp,zlib-api,protobuf} \
+    'depends_on|cuda@12:|when=+cuda' 'depends_on|nccl@2.14:|when=+nccl' 'depends_on|cudnn@9:|when=+vendor' 'depends_on|curl|type=run' | sort | xargs)"
+  expect_contains "$output" "variant|nccl|default=True|when=+cuda|"
+  expect_contains "$output" "variant|vendor|default=False|when=+cuda|"
+  expect_contains "$output" "conflicts|%gcc@:11|msg="
+}
+
+Recipe_for_spack_tells_cmake_what_was_asked_for() {
+  make_spack
+  local always="-DLOCKSTEP_MPI:STRING=any -DMPI_C_COMPILER:STRING=/bin/mpicc -DCMAKE_SKIP_INSTALL_ALL_DEPENDENCY:BOOL=ON"
+  local spack="import sys; sys.path[:0] = ['.', '$repo/launch/spack/spack_repo/lockstep/packages/lockstep']
 import package; from spack_repo.builtin.build_systems.cmake import ask"
-  asked() { PYTHONDONTWRITEBYTECODE=1 python3 -c "$spack; print('says', ask(package.Lockstep(), $1))" | sed -n 's/^says //p'; }
-  expect_contains "$(asked '"+cuda", "+nccl"')" "lockstep_product "
-  expect_contains "$(asked '"+cuda", "+nccl"')" " -DNCCL_ROOT=/of/nccl -DCUDNN_LIBRARY=OFF"
-  expect_contains "$(asked '"+cuda", "+vendor"')" " -DNCCL_LIBRARY=OFF -DCUDNN_ROOT=/of/cudnn"
+  asked() { PYTHONDONTWRITEBYTECODE=1 python3 -c "$spack; print('says', ask(package.Lockstep(), $1))" | sed -n "s|^says file://$repo lockstep_product -DLOCKSTEP_WITH_CUDA:BOOL=||p"; }
+  expect_equal "$(asked '()')" "OFF $always -DNCCL_LIBRARY:STRING=OFF -DCUDNN_LIBRARY:STRING=OFF"
+  expect_equal "$(asked '("90", "100"), "+cuda", "+nccl"')" \
+    "ON $always -DNCCL_ROOT:STRING=/of/nccl -DCUDNN_LIBRARY:STRING=OFF -DCMAKE_CUDA_ARCHITECTURES:STRING=90;100"
+  expect_equal "$(asked '("none",), "+cuda", "+vendor"')" "ON $always -DNCCL_LIBRARY:STRING=OFF -DCUDNN_ROOT:STRING=/of/cudnn"
 }
 
 run_tests "$@"

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# launch/simulate with a handful of ranks, whose sums are checked in the simulation itself.
+# launch/simulate with a handful of ranks, whose sums are checked in the simulation itself; and what it builds, with a stand-in for cmake.
+# shellcheck disable=SC2016  # the stand-in expands its own variables
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
 export BUILD=$build
-[ -x "$build/lockstep_simulate" ] || skip "SimGrid is not installed (launch/install-dependencies simgrid)"
+need_simgrid() { [ -x "$build/lockstep_simulate" ] || skip "SimGrid is not installed (launch/install-dependencies simgrid)"; }
 
 simulate() { "$repo/launch/simulate" --gflops 90 "$@"; }
 
 Four_ranks_give_a_table() {
+  need_simgrid
   expect_exit 0 simulate --ranks 2,4 --ranks-per-node 2 --buckets auto,1,4 --all-reduce trainer,far-first,leaders
   local rows
   rows=$(grep -cE '^ +[24] +[12]  (trainer|far-first|leaders) ' <<<"$output")
@@ -19,6 +21,7 @@ Four_ranks_give_a_table() {
 }
 
 The_same_command_says_the_same() {
+  need_simgrid
   expect_exit 0 simulate --ranks 4 --ranks-per-node 2
   local first=$output
   expect_exit 0 simulate --ranks 4 --ranks-per-node 2
@@ -27,6 +30,7 @@ The_same_command_says_the_same() {
 
 # A link of a tenth of the speed: more is exposed, and by as much as the model says.
 A_slower_network_shows() {
+  need_simgrid
   local fast slow
   fast=$(simulate --ranks 16 --ranks-per-node 4 --buckets 1 --all-reduce trainer | awk '$3 == "trainer" { print $6 }')
   slow=$(simulate --ranks 16 --ranks-per-node 4 --buckets 1 --all-reduce trainer --gbit 10 | awk '$3 == "trainer" { print $6 }')
@@ -35,6 +39,7 @@ A_slower_network_shows() {
 
 # A last node with a rank less than the others; the slowest of ranks that differ decides.
 Any_number_of_ranks_and_a_spread_are_simulated() {
+  need_simgrid
   expect_exit 0 simulate --ranks 5,7 --ranks-per-node 3 --buckets 1 --all-reduce trainer
   local even=$output
   expect_contains "$even" "of one all-reduce is exposed"
@@ -44,6 +49,7 @@ Any_number_of_ranks_and_a_spread_are_simulated() {
 }
 
 What_does_not_fit_is_refused() {
+  need_simgrid
   expect_says 2 "a global batch of 65,536, and no set of 60,000 has so many" simulate --ranks 2048
   expect_exit 2 simulate --ranks 4 --buckets many
   expect_says 2 "far-first" simulate --ranks 4 --all-reduce ring
@@ -52,6 +58,21 @@ What_does_not_fit_is_refused() {
   expect_exit 66 simulate --ranks 4 --allreduce not-there
   echo nonsense >table
   expect_exit 65 simulate --ranks 4 --allreduce table
+}
+
+Simulate_builds_what_is_missing_where_cmake_finds_simgrid() {
+  export BUILD=$PWD/b
+  mkdir -p launch b && cp "$repo"/launch/{simulate,lib.sh} launch/
+  echo 'LOCKSTEP_SMPI_INCLUDE:PATH=LOCKSTEP_SMPI_INCLUDE-NOTFOUND' >b/CMakeCache.txt
+  stand_in cmake 'echo "cmake $*" >>calls; [[ $1 != "$FAILS" ]]'
+  FAILS=no expect_says 69 "simulate: SimGrid is not installed: launch/install-dependencies simgrid" launch/simulate
+  echo 'LOCKSTEP_SMPI_INCLUDE:PATH=/usr/include' >b/CMakeCache.txt
+  FAILS=$BUILD expect_says 70 "simulate: configuring $BUILD failed" launch/simulate
+  FAILS=--build expect_says 70 "simulate: building the simulation failed" launch/simulate
+  stand_in b/lockstep_simulate 'echo "simulated $*"' && rm calls # lockstep_simulated_step is missing still
+  FAILS=no expect_exit 0 launch/simulate --ranks 8
+  expect_equal "$output" "simulated --ranks 8"
+  expect_equal "$(cat calls)" "cmake $BUILD"$'\n'"cmake --build $BUILD --target lockstep_simulate lockstep_simulated_step"
 }
 
 run_tests "$@"
