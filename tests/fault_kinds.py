@@ -45,7 +45,7 @@ def masked(text, path):
     elif language(path) == "python":
         token = r'"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\#[^\n]*'
     else:
-        token = r"'[^']*'|(?:^|(?<=\s))\#[^\n]*|<<\s*'?(\w+)'?(?:.|\n)*?^\1$"
+        token = r"(?<!\w)'[^']*'|(?:^|(?<=\s))\#[^\n]*|<<\s*'?(\w+)'?(?:.|\n)*?^\1$"
     return re.sub(token, lambda found: re.sub(r"[^\n]", " ", found[0]) if found[0][0] not in "\"'" else
                   found[0][0] + re.sub(r"[^\n]", "_", found[0][1:-1]) + found[0][-1], text, flags=re.M)
 
