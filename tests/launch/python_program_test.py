@@ -76,6 +76,14 @@ class Program(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM="/nowhere/lockstep"):
             self.assertRaisesRegex(lockstep.DeviceError, "no program /nowhere/lockstep: install the wheel", program.program)
 
+    def test_the_program_is_that_of_the_wheel_or_on_path(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"PATH": folder}, clear=True):
+            for place in ("lockstep", "bundle/libexec/lockstep"):  # the second one comes before the first
+                Path(folder, place).parent.mkdir(parents=True, exist_ok=True)
+                Path(folder, place).touch(0o755)
+                with unittest.mock.patch.object(program, "BUNDLE", Path(folder, "bundle")):
+                    self.assertEqual(program.program(), Path(folder, place).resolve())
+
     def test_libraries_of_a_bundle_come_before_others(self):
         b, common = program.BUNDLE, dict(program=lambda: program.BUNDLE / "libexec" / "lockstep", _cuda_folders=lambda: ["/cuda"])
         for mpi, between in ((None, f":{b}/mpi"), (Path("/opt/mpi/lib"), ":/opt/mpi/lib"), (Path("/usr/lib"), "")):
@@ -114,7 +122,7 @@ class Program(unittest.TestCase):
             for name in ("orted", "other"):
                 shutil.copy(shutil.which("bash"), f"{folder}/{name}")
                 code = f"import sys; sys.path.insert(0, {str(PACKAGE / 'src/lockstep')!r}); import program; print(program._launcher())"
-                said.append(subprocess.run([f"{folder}/{name}", "-c", f"'{sys.executable}' -c \"{code}\"; exit $?"], capture_output=True, text=True))
+                said.append(subprocess.run([f"{folder}/{name}", "-c", f"'{sys.executable}' -c \"{code}\"; exit $?"], capture_output=True, text=True, timeout=60))
             self.assertEqual(said[0].stdout, f"{os.path.realpath(folder)}/orted\n", said[0].stderr)
             self.assertNotIn("/other", said[1].stdout)
 
@@ -147,6 +155,11 @@ class Program(unittest.TestCase):
         for published in (True, False, None):
             with unittest.mock.patch.object(lockstep.run, "ask", lambda *asked: {"published_hash": published if asked == ("hash", "a") else 0}):
                 self.assertIs(lockstep.Run("a").is_published, published)
+
+    def test_colours_of_another_size_are_told_by_their_sides(self):
+        with unittest.mock.patch.object(lockstep.run, "ask", lambda *_: {"model": {"height": "8", "width": "6"}}):
+            self.assertRaisesRegex(lockstep.UsageError, "^images: 5 x 4 pixels, height first; a was trained on 8 x 6: ",
+                                   lockstep.Run("a").scores, np.zeros((2, 3, 5, 4), np.uint8))
 
     def test_columns_and_names_of_classes(self):
         for values, kind, wanted in (([1, 2], np.int64, [1, 2]), ([1, None, True], np.float64, [1, np.nan, np.nan]), ([0.5, 2], np.float64, [0.5, 2])):

@@ -97,6 +97,29 @@ class Training(unittest.TestCase):
         thread.join()
         self.assertEqual(results, [Path("there")])
 
+    def test_its_arguments_are_a_command_line(self):
+        said = []
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(Flushed()) as out, \
+                unittest.mock.patch.object(training, "_has_been_a_rank", False):
+            fake, job, x = Path(folder, "fake"), Path(folder, "job.yaml"), np.zeros((1, 2, 3), np.uint8)
+            fake.write_text("""#!/bin/sh\ncat "$2"; shift 2; echo "|$*"; echo '{"event": "end"}' >metrics.jsonl; pwd >$LOCKSTEP_RUN_FILE\n""")
+            fake.chmod(0o755)
+            job.write_text("mine")
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(folder)
+            with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake), XDG_CACHE_HOME=folder):
+                run = lockstep.train({"model": "net"}, data={"set": "idx"}, ranks=2, progress=said.append, train__epochs=3)
+                lockstep.train(job, data=(x, [0], x, [0]), classes=["a"])
+                self.assertRaises(lockstep.UsageError, lockstep.train, job, data={"set": "idx"}, classes=["a"])
+                lockstep.train(job, quiet=True)
+                with unittest.mock.patch.dict(os.environ, OMPI_COMM_WORLD_SIZE="2"):
+                    self.assertRaisesRegex(lockstep.UsageError, "can train once", lockstep.train, job)
+            [kept] = Path(folder, "lockstep/arrays").iterdir()
+            self.assertEqual((kept / "classes.txt").read_text(), "a\n")
+        self.assertEqual((run.path.resolve(), said), (Path(os.path.realpath(folder)), [{"event": "end"}]))
+        self.assertEqual(out.seen, '{"model": "net"}|train.epochs=3 data.set=idx parallel.backend=thread parallel.ranks=2\n'
+                         f"mine|data.set=idx data.root={kept}\n")
+
     def test_without_standard_output_it_trains(self):
         with unittest.mock.patch.multiple(sys, stdout=None, __stdout__=None), tempfile.TemporaryDirectory() as folder:
             run = training._Training(["/bin/sh", "-c", "echo there >$LOCKSTEP_RUN_FILE"], Path(folder) / "run", None, False)
