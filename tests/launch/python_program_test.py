@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 """The program behind the Python package: where it is, what it is told and what it answers."""
+import json
 import os
 import shutil
 import subprocess
@@ -160,6 +161,19 @@ class Program(unittest.TestCase):
         with unittest.mock.patch.object(lockstep.run, "ask", lambda *_: {"model": {"height": "8", "width": "6"}}):
             self.assertRaisesRegex(lockstep.UsageError, "^images: 5 x 4 pixels, height first; a was trained on 8 x 6: ",
                                    lockstep.Run("a").scores, np.zeros((2, 3, 5, 4), np.uint8))
+
+    def test_scores_of_colours_are_asked_in_parts(self):
+        x, asked = np.arange(2 * 3 * 8 * 6, dtype=np.uint16).astype(np.uint8).reshape(2, 3, 8, 6), []
+
+        def call(*arguments):
+            asked.append((*arguments[:2], *arguments[3:], Path(arguments[2]).read_bytes()))
+            return json.dumps({"top": [{"class": "1", "probability": len(asked) / 2}]}) + "\n"
+
+        model = {"model": {"height": "8", "width": "6", "classes": "2"}}
+        with unittest.mock.patch.multiple(lockstep.run, _AT_ONCE=1, call=call, ask=lambda *_: model):
+            np.testing.assert_array_equal(lockstep.Run("a").scores(x), [[0, 0.5], [0, 1]])
+        head = bytes([0, 0, 8, 4, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0, 3])
+        self.assertEqual(asked, [("predict", "a", "--json", "--top", "2", head + part.transpose(1, 2, 0).tobytes()) for part in x])
 
     def test_columns_and_names_of_classes(self):
         for values, kind, wanted in (([1, 2], np.int64, [1, 2]), ([1, None, True], np.float64, [1, np.nan, np.nan]), ([0.5, 2], np.float64, [0.5, 2])):
