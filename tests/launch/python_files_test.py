@@ -137,10 +137,10 @@ class Safetensors(unittest.TestCase):
             return files.read_safetensors(Path(file.name))
 
     def test_tensors_come_in_their_order(self):
-        tensors = self.read({"b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "__metadata__": {"format": "pt"},
-                             "a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, np.float32([1, 2, 3]).tobytes())
+        tensors = self.read({"a": {"dtype": "F32", "shape": [], "data_offsets": [8, 12]}, "__metadata__": {"format": "pt"},
+                             "b": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, np.float32([2, 3, 1]).tobytes())
         self.assertEqual({name: array.tolist() for name, array in tensors.items()}, {"a": 1, "b": [2, 3]})
-        self.assertEqual(list(tensors), ["a", "b"])
+        self.assertEqual(list(tensors), ["b", "a"])
         self.assertEqual(self.read({}), {})
         self.assertEqual(self.read({"none": {"dtype": "F32", "shape": [0], "data_offsets": [4, 4]}}, bytes(4))["none"].tolist(), [])
 
@@ -154,6 +154,10 @@ class Safetensors(unittest.TestCase):
             file.write(b"\xff" * 64)
             file.flush()
             self.assertRaises(lockstep.DataError, files.read_safetensors, Path(file.name))
+            file.seek(0)
+            file.write((3).to_bytes(8, "little") + b"{}")
+            file.truncate()
+            self.assertRaisesRegex(lockstep.DataError, "its header is longer than the file", files.read_safetensors, Path(file.name))
             file.seek(0)
             file.write((100_000_001).to_bytes(8, "little"))
             file.truncate(100_000_009)
