@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 # Libraries of every machine with numpy: PEP 600 allows a wheel to need them.
 OF_THE_SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libz)\.so")
 LEFT_OUT = re.compile(r"^(bin|tests|launch)/|^libexec/(mpirun|orted|environment\.sh)$|^(VERSION|LICENSE)$")
-TIME = (1980, 1, 1, 0, 0, 0)
+DOCUMENTS = Path("/usr/share/doc")
 
 
 def readelf(option, file):
@@ -73,7 +73,7 @@ def copyrights(files):
     except OSError:
         return
     for package in sorted({line.split(":")[0] for line in said.splitlines()}):
-        file = Path("/usr/share/doc", package, "copyright")
+        file = DOCUMENTS / package / "copyright"
         if file.is_file():
             yield package, file
 
@@ -109,7 +109,7 @@ def make_wheel(bundle, directory):
     name = f"lockstep-{version}-{tag}.whl"
     record = f"lockstep-{version}.dist-info/RECORD"
     rows = []
-    with zipfile.ZipFile(Path(directory) / name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+    with zipfile.ZipFile(Path(directory) / name, "w") as wheel:
         for path, data, can_run in contents(bundle, tag, version, project):
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.append(f"{path},sha256={digest},{len(data)}\n")
@@ -119,7 +119,7 @@ def make_wheel(bundle, directory):
 
 
 def write(wheel, path, data, can_run):
-    entry = zipfile.ZipInfo(path, TIME)
+    entry = zipfile.ZipInfo(path)  # dated 1980, so the same files give the same bytes
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = (0o100755 if can_run else 0o100644) << 16
     wheel.writestr(entry, data)

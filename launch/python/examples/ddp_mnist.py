@@ -17,6 +17,5 @@ except lockstep.Error as error:  # 75: saved, the same command goes on; 71: a ra
     sys.exit(error.code)
 
 if os.environ.get("OMPI_COMM_WORLD_RANK", "0") == "0":
-    result = run.evaluate(classes=True)
-    print(f"accuracy {result['accuracy']:.4f}, {run.name}, trained by {run.summary['ranks']} ranks")
+    print(f"accuracy {run.evaluate()['accuracy']:.4f}, {run.name}, trained by {run.summary['ranks']} ranks")
     print("best:", run.best.evaluate()["accuracy"])

@@ -15,4 +15,4 @@ first, second = (lockstep.train("hogwild-mnist", ranks=2, **overrides) for _ in 
 
 for name, weights in first.weights.items():
     print(f"{name:15} differs by at most {np.abs(weights - second.weights[name]).max():.2g}")
-print("accuracy", first.metrics["test_accuracy"][-1], "and", second.metrics["test_accuracy"][-1])
+print("accuracy", first.summary["test_accuracy"], "and", second.summary["test_accuracy"])

@@ -19,4 +19,5 @@ def draw(event):
 runs = {ranks: lockstep.train("lenet", ranks=ranks, progress=draw, quiet=True, **overrides) for ranks in (1, 2)}
 for ranks, run in runs.items():
     print(ranks, "ranks:", run.metrics["train_seconds"].mean(), "s an epoch, weights", run.sha256)
-print("the same curve:", list(runs[1].metrics["test_accuracy"]) == list(runs[2].metrics["test_accuracy"]))
+one, two = (list(run.metrics["test_accuracy"]) for run in runs.values())
+print("the same curve:", one == two)

@@ -164,7 +164,6 @@ def _label_set_files(data: Sequence[Any], classes: List[str]) -> Files:
         halves.append((half, pixels, np.concatenate(labels).astype("<u4"),
                        {"label_count": int(rows.sum()), "values": pixels.sum((0, 2, 3), np.uint64).tolist(),
                         "squares": np.square(pixels, dtype=np.uint16).sum((0, 2, 3), np.uint64).tolist()}))
-    pixels = halves[0][1]
     return _shard_files({"lockstep_shards": 3, "several_labels": True, "channels": pixels.shape[1], "height": pixels.shape[2],
                          "width": pixels.shape[3], "classes": y.shape[1], "class_names": classes}, halves)
 
@@ -186,7 +185,7 @@ def _shard_files(head: Dict[str, Any], halves: Iterable[Tuple[str, Array, Array,
     files: Files = {}
     head.update(block_bytes=_BLOCK, shard_bytes=_SHARD)
     for half, samples, labels, more in halves:
-        numbers = samples.reshape(-1).view(np.uint8)
+        numbers = samples.ravel().view(np.uint8)
         blocks = b"".join(hashlib.sha256(numbers[at:at + _BLOCK]).digest() for at in range(0, numbers.size, _BLOCK))
         for at in range(0, numbers.size, _SHARD):
             files[f"{half}-{at // _SHARD:05}.shard"] = (numbers[at:at + _SHARD],)

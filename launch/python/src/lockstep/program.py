@@ -62,8 +62,6 @@ class DeviceError(Error):
 class InternalError(Error):
     """An error inside the program, or NaN in losses, gradients or weights."""
 
-    code = 70
-
 
 class PeerLostError(Error):
     """Another rank was lost. The same call goes on from the newest checkpoint."""
@@ -157,16 +155,14 @@ def launched_size() -> int:
 def _launcher() -> Optional[Path]:
     """The mpirun, or its daemon on this host, below which this process runs."""
     process = os.getpid()
-    for _ in range(20):
+    while True:  # the first process has no parent
         try:
-            stat = Path(f"/proc/{process}/stat").read_text()
-            process = int(stat[stat.rindex(")") + 2:].split()[1])
+            process = int(Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[1])
             running = Path(os.readlink(f"/proc/{process}/exe"))
-        except (OSError, ValueError):
+        except OSError:
             return None
         if running.name in _LAUNCHERS:
             return running
-    return None
 
 
 def open_mpi_of_launcher() -> Optional[Path]:

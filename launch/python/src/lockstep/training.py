@@ -143,20 +143,22 @@ class _Events:
         self._rest = b""
 
     def hand_on(self) -> None:
-        if self._progress is None or not self._open():
+        if self._progress is None:
             return
-        assert self._file is not None
-        lines = (self._rest + self._file.read()).split(b"\n")
+        file = self._open()
+        if file is None:
+            return
+        lines = (self._rest + file.read()).split(b"\n")
         self._rest = lines.pop()
         for event in events_in(lines):
             self._progress(event)
 
-    def _open(self) -> bool:
+    def _open(self) -> Optional[IO[bytes]]:
         if self._file is None and self._run_file.exists():
             metrics = _directory_in(self._run_file) / "metrics.jsonl"
             if metrics.exists():
                 self._file = open_file(metrics)
-        return self._file is not None
+        return self._file
 
     def close(self) -> None:
         if self._file is not None:
@@ -206,7 +208,7 @@ class _Training:
         # Below mpirun standard output looks like a terminal where it is a file.
         to_terminal = sys.stdout is sys.__stdout__ and not self._quiet and "OMPI_COMM_WORLD_SIZE" not in os.environ
         out = subprocess.DEVNULL if self._quiet else None if to_terminal else subprocess.PIPE
-        if to_terminal and sys.stdout is not None:
+        if sys.stdout is not None:
             sys.stdout.flush()
         self._process = subprocess.Popen(self._command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
                                          encoding="utf-8", errors="replace", preexec_fn=_end_with_python)
@@ -244,8 +246,7 @@ class _Training:
                 self._events.hand_on()
                 self._print_held(0.5)
         except BaseException:
-            if self._process.poll() is None:
-                self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(signal.SIGINT)
             self._process.wait()
             raise
         return code
@@ -253,7 +254,7 @@ class _Training:
     def _pass_on(self, number: int, frame: Optional[FrameType]) -> None:
         self._caught.append(number)
         process = getattr(self, "_process", None)
-        if process is not None and process.poll() is None:
+        if process is not None:
             process.send_signal(number)
 
     def _finished_directory(self) -> Path:
@@ -262,7 +263,7 @@ class _Training:
         directory = _directory_in(self._run_file)
         # Leave the error of a failed or stopped run to rank 0, whose exit code is to be mpirun's: as the program, the
         # other ranks end without one.
-        if launched_rank() > 0 and Run(directory).events()[-1:] != Run(directory).events("end")[-1:]:
+        if launched_rank() > 0 and [event.get("event") for event in Run(directory).events()[-1:]] != ["end"]:
             sys.exit(0)
         return directory
 
