@@ -85,13 +85,17 @@ TESTS = {
     "launch/lib.sh": "launch: launch_lib_test | launch_run_test | launch_(quickstart|get_data|tidy|gpu_run|packaging|bundle)_test",
     "launch/manual-pages": "launch: launch_packaging_test | launch_package_test",
     "launch/package": "launch: launch_packaging_test | launch_(package|install)_test",
-    "launch/python": "python: launch_python_test | end_to_end_tutorials_test[.].*",
+    "launch/python": "python: launch_python_(program|training|wheel)_test | launch_python(_runs)?_test",
+    "launch/python/examples": "python: launch_python_runs_test",
+    "launch/python/scripts": "python: launch_python_(wheel|program)_test",
+    "launch/python/src/lockstep/files.py": "python: launch_python_(files|program|training)_test | launch_python(_runs)?_test",
+    "launch/python/wheel_backend.py": "python: launch_python_wheel_test",
     "launch/quickstart": "launch: launch_quickstart_test",
     "launch/run": "launch: launch_run_test | hosts_test",
     "launch/simulate": "launch: launch_(simulate|install_dependencies)_test",
     "launch/slurm": "launch: launch_slurm_job_test | launch_slurm_test",
     "launch/spack": "launch: launch_package_test",
-    "launch/wheel": "launch: launch_packaging_test | launch_python_test",
+    "launch/wheel": "launch: launch_packaging_test | launch_python_wheel_test",
 }
 
 # Guarded as what plant.sh puts before a file, since the copy may hold faults of an earlier draw.
