@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kSealKey = ",\"seal\":\"";
+constexpr std::string_view kSealKey = R"(,"seal":")";
 constexpr std::size_t kSealDigits = 8;
 
 std::string seal_of(std::string_view text) {

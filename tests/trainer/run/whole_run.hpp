@@ -58,7 +58,7 @@ class WholeRunTest : public RunOfAFewSteps {
   /// The lines of rank-0.log, without their time.
   std::string log_of(const std::string& run) const {
     return masked(std::regex_replace(text_of(path(run + "/log/rank-0.log")),
-                                     std::regex("\\[[0-9-]{10} [0-9:]{8}\\.[0-9]{3}\\] "), ""));
+                                     std::regex(R"(\[[0-9-]{10} [0-9:]{8}\.[0-9]{3}\] )"), ""));
   }
   /// The events of metrics.jsonl: numbers of four digits, and "T" in place of what depends on machine and time.
   Json events_of(const std::string& run) const {
