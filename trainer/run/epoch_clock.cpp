@@ -78,7 +78,7 @@ std::uint64_t resident_together(std::span<const RankMemory> ranks) {
 
 std::vector<RankClock> EpochClock::all_ranks(const ParallelStrategy& strategy, const Gpu* gpu,
                                              Communicator& comm) const {
-  const StepTimes times = strategy.times();
+  const StepTimes& times = strategy.times();
   RankClock mine{.resident = resident_bytes(), .peak_resident = peak_resident_bytes()};
   if (gpu != nullptr) {  // the host cannot see how long a GPU waits
     const DeviceMemoryUse use = gpu->device->memory_use();

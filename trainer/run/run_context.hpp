@@ -26,7 +26,7 @@ namespace lockstep {
 
 struct RunContext {
   /// Collective.
-  RunContext(const Job& asked, Communicator& ranks, const DatasetFuture& data);
+  RunContext(Job asked, Communicator& ranks, const DatasetFuture& data);
 
   std::int64_t steps() const { return steps_asked(job, steps_per_epoch); }
   bool steps_finished() const { return state.step >= steps(); }

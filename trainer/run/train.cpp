@@ -17,12 +17,13 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
 
-RunContext::RunContext(const Job& asked, Communicator& ranks, const DatasetFuture& data)
-    : job(asked),
+RunContext::RunContext(Job asked, Communicator& ranks, const DatasetFuture& data)
+    : job(std::move(asked)),
       comm(ranks),
       setup(set_up(job, comm, data, find_strategy(job).setup)),
       trace(job, comm),
