@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: MIT
 # Made-up data sets and mirrors for tests of launch/get-data. To be sourced after harness.sh.
 skip_without curl flock gzip md5sum
+# shellcheck disable=SC2154  # harness.sh sets it
 get_data=$repo/launch/get-data
 names=(train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte)
 

@@ -164,8 +164,8 @@ Root_is_asked_for_through_sudo_where_it_can_be_and_mpi_is_told_of_it() {
   expect_equal "$(root_may)" "no no"
 }
 
-# in_terminal SCRIPT: whose outputs are a terminal; what it shows.
-in_terminal() { script -qec "$1" /dev/null </dev/null; }
+# in_terminal SCRIPT: whose outputs are a terminal; what it shows. Other shells would not pass functions on.
+in_terminal() { SHELL=$BASH script -qec "$1" /dev/null </dev/null; }
 
 Sudo_may_ask_for_a_password_where_there_is_a_terminal() {
   skip_without script

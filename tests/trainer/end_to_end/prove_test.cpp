@@ -305,8 +305,8 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
        "(event step) differs from the computed values: gradient_norm is 1, and came to ",
        "train_accuracy is 2, and came to ",
        "refuted at step 6: the manifest of its checkpoint differs from the computed values: ",
-       ": test_accuracy is ",
-       "(event end) differs from the computed values: weights_sha256 is \"0000", "proved: steps 1 to 6\n"});
+       ": test_accuracy is ", "(event end) differs from the computed values: weights_sha256 is \"0000",
+       "proved: steps 1 to 6\n"});
   EXPECT_EQ(count_of(": steps is not a number of steps after which a loss is printed here", forged.out), 2);
 }
 
