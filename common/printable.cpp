@@ -116,7 +116,8 @@ std::optional<UnprintableByte> find_unprintable(std::string_view text) {
 
 std::string without_formula(std::string text) {
   if (text.find_first_of("=+-@") != 0) return text;
-  return parse_whole<double>(text) ? text : "'" + text;
+  const bool has_sign = text.find_first_of("+-") == 0;
+  return has_sign && parse_whole<double>("-" + text.substr(1)) ? text : "'" + text;
 }
 
 std::string in_small_letters(std::string text) {

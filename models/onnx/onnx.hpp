@@ -34,8 +34,10 @@ std::vector<std::byte> write_onnx(const Network& network, std::span<const float>
 /// The graph's initialisers as named tensors, for models/foreign_weights.hpp; nodes are not read. Single numbers and
 /// those of whole-number types are left out. Numbers may lie in plain files of `file`'s folder. The bytes may be
 /// hostile: their size and those files' bound what is allocated.
+/// @param metadata           metadata_props are added to it
 /// @throws DataError         damaged: names `file` and the tensor
 /// @throws MissingDataError  a file beside it is not there
-SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file);
+SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file,
+                          std::map<std::string, std::string>* metadata = nullptr);
 
 }  // namespace lockstep

@@ -151,11 +151,15 @@ bool place_numbers(const NamedTensor& tensor, SafetensorsEntry& entry, OuterFile
 
 }  // namespace
 
-SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file) {
+SafetensorsFile read_onnx(std::vector<std::byte> bytes, const std::string& file,
+                          std::map<std::string, std::string>* metadata) {
   onnx::ModelProto model;
   if (bytes.size() > INT_MAX || !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !model.has_graph())
     throw DataError(fmt::format("{}: is not an ONNX model, or one that is cut off; export it again", file));
+  if (metadata != nullptr)
+    for (const onnx::StringStringEntryProto& entry : model.metadata_props())
+      (*metadata)[entry.key()] = entry.value();
   std::vector<std::byte>& numbers = bytes;
   numbers.clear();
   std::vector<SafetensorsEntry> entries;

@@ -53,6 +53,7 @@ class GraphWriter {
 
   void write(const OnnxFacts& facts) {
     graph_.set_name(network_.name());
+    for (const auto& layer : network_.layers()) node_names_.insert(layer->name());
     const ImageShape& input = network_.input_shape();
     declare(*graph_.add_input(), kInput, {input.channels, input.height, input.width});
     declare(*graph_.add_output(), kOutput, {network_.classes()});
@@ -81,7 +82,7 @@ class GraphWriter {
     if (x.is_flat && last.output(0) == x.name) {
       last.set_output(0, kOutput);
     } else {
-      add_node(x.is_flat ? "Identity" : "Flatten", kOutput, {x.name}, kOutput);
+      add_node(x.is_flat ? "Identity" : "Flatten", free_name(kOutput), {x.name}, kOutput);
     }
   }
 
@@ -125,20 +126,23 @@ class GraphWriter {
     return tensor.name();
   }
 
+  /// A name that no layer and no other node has. Layers may be called `logits` or `gelu1.sum`. None has a slash.
+  std::string free_name(std::string name) {
+    while (!node_names_.insert(name).second) name += "/";
+    return name;
+  }
   onnx::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
                             const std::string& output) {
     onnx::NodeProto& node = *graph_.add_node();
     node.set_op_type(op);
     node.set_name(name);
-    // A layer may be called `logits` or `image`. None has a slash.
-    while (!node_names_.insert(node.name()).second) node.set_name(node.name() + "/");
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
     return node;
   }
   /// One of several nodes of a layer. @returns the name of its output
   std::string add_step(const char* op, const char* what, const std::vector<std::string>& inputs) {
-    const std::string name = fmt::format("{}.{}", layer_->name(), what);
+    const std::string name = free_name(fmt::format("{}.{}", layer_->name(), what));
     add_node(op, name, inputs, name + ".output");
     return name + ".output";
   }
@@ -199,8 +203,9 @@ class GraphWriter {
     }
     const auto channels = static_cast<std::int64_t>(scale.size());
     const std::vector<std::int64_t> shape{1, channels, 1, 1};
-    add_node("Mul", "image.scale", {kInput, add_tensor("image/scale", shape, scale)}, "image.scaled");
-    add_node("Add", "image.shift", {"image.scaled", add_tensor("image/shift", shape, shift)},
+    add_node("Mul", free_name("image.scale"), {kInput, add_tensor("image/scale", shape, scale)},
+             "image.scaled");
+    add_node("Add", free_name("image.shift"), {"image.scaled", add_tensor("image/shift", shape, shift)},
              "image.normalised");
     return {"image.normalised"};
   }
@@ -315,7 +320,7 @@ class GraphWriter {
     if (op.whole_layer) return layer_norm(op, x);
     const std::int64_t groups = op.shape.groups, pixels = layer_->input().height;
     const std::string split = add_step("Reshape", "split", {image(x), integers("groups", {0, groups, -1})});
-    const std::string name = layer_->name() + ".normalised", normal = name + ".output";
+    const std::string name = free_name(layer_->name() + ".normalised"), normal = name + ".output";
     const std::string ones = filled("ones", {groups}, 1), zeros = filled("zeros", {groups}, 0);
     set_number(add_node("InstanceNormalization", name, {split, ones, zeros}, normal), "epsilon",
                static_cast<float>(op.eps));
@@ -362,7 +367,7 @@ class GraphWriter {
   const Network& network_;
   std::span<const float> weights_;
   onnx::GraphProto& graph_;
-  std::set<std::string> node_names_;  ///< given so far; onnxruntime takes each once
+  std::set<std::string> node_names_;  ///< all layers', and those given so far; onnxruntime takes each once
   const Layer* layer_ = nullptr;      ///< that is being written
   std::vector<Value> outputs_;        ///< one for each of the layers before
 };

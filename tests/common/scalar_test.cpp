@@ -157,8 +157,10 @@ TEST(PrintableTest, SpacesAroundATextGo) {
 }
 
 TEST(PrintableTest, SpreadsheetComputesNoText) {
-  for (const char* text : {"", "a=1", "1+1", "-1", "-2.5e3", "'=1"}) EXPECT_EQ(without_formula(text), text);
-  for (const std::string text : {"=1+1", "+1", "-1+cmd", "@sum", "-", "-a.png"})
+  for (const char* text : {"", "a=1", "1+1", "-1", "+1", "-2.5e3", "+2.5e3", "'=1"})
+    EXPECT_EQ(without_formula(text), text);
+  for (const std::string text :
+       {"=1+1", "=1", "@1", "+-1", "-+1", "+1+1", "-1+cmd", "@sum", "-", "+", "-a.png"})
     EXPECT_EQ(without_formula(text), "'" + text);
 }
 

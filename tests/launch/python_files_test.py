@@ -87,6 +87,8 @@ class Files(unittest.TestCase):
                 ((f, g, f, g), ["one"], "classes: 1 of 2 names"),
                 ((x, three, x, three), ["a", "b", "c", "d"], "classes: 4 names, and rows of labels have 3"),
                 ((x, y, x, y), ["a", "a"], "'a' is not a name of one class"),
+                ((x, y, x, y), ["a", "\u200b"], "is not a name of one class"),
+                ((x, y, x, y), ["a", "\ud83d"], "is not a name of one class"),
                 ((x, three, x, three), ["a", "b", "c\nd"], "is not a name of one class")):
             with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
                 files.write_set(data, classes)
@@ -126,6 +128,13 @@ class Files(unittest.TestCase):
             head = json.loads(files._table_files((x, y, x, y), names)["shards.index"][0].split(b"\n")[0])
             self.assertEqual([head[name] for name in ("lockstep_shards", "sample", "channels", "height", "width", "classes")],
                              [2, "float32", 3, 4, 5, count])
+
+    def test_emoji_and_characters_newer_than_python_are_names(self):
+        names, y = ["\U0001f468\u200d\U0001f469", "a\u3000\U000323b0"], [0, 1]
+        x, f = np.zeros((2, 3, 4), np.uint8), np.ones((2, 3), np.float32)
+        self.assertEqual(files._idx_files((x, y, x, y), names)["classes.txt"][0].decode("utf-8"), "".join(f"{name}\n" for name in names))
+        head = json.loads(files._table_files((f, y, f, y), names)["shards.index"][0].split(b"\n")[0])
+        self.assertEqual(head["class_names"], names)
 
 
 class Safetensors(unittest.TestCase):

@@ -48,6 +48,8 @@ class Training(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = training._job_file({"model": Path("a/b"), "train.optimizer.lr": 0.5, "train": {"epochs": 3}}, Path(folder))
             self.assertEqual(json.loads(path.read_text()), {"model": "a/b", "train": {"optimizer": {"lr": 0.5}, "epochs": 3}})
+            path = training._job_file({"run.dir": "\U0001f600", "model": "\udcff"}, Path(folder))
+            self.assertEqual(path.read_bytes(), b'{"run": {"dir": "\xf0\x9f\x98\x80"}, "model": "\xed\xb3\xbf"}')
             for name in ("nosuch.yaml", "no/such"):
                 self.assertEqual(training._job_file(name, Path(folder)), Path(name))
             with unittest.mock.patch.object(training, "shared_folder", lambda name: Path(folder)):
@@ -163,7 +165,7 @@ class Training(unittest.TestCase):
 
     def test_values_as_the_command_line_has_them(self):
         for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),
-                            (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]")):
+                            (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]"), (["\U0001f600"], '["\U0001f600"]')):
             self.assertEqual(training.override_text(value), text)
 
 

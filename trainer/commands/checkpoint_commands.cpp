@@ -172,7 +172,7 @@ std::map<std::string, std::string> about(const SavedModel& model, bool has_pixel
       {"lockstep_version", LOCKSTEP_VERSION}};
   if (model.network.precision() == Precision::kInt16)
     entries["precision"] = "fp32; the run computed in int16, whose outputs are others";
-  if (!model.data.class_names.empty()) entries["class_names"] = json_text_in_ascii(model.data.class_names);
+  if (!model.data.class_names.empty()) entries[kOnnxClassNames] = json_text_in_ascii(model.data.class_names);
   return entries;
 }
 

@@ -4,10 +4,12 @@
 #include "trainer/run/saved_model.hpp"
 
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/printable.hpp"
 #include "common/safetensors.hpp"
 #include "common/text_layout.hpp"
 #include "data/sets/class_names.hpp"
+#include "data/sets/names.hpp"
 #include "data/sets/table_columns.hpp"
 #include "models/foreign_weights.hpp"
 #include "models/layer.hpp"
@@ -18,10 +20,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -110,7 +115,7 @@ struct WeightsFile {
   std::string path;  ///< for messages
   std::vector<std::byte> bytes;
   std::string position = {};              ///< epoch, step and accuracy of its checkpoint; may be empty
-  std::vector<std::string> classes = {};  ///< that checkpoint's; may be empty
+  std::vector<std::string> classes = {};  ///< that checkpoint's, or the ONNX file's; may be empty
   std::string columns = {};               ///< as of DataRecord
 };
 
@@ -180,14 +185,29 @@ bool is_constant_of_graph(const std::string& tensor) {
   return last == tensor.npos || tensor[last] != '.';
 }
 
+/// The names in an ONNX file's metadata. Of another program the entry may be anything: then there are none.
+std::vector<std::string> class_names_in(const std::string& entry) {
+  const nlohmann::json list = parse_json_or_discard(entry);
+  const auto is_name = [](const nlohmann::json& name) {
+    return name.is_string() && trouble_with_class_name(name.get_ref<const std::string&>()) == nullptr;
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, is_name)) return {};
+  auto names = list.get<std::vector<std::string>>();
+  if (std::set<std::string_view>(names.begin(), names.end()).size() != names.size()) names.clear();
+  return names;
+}
+
 /// All tensors, or an error; with train.partial what fits, by name.
+/// @param classes  replaced by those of an ONNX file
 void read_tensors(std::vector<std::byte> bytes, bool partial, const Network& network,
-                  std::span<float> weights, StartingWeights& initial) {
+                  std::span<float> weights, StartingWeights& initial, std::vector<std::string>& classes) {
   const std::string& path = initial.source;
   refuse_pickle(bytes, path);
   const bool is_onnx = in_small_letters(path).ends_with(".onnx");
+  std::map<std::string, std::string> metadata;
   const auto file =
-      is_onnx ? read_onnx(std::move(bytes), path) : SafetensorsFile::parse(std::move(bytes), path);
+      is_onnx ? read_onnx(std::move(bytes), path, &metadata) : SafetensorsFile::parse(std::move(bytes), path);
+  if (is_onnx) classes = class_names_in(metadata[kOnnxClassNames]);
   FittingWeights fitting =
       read_foreign_weights(file, path, network, weights, partial ? WeightsFit::kPart : WeightsFit::kAll);
   initial.taken = fitting.taken.size();
@@ -236,7 +256,7 @@ StartingWeights initialise_weights(const Job& job, const Network& network, std::
   if (train.initial_weights.empty()) return {};
   auto [path, bytes, position, known, columns] = read_weights_file(train.initial_weights);
   StartingWeights initial{.source = path, .lines = {}};
-  read_tensors(std::move(bytes), train.partial, network, weights, initial);
+  read_tensors(std::move(bytes), train.partial, network, weights, initial, known);
   for (const Parameter& tensor : network.parameters().tensors()) {
     const std::string wrong = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
     if (!wrong.empty())

@@ -41,6 +41,9 @@ SavedModel load_saved_model(const std::string& path);
 
 // The weights that a run starts from.
 
+/// The entry of an exported ONNX file's metadata with the names of its classes: a list in JSON.
+inline constexpr const char* kOnnxClassNames = "class_names";
+
 /// Source of the weights, for people and for the event "start".
 struct StartingWeights {
   std::string source;              ///< the file that was read; "": the network's own initialisation
@@ -53,7 +56,8 @@ struct StartingWeights {
 /// Initialises weights from train.initial_weights, or without it from the seed. It names a safetensors or ONNX file
 /// (models/foreign_weights.hpp), a checkpoint, or a run. Every checksum of a checkpoint is verified. With train.partial,
 /// tensors that do not fit come from the seed.
-/// @param data  is trained on: its classes and columns are matched by name with those of a checkpoint that has names
+/// @param data  is trained on: its classes are matched by name with those of a checkpoint or an ONNX file that has
+/// names, its columns with those of a checkpoint
 /// @throws MissingDataError, DataError, IoError
 StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights,
                                    const TrainTestData& data = {});

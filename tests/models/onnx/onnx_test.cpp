@@ -188,18 +188,20 @@ TEST(OnnxTest, LogitsOfAConvolutionAreFlattened) {
             "Flatten logits: conv1.output -> logits");
 }
 
-/// "image" is also the first word of what becomes of the input, and "logits" the node that flattens the output.
+/// "image" is also the first word of what becomes of the input, and "logits" the node that flattens the output. "g.sum"
+/// is a step of "g".
 TEST(OnnxTest, EveryValueIsWrittenByOneNodeAndNodesHaveNamesOfTheirOwn) {
   const onnx::ModelProto model = parsed(file_of(
-      network_of("layers:\n  - conv2d: {out: 2, kernel: 3}\n  - group_norm: {name: image, groups: 2}\n"
+      network_of("layers:\n  - conv2d: {out: 2, kernel: 3}\n  - gelu: {name: g}\n  - relu: {name: g.sum}\n"
+                 "  - group_norm: {name: image, groups: 2}\n  - relu: {name: image.normalised}\n"
                  "  - conv2d: {name: logits, out: classes, kernel: 1}\n  - global_avg_pool\n")));
   std::set<std::string> values, names;
   for (const onnx::NodeProto& node : model.graph().node()) {
     EXPECT_TRUE(names.insert(node.name()).second) << node.name();
     for (const std::string& value : node.output()) EXPECT_TRUE(values.insert(value).second) << value;
   }
-  for (const char* name : {"image.scale", "image.scale/", "logits", "logits/"})
-    EXPECT_TRUE(names.contains(name));
+  for (const char* name : {"image.scale", "image.scale/", "logits", "logits/", "g.sum", "g.sum/"})
+    EXPECT_TRUE(names.contains(name)) << name;
 }
 
 TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {

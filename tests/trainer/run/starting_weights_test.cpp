@@ -148,6 +148,27 @@ TEST_F(StartingWeightsTest, ConstantsOfAnOnnxGraphAreNotNamed) {
   EXPECT_EQ(weights_, from_pytorch);
 }
 
+TEST_F(StartingWeightsTest, ClassesOfAnOnnxFileAreMatchedByName) {
+  const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  TrainTestData data;
+  data.class_names = {"y", "x"};
+  int files = 0;
+  const auto lines_of_file_with = [&](const std::string& names) {
+    put(fmt::format("{}.onnx", ++files),
+        write_onnx(one_, numbers, {.program = "1", .metadata = {{kOnnxClassNames, names}}}));
+    weights_.assign(numbers.size(), 0);
+    return initialise_weights(job_, one_, weights_, data).lines;
+  };
+  EXPECT_EQ(lines_of_file_with(R"(["x","y"])").back(),
+            "the last layer's rows are put in the order of the set's classes, by name");
+  EXPECT_EQ(weights_, (std::vector<float>{3, 4, 1, 2, 6, 5}));
+  for (const char* names :
+       {"", "x, y", R"({"x": 0, "y": 1})", R"(["x", 1])", R"(["x", "\u001b"])", R"(["x", "x"])"}) {
+    EXPECT_EQ(lines_of_file_with(names).size(), 1U) << names;
+    EXPECT_EQ(weights_, numbers) << names;
+  }
+}
+
 TEST_F(StartingWeightsTest, ACheckpointIsVerifiedUnderEachOfItsNames) {
   CheckpointState state = make_state(7);
   state.facts.parameters = {{"fc1.weight", {2, 2}}, {"fc1.bias", {2}}};

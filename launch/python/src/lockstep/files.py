@@ -10,6 +10,7 @@ import shutil
 import stat
 import struct
 import tempfile
+import unicodedata
 from pathlib import Path
 from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -148,8 +149,13 @@ def _check_names(classes: List[str], count: int) -> None:
     if classes and len(classes) < count:
         raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
     for name in classes:
-        if not isinstance(name, str) or not name.isprintable() or not name.strip() or classes.count(name) > 1:
+        if not isinstance(name, str) or not all(map(_is_text, name)) or not name.strip() or classes.count(name) > 1:
             raise UsageError(f"classes: {name!r} is not a name of one class: each is a text of its own, of one line")
+
+
+def _is_text(character: str) -> bool:
+    """As the program has it: emoji have joiners, and a character may be newer than this Python."""
+    return character in "\u200c\u200d" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _label_set_files(data: Sequence[Any], classes: List[str]) -> Files:

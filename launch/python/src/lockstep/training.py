@@ -107,7 +107,7 @@ def override_text(value: Any) -> str:
         value = value.tolist()  # a number or an array of numpy
     if value is None or not isinstance(value, (bool, int, float, list, tuple)):
         raise UsageError(f"{value!r} is not a value of a job: give a number, a text, True or False, or a list of those")
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _job_file(job: Job, folder: Path) -> Path:
@@ -122,7 +122,8 @@ def _job_file(job: Job, folder: Path) -> Path:
                     raise UsageError(f"{key}: {name} is a value and a section at once")
             section[last] = os.fspath(value) if isinstance(value, os.PathLike) else value
         path = folder / "job.yaml"
-        path.write_text(json.dumps(nested), encoding="utf-8")  # JSON is YAML
+        # JSON is YAML, but for characters that are escaped as two halves.
+        path.write_text(json.dumps(nested, ensure_ascii=False), encoding="utf-8", errors="surrogatepass")
         return path
     path = Path(job)
     if path.exists() or path.suffix or len(path.parts) > 1:
