@@ -41,11 +41,12 @@ struct ListedHost {
   int slots = 1;
 };
 
-/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. A name that comes again adds its slots; each
-/// is once in the list. A name has letters, digits, '.', '-', '_' and ':', the first neither '-' nor '.': no option of ssh,
-/// no path, no shell's character.
-/// @throws MissingDataError  no such file; ConfigError  it names no host, or something else, or slots= is not a whole number
-///                           from 1 on
+/// Reads a hostfile as mpirun does: a name a line, slots=N, comments after #. In place of slots= it may have count=,
+/// cpu= or max_slots=. A name that comes again adds its slots; each is once in the list. A name has letters, digits,
+/// '.', '-' and '_', or is an IPv6 address, the first neither '-' nor '.': no option of ssh, no path, no shell's
+/// character.
+/// @throws MissingDataError  no such file
+/// @throws ConfigError  it names no host; or, with its line: another word, or N is not a whole number from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);
 
 }  // namespace lockstep

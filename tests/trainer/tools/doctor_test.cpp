@@ -244,6 +244,15 @@ class SurroundingsTest : public ::testing::Test {
     std::ofstream(root_ / file) << text;
   }
 
+  /// "NAME SLOTS, " for each host of this hostfile.
+  std::string listed(const std::string& text) {
+    put("hosts", text);
+    std::string list;
+    for (const auto& [name, slots] : read_hostfile(root_ / "hosts"))
+      list += fmt::format("{} {}, ", name, slots);
+    return list;
+  }
+
   void expect_refused_hosts(const std::string& text, const std::string& words) {
     SCOPED_TRACE(text);
     put("hosts", text + "\n");
@@ -338,36 +347,36 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
 }
 
 TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
-  put("hosts", "# two\nnode1 slots=12 max_slots=20\n\nnode2 # one\n");
-  const auto hosts = read_hostfile(root_ / "hosts");
-  ASSERT_EQ(hosts.size(), 2U);
-  EXPECT_EQ(hosts[0].name, "node1");
-  EXPECT_EQ(hosts[0].slots, 12);
-  EXPECT_EQ(hosts[1].slots, 1);
+  EXPECT_EQ(listed("# two\nnode1 slots=12 max_slots=20\n\nnode2 # one\n"), "node1 12, node2 1, ");
+  EXPECT_EQ(listed("a max_slots=9 count=2\nb cpu=3\nc max_slots=4\n"), "a 2, b 3, c 4, ");
   for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=0", "slots=1e3",
                                   "slots", "slots=100001", "slots=99999999999", "slots=a[$(id)0]"})
-    expect_refused_hosts("node1 " + slots, "hosts: '" + slots +
+    expect_refused_hosts("node1 " + slots, "hosts: line 1: '" + slots +
                                                "' gives no whole number from 1 to 100000; a line is 'node1 "
                                                "slots=8'");
-  put("hosts", "n slots=100000\nm slots=1\n");
-  EXPECT_EQ(read_hostfile(root_ / "hosts")[0].slots, 100000);
+  EXPECT_EQ(listed("n slots=100000\nm slots=1\n"), "n 100000, m 1, ");
   expect_refused_hosts("# a comment alone\n", "hosts: names no host; a line is 'node1 slots=8'");
   EXPECT_THROW(read_hostfile(root_ / "none"), MissingDataError);
 }
 
 TEST_F(SurroundingsTest, AHostOnSeveralLinesHasTheirSlotsTogether) {
-  put("hosts", "node2\nnode1\nnode2 # again\nnode1.example\nnode2 slots=3\nm slots=100000\nm\n");
-  std::string listed;
-  for (const auto& [name, slots] : read_hostfile(root_ / "hosts"))
-    listed += fmt::format("{} {}, ", name, slots);
-  EXPECT_EQ(listed, "node2 5, node1 1, node1.example 1, m 100000, ");
+  EXPECT_EQ(listed("node2\nnode1\nnode2 # again\nnode1.example\nnode2 slots=3\nm slots=100000\nm\n"),
+            "node2 5, node1 1, node1.example 1, m 100000, ");
+}
+
+TEST_F(SurroundingsTest, AHostfilesOtherWordsAreRefusedByTheirLine) {
+  for (const std::string word : {"gpus=4", "4", "slot=4", "slots_max=4", "username=me", "=", "// a comment"})
+    expect_refused_hosts("node1\n\nnode2 slots=2 " + word,
+                         "hosts: line 3: '" + word.substr(0, word.find(' ')) +
+                             "' is none of slots=N, count=N, cpu=N, max_slots=N; a line is 'node1 slots=8'");
+  expect_refused_hosts("rank 0=node1", "hosts: line 1: '0=node1' is none of");
 }
 
 TEST_F(SurroundingsTest, AHostfileNamesNoOptionsAndNoPaths) {
   put("hosts", "Node_1.example-2 slots=3\n::1\nfe80::1\n");
   EXPECT_EQ(read_hostfile(root_ / "hosts").size(), 3U);
   for (const std::string name : {"-oProxyCommand=id", "-", ".", "..", "../x", "a/b", "a;id", "$(id)", "`id`",
-                                 "a*", "user@host", "a\\b", "n\u00f6"})
+                                 "a*", "user@host", "a\\b", "n\u00f6", "node2:8", "node2:"})
     expect_refused_hosts("node1\n" + name + " slots=2", "not a host name");
 }
 
