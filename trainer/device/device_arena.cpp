@@ -71,7 +71,9 @@ void DeviceArena::use_units() {
   }
   stream_.synchronize();  // queued work may still read the old ones
   if (all_first) exponents.clear();
-  exponents_ = upload(*gpu_.device, stream_, exponents);
+  if (exponents_.size() != exponents.size())
+    exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, exponents.size());
+  stream_.copy_to_device(exponents_.data(), exponents.data(), exponents_.bytes());
   reducer_.set_exponents(exponents_.data());
   stream_.synchronize();
 }

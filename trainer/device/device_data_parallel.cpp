@@ -159,7 +159,7 @@ DeviceDataParallel::DeviceDataParallel(const TrainingSetup& setup, const DeviceS
       ring_steps_(ring_steps(setup, device.streams, sampler_, comm.size())),
       step_(setup, *gpu_, device.graph, step_sizes()),
       arena_(step_.arena()),
-      graphs_(step_, device.graph),
+      graphs_(step_, device.graph, comm),
       streams_(device.streams),
       series_done_(gpu_->device->make_event()) {
   for (const EvaluatedPart part : {EvaluatedPart::kTest, EvaluatedPart::kValidation})

@@ -3,6 +3,7 @@
 /// DeviceStep: kernels of a step in the order of the stream, by pieces if a layer needs the whole batch.
 #include "trainer/device/device_step.hpp"
 
+#include "comm/agreement.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "kernels/cpu/ops.hpp"
@@ -16,7 +17,11 @@ namespace lockstep {
 namespace {
 
 /// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
-constexpr int kSeries = 8;
+constexpr std::size_t kSeries = 8;
+/// Nodes in one launch, unless a single step has more. On a napkin, the driver instantiates a graph in 1 to 2 us for
+/// each, hence in 4 ms at most, and takes device memory for each. As many kernels run for some milliseconds, so
+/// a longer series would save nothing that shows.
+constexpr std::size_t kMostNodes = 2048;
 
 }  // namespace
 
@@ -296,7 +301,12 @@ void StepGraphs::queue_directly(const BatchShare& share) {
 void StepGraphs::capture(Captured& captured) {
   if (!step_.arena().reducer().on_host()) {
     captured.step = record([&] { step_.queue_series(captured.share, 1); });
-    if (!step_.is_long()) captured.series = record([&] { step_.queue_series(captured.share, kSeries); });
+    if (step_.is_long()) return;
+    // NCCL wants the same captures of all ranks, one of which may have no samples.
+    const std::size_t nodes = std::ranges::max(gather(comm_, captured.step->nodes()));
+    captured.steps_of_series = static_cast<int>(std::min(kSeries, kMostNodes / nodes));
+    if (captured.steps_of_series > 1)
+      captured.series = record([&] { step_.queue_series(captured.share, captured.steps_of_series); });
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
@@ -319,7 +329,8 @@ void StepGraphs::launch(Captured& captured, std::int64_t count) {
     }
     return;
   }
-  for (; captured.series && count >= kSeries; count -= kSeries) stream.launch(*captured.series);
+  const int steps = captured.steps_of_series;
+  for (; captured.series && count >= steps; count -= steps) stream.launch(*captured.series);
   for (; count > 0; --count) stream.launch(*captured.step);
 }
 

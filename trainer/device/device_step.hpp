@@ -179,7 +179,8 @@ class DeviceStep {
 /// captured. All ranks see the same shapes in the same order, so all capture at the same step.
 class StepGraphs {
  public:
-  StepGraphs(DeviceStep& step, GraphUse use) : step_(step), use_(use) {}
+  /// @param comm  all ranks that queue the same steps; capturing is collective
+  StepGraphs(DeviceStep& step, GraphUse use, Communicator& comm) : step_(step), use_(use), comm_(comm) {}
 
   /// Queues `count` steps of the same share of the batch.
   void queue(const BatchShare& share, std::int64_t count);
@@ -189,13 +190,14 @@ class StepGraphs {
  private:
   /// Graphs captured for one shape. With a reduction by the host a step is a graph for each piece of the
   /// gradients and one for the update, with the host in between; otherwise it is one, of which a series of
-  /// several steps is also kept.
+  /// several steps is also kept. All ranks have the same number of steps in it.
   struct Captured {
     BatchShare share;
     std::vector<std::unique_ptr<Graph>> gradients;  ///< one for each piece
     std::vector<CutSums> cuts;                      ///< sums to reduce at the end of each
     std::unique_ptr<Graph> update;
     std::unique_ptr<Graph> step, series;  ///< no series of long ones
+    int steps_of_series = 0;
   };
 
   void queue_directly(const BatchShare& share);
@@ -206,6 +208,7 @@ class StepGraphs {
 
   DeviceStep& step_;
   GraphUse use_;
+  Communicator& comm_;
   std::vector<Captured> captured_;
 };
 

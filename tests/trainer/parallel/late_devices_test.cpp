@@ -5,7 +5,6 @@
 #include "comm/staged/staged.hpp"
 #include "common/error.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
-#include "trainer/device/device_arena.hpp"
 
 namespace lockstep::late_devices_test {
 namespace {
@@ -246,42 +245,6 @@ TEST(LateDevicesTest, FingerprintsOfAStepThatFailedAreNotTheNextOnes) {
     return own_sums;
   };
   EXPECT_EQ(own_sums_of_step(true), own_sums_of_step(false));
-}
-
-// An arena, by itself.
-
-TEST(DeviceArenaTest, LargestSumsAreInUnitsWhateverTravels) {
-  for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
-    Job job = make_job();
-    job.parallel.determinism = determinism;
-    bool gone = false;
-    const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, std::make_unique<MortalAllReduce>(gone));
-    const Gpu& gpu = *setup.device.gpu;
-    const auto stream = gpu.device->make_stream();
-    DeviceState state(*gpu.device);
-    DeviceArena arena(whole_network(setup, 1, 1), gpu, *stream, state, gpu.all_reduce.get(), 1);
-    std::vector<std::int64_t> sums(34);  // 32 weights and two biases
-    sums[3] = -700, sums[5] = 300, sums[33] = 90;
-    stream->copy_to_device(arena.counters() + kCounterSlots, sums.data(), sums.size() * sizeof sums[0]);
-    arena.reducer().begin();
-    arena.reducer().finish(*stream);
-    EXPECT_EQ(arena.largest_sums(), (std::vector<double>{700, 90}));
-  }
-}
-
-/// A row of four fingerprints a step. Parts of what no update reads have 1,024 words; 32 parameters know their tensor
-/// together.
-TEST(DeviceArenaTest, FingerprintsTakeTheirTablesAndTheirRows) {
-  const auto bytes = [](std::size_t trained, std::size_t kept) {
-    const ParameterLayout layout{.parameters = {{.name = "a", .shape = {}, .offset = 0, .size = trained}},
-                                 .size = trained,
-                                 .kept = {{.name = "b", .shape = {}, .offset = trained, .size = kept}},
-                                 .kept_size = kept};
-    return device_fingerprint_bytes(layout, 1, 3);
-  };
-  const std::size_t rows = 3 * 4 * 8, tensors = 2 * sizeof(FingerprintTensor);
-  EXPECT_EQ(bytes(32, 1024), rows + tensors + sizeof(KeptPart) + 4);
-  EXPECT_EQ(bytes(33, 1025), rows + tensors + 2 * sizeof(KeptPart) + 2 * 4);
 }
 
 }  // namespace
