@@ -97,6 +97,29 @@ class PlacesByName {
   std::string first_;  ///< quoted
 };
 
+/// @param names  where to find samples by name; null: those are passed over
+std::vector<std::int32_t> places_of(const LeaveOutList& list, std::int64_t all, const PlacesByName* names) {
+  std::map<std::int32_t, std::size_t> line_of;  // [place]
+  for (const LeaveOutList::Entry& entry : list.entries) {
+    const auto fail = [&](const std::string& cause) {
+      throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
+    };
+    if (names == nullptr && !is_place(entry.text)) continue;
+    const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names->find(entry.text);
+    if (!trouble.empty())
+      fail(fmt::format("{} {}{}", quoted_text(entry.text), trouble,
+                       entry.text.find('#') == entry.text.npos ? "" : "; a comment begins with '# '"));
+    const auto [known, is_new] = line_of.try_emplace(place, entry.line);
+    if (!is_new) fail(fmt::format("sample {} is on line {} already", place, known->second));
+  }
+  if (std::ssize(list.entries) >= all)
+    throw DatasetOptionError("leave_out", fmt::format("{}: names all of {}, and none is left to train on",
+                                                      list.file, counted(all, "training sample")));
+  std::vector<std::int32_t> places;
+  for (const auto& [place, line] : line_of) places.push_back(place);
+  return places;
+}
+
 }  // namespace
 
 LeaveOutList parse_leave_out(std::string_view text, const std::string& file) {
@@ -130,26 +153,12 @@ LeaveOutList read_leave_out(const std::string& file) {
 }
 
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data) {
-  const std::int64_t all = data.train.size();
   const PlacesByName names(list, data);
-  std::map<std::int32_t, std::size_t> line_of;  // [place]
-  for (const LeaveOutList::Entry& entry : list.entries) {
-    const auto fail = [&](const std::string& cause) {
-      throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
-    };
-    const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names.find(entry.text);
-    if (!trouble.empty())
-      fail(fmt::format("{} {}{}", quoted_text(entry.text), trouble,
-                       entry.text.find('#') == entry.text.npos ? "" : "; a comment begins with '# '"));
-    const auto [known, is_new] = line_of.try_emplace(place, entry.line);
-    if (!is_new) fail(fmt::format("sample {} is on line {} already", place, known->second));
-  }
-  if (std::ssize(line_of) == all)
-    throw DatasetOptionError("leave_out", fmt::format("{}: names all of {}, and none is left to train on",
-                                                      list.file, counted(all, "training sample")));
-  std::vector<std::int32_t> places;
-  for (const auto& [place, line] : line_of) places.push_back(place);
-  return places;
+  return places_of(list, data.train.size(), &names);
+}
+
+void check_left_out(const LeaveOutList& list, std::int64_t samples) {
+  places_of(list, samples, nullptr);
 }
 
 }  // namespace lockstep

@@ -11,7 +11,6 @@
 #include "data/pictures/picture.hpp"
 #include "data/pictures/picture_store.hpp"
 #include "data/sets/duplicates.hpp"
-#include "data/sets/leave_out.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -82,8 +81,7 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto all = [is_made](std::int64_t asked, std::int64_t usual) {
     return is_made && asked > 0 ? asked : usual;
   };
-  const std::int64_t left_out = job.data.leave_out ? std::ssize(job.data.leave_out->entries) : 0;
-  const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples) - left_out,
+  const PartSizes parts = parts_of(job, {.train = all(job.data.train_samples, data.train_samples),
                                          .test = all(job.data.test_samples, data.test_samples),
                                          .validation = data.validation_samples});
   const std::uint64_t bytes = checked_product(data.shape.features(), element);

@@ -131,13 +131,40 @@ void EventFile::add_line(const Json& line) {
 
 // The file of a run under way.
 
+namespace {
+
+/// Step of the last whole record in the newest event file of a run; 0: it has none. Nothing: there is no such file.
+std::optional<std::int64_t> last_step_told(Env& env, const std::string& run_dir) {
+  std::string newest;
+  for (const std::string& name : env.list(run_dir))
+    if (is_event_file(name)) newest = std::max(newest, name);
+  if (newest.empty()) return std::nullopt;
+  std::int64_t step = 0;
+  const auto bytes = env.read(run_dir + "/" + newest);
+  std::string_view rest = as_text(bytes);
+  constexpr std::size_t kBefore = 12, kAround = 16;  // the length, and checksums of 4 bytes
+  while (rest.size() >= kAround) {
+    std::uint64_t size = 0;
+    rest.copy(reinterpret_cast<char*>(&size), sizeof size);
+    BoardEvent event;
+    if (size > rest.size() - kAround || !event.ParseFromString(std::string(rest.substr(kBefore, size))))
+      break;
+    step = event.step();
+    rest.remove_prefix(kAround + size);
+  }
+  return step;
+}
+
+}  // namespace
+
 TensorBoard::TensorBoard(Env& env, const std::string& run_dir, std::int64_t step) {
   write([&] {
-    const bool goes_on = std::ranges::any_of(env.list(run_dir), is_event_file);
+    const auto told = last_step_told(env, run_dir);
+    const std::int64_t from = std::min(step, told.value_or(0));  // a start between may have written no file
     file_.emplace(env, run_dir);
-    if (goes_on) file_->start_again_at(step);
+    if (told) file_->start_again_at(from);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      if (goes_on && event.integer("step").value_or(0) < step) return;
+      if (event.integer("step").value_or(0) < from) return;
       file_->add_line(Json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
     });
   });

@@ -49,7 +49,8 @@ class EventFile {
 class TensorBoard {
  public:
   /// Begins a file after those of earlier starts, whose events after `step` are void. The lines of that step
-  /// itself are written again. Where there are none, a new file gets all lines.
+  /// itself are written again, and all that the newest of these files lacks. Where there are none, a new file gets
+  /// all lines.
   TensorBoard(Env& env, const std::string& run_dir, std::int64_t step);
 
   void add_line(const nlohmann::ordered_json& line);

@@ -49,8 +49,15 @@ DatasetFuture failure() {
 
 }  // namespace
 
-PartSizes parts_of(const Job& job, const PartSizes& files) {
-  return with_places(job, [&] { return part_sizes(dataset_options(job), files); });
+PartSizes parts_of(const Job& job, PartSizes files) {
+  return with_places(job, [&] {
+    const DatasetOptions options = dataset_options(job);
+    if (options.leave_out) {
+      check_left_out(*options.leave_out, files.train);
+      files.train -= std::ssize(options.leave_out->entries);
+    }
+    return part_sizes(options, files);
+  });
 }
 
 DatasetFuture load_in_advance(const Job& job, DataCopy copy, const std::string& remembered) {

@@ -19,8 +19,9 @@ namespace lockstep {
 
 /// A job's options for load_dataset.
 DatasetOptions dataset_options(const Job& job);
-/// Parts that the job takes of halves of so many samples. @throws ConfigError  as part_sizes
-PartSizes parts_of(const Job& job, const PartSizes& files);
+/// Parts that the job takes of halves of so many samples, of which it leaves some out.
+/// @throws ConfigError  as part_sizes and check_left_out
+PartSizes parts_of(const Job& job, PartSizes files);
 
 struct LoadedData {
   std::shared_ptr<TrainTestData> sets;  ///< constant for all but faults on purpose

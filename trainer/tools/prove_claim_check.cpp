@@ -18,18 +18,6 @@
 namespace lockstep {
 namespace {
 
-/// Keys of an event that are measured and not computed.
-const std::set<std::string> kTimes = {"seconds", "train_seconds"};
-const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
-                                             "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
-                                             "swa_test_accuracy"};
-const std::set<std::string> kOfTheValidationSet = {
-    "validation_loss",     "validation_accuracy",     "validation_samples",     "ema_validation_loss",
-    "swa_validation_loss", "ema_validation_accuracy", "swa_validation_accuracy"};
-/// Keys of the event "start" that do not follow from job and data. A model's name may be that of its file.
-const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
-                                           "device", "backend", "strategy", "data_origin", "test_samples"};
-
 std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char* key) {
   const auto value = event.value(key, nlohmann::json());
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
@@ -65,6 +53,7 @@ void ClaimCheck::read() {
   const CheckpointFacts there = load_manifest(Env::posix(), interval_.end).facts;
   end_is_tested_ = there.test_accuracy.has_value();
   end_is_validated_ = there.validation_accuracy.has_value();
+  end_patience_ = there.patience;
   if (there.unprinted) windows_.insert(interval_.last - std::min(there.unprinted->steps, interval_.last));
   windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
   if (const auto samples = evaluated_test_samples(there); samples >= 0) test_sizes_.insert(samples);
@@ -146,13 +135,13 @@ std::vector<std::string> ClaimCheck::wrong_in_step(const nlohmann::json& said, c
   const auto answers = window(answers_at_, state, steps.value_or(0));
   if (said.contains("train_accuracy") && (!answers || answers->steps == 0))
     return {"accuracy_steps is not a number of steps after which an accuracy is told here"};
-  return differing_numbers(said,
-                           step_event({.state = state,
-                                       .totals = numbers.totals,
-                                       .learning_rate = learning_rate(state),
-                                       .answers = answers.value_or(LossWindow()),
-                                       .gradient_norm = numbers.gradient_norm}),
-                           {});
+  return differing_event(said,
+                         step_event({.state = state,
+                                     .totals = numbers.totals,
+                                     .learning_rate = learning_rate(state),
+                                     .answers = answers.value_or(LossWindow()),
+                                     .gradient_norm = numbers.gradient_norm}),
+                         {});
 }
 
 std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const RunState& state,
@@ -161,7 +150,11 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   if (line.event == "start") {
     auto own = start_event(run_.job, run_.setup, strategy_, comm_, 1);
     for (const auto& fact : strategy_.describe().facts) own.erase(fact.first);
-    return differing_numbers(said, own, kOfThePlace);
+    add_initial_weights(own, initial_);
+    auto place = kOfThePlace;
+    for (const char* key : {"initial_weights", "unused_tensors"})
+      if (!initial_.source.empty()) place.insert(key);
+    return differing_event(said, own, place);
   }
   const double rate = learning_rate(state);
   if (line.event == "step") return wrong_in_step(said, state, numbers);
@@ -169,7 +162,7 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
     const auto loss = window(sums_at_, state, whole_number(said, "steps").value_or(0));
     if (!loss || loss->steps == 0)
       return {"steps is not a number of steps after which a loss is printed here"};
-    return differing_numbers(said, loss_event(state, *loss, rate), {});
+    return differing_event(said, loss_event(state, *loss, rate), {});
   }
   if (line.event == "epoch" && state.step_in_epoch != strategy_.sampler().steps_per_epoch())
     return {"no epoch ends with this step"};
@@ -178,6 +171,13 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   std::set<std::string> leave_out = kTimes;
   if (is_of_another_test_set(state.step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
+  if (!numbers.rounded_to_zero && run_.job.train.precision == Precision::kInt16)
+    leave_out.insert("rounded_to_zero");  // a GPU does not count it
+  if (line.event == "end") {
+    if (run_.job.train.patience > 0 && (!end_patience_ || state.step < interval_.last))
+      leave_out.insert("stopped_early");
+    if (or_if_unreadable([] { return published_hashes().empty(); }, true)) leave_out.insert("published_hash");
+  }
   const Evaluations& evaluations = numbers.evaluations;
   const FinishedEpoch epoch{.state = state,
                             .evaluations = evaluations,
@@ -186,12 +186,7 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   const auto own = line.event == "evaluation" ? evaluation_event(state, evaluations)
                    : line.event == "end"      ? end_of_run(state, evaluations)
                                               : epoch_event(epoch);
-  auto wrong = differing_numbers(said, own, leave_out);
-  for (const auto* part : {&kOfTheTestSet, &kOfTheValidationSet})
-    for (const std::string& key : *part)
-      if (said.contains(key) && !own.contains(key) && !leave_out.contains(key))
-        wrong.push_back(fmt::format("{} is of nothing that this run evaluates", key));
-  return wrong;
+  return differing_event(said, own, leave_out);
 }
 
 nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluations& evaluations) const {
@@ -201,7 +196,9 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
   return end_event({.state = state,
                     .evaluations = evaluations,
                     .sha256 = digest,
-                    .published = compare_with_published(facts, digest)});
+                    .published = compare_with_published(facts, digest),
+                    .stopped_early = run_.job.train.patience > 0 && end_patience_ &&
+                                     end_patience_->without_better >= run_.job.train.patience});
 }
 
 /// Sums over so many steps up to this one. Nothing if they do not lie in one epoch, or if no checkpoint knows

@@ -24,6 +24,33 @@ constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 30;
 constexpr std::array<std::string_view, 6> kComputedEvents = {"start", "step",       "loss",
                                                              "epoch", "evaluation", "end"};
 
+/// Keys that some events of some runs have, and that follow from the job and its data. Those of the test set are others.
+constexpr std::array<std::string_view, 25> kComputedKeys = {"epoch",
+                                                            "step",
+                                                            "loss",
+                                                            "steps",
+                                                            "mean_loss",
+                                                            "learning_rate",
+                                                            "train_loss",
+                                                            "train_accuracy",
+                                                            "accuracy_steps",
+                                                            "train_samples",
+                                                            "validation_loss",
+                                                            "validation_accuracy",
+                                                            "validation_samples",
+                                                            "ema_validation_loss",
+                                                            "swa_validation_loss",
+                                                            "ema_validation_accuracy",
+                                                            "swa_validation_accuracy",
+                                                            "rounded_to_zero",
+                                                            "initial_weights",
+                                                            "initial_tensors",
+                                                            "initial_sha256",
+                                                            "new_tensors",
+                                                            "unused_tensors",
+                                                            "stopped_early",
+                                                            "published_hash"};
+
 /// The facts that a replay computes, under the manifest's names: those of an object's fields as "gradient_units.exponents".
 nlohmann::ordered_json computed_facts(CheckpointFacts facts) {
   static const std::set<std::string> kOthers = {"test_step", "trail", "metrics",     "replayed",    "job",
@@ -118,6 +145,18 @@ std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlo
     if (leave_out.contains(key) || !said.contains(key) || said.at(key) == value) continue;
     differing.push_back(
         fmt::format("{} is {}, and came to {}", key, shortened(said.at(key)), shortened(value)));
+  }
+  return differing;
+}
+
+std::vector<std::string> differing_event(const nlohmann::json& said, const nlohmann::ordered_json& computed,
+                                         const std::set<std::string>& leave_out) {
+  auto differing = differing_numbers(said, computed, leave_out);
+  for (const auto& [key, value] : said.items()) {
+    const bool is_computed =
+        kOfTheTestSet.contains(key) || std::ranges::find(kComputedKeys, key) != kComputedKeys.end();
+    if (is_computed && !computed.contains(key) && !leave_out.contains(key))
+      differing.push_back(fmt::format("a run of this job writes no {} here", key));
   }
   return differing;
 }

@@ -68,6 +68,21 @@ MetricsClaims read_claims(Env& env, const std::string& run_dir);
 std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
                                            const std::set<std::string>& leave_out);
 
+/// Keys of an event that are measured and not computed.
+inline const std::set<std::string> kTimes = {"seconds", "train_seconds"};
+/// Keys of the event "start" that do not follow from job and data. A model's name may be that of its file.
+inline const std::set<std::string> kOfThePlace = {"model",       "version",     "world",   "hosts",
+                                                  "threads",     "device",      "backend", "strategy",
+                                                  "data_origin", "test_samples"};
+/// Keys of events that tell of the test set.
+inline const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
+                                                    "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
+                                                    "swa_test_accuracy"};
+/// differing_numbers() of an event, and "a run of this job writes no published_hash here" for keys that it alone has.
+/// Keys that are measured, or unknown, are passed over.
+std::vector<std::string> differing_event(const nlohmann::json& said, const nlohmann::ordered_json& computed,
+                                         const std::set<std::string>& leave_out);
+
 /// Compares the facts of manifests, apart from the tensors, that both have. Trail and metrics are not
 /// compared, nor are keys for people.
 std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed);

@@ -122,6 +122,7 @@ class Replay {
   void begin_afresh() {
     const StartingWeights here =
         initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights, *run_.setup.data);
+    claims_.begin_from(here);
     const std::string then = claims_.initial_weights();
     if (here.source.empty() || then.empty() || here.sha256 == then) return;
     verdict_.not_proved.push_back(

@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/trail.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/run/saved_model.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_result.hpp"
@@ -154,6 +155,8 @@ class ClaimCheck {
   void read();
   /// The SHA-256 of the weights before the first step, where the run began from others' (train.initial_weights); or "".
   std::string initial_weights() const;
+  /// The weights before the first step, as they are here.
+  void begin_from(const StartingWeights& initial) { initial_ = initial; }
   /// The state that the replay starts from, as its checkpoint has it.
   void begin(const RunState& state);
   /// Next step after this one where a series must end. It has a claim, or a printed loss begins after
@@ -200,7 +203,9 @@ class ClaimCheck {
   const Communicator& comm_;
   ProofResult& verdict_;
   bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
+  StartingWeights initial_;
   CheckpointPatience start_patience_;
+  std::optional<CheckpointPatience> end_patience_;       ///< as that checkpoint says
   std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
   std::set<std::int64_t> windows_;     ///< steps after which a claimed loss or accuracy begins
   SumsAtSteps sums_at_, answers_at_;   ///< the epoch's sums there: losses; answers

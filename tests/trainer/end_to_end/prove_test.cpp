@@ -231,14 +231,17 @@ TEST_F(ProveTest, StepsWithoutATrailAreNamed) {
 
 /// Commands prefer an accuracy on held-out samples to the one on the test set.
 TEST_F(ProveTest, AccuraciesOnSamplesThatTheRunDoesNotHoldOutAreRefuted) {
-  const std::string of_nothing = "validation_accuracy is of nothing that this run evaluates";
   train("run");
   forge_metrics(path("run"),
                 [](std::vector<nlohmann::json>& events) { events.back()["validation_accuracy"] = 0.99; });
-  expect_says(prove("run"), 1, {"(event end) differs from the computed values: " + of_nothing});
+  expect_says(
+      prove("run"), 1,
+      {"(event end) differs from the computed values: a run of this job writes no validation_accuracy here"});
   train("label");
   forge_checkpoint(path("label"), 4, [](CheckpointState& state) { state.facts.validation_accuracy = 0.99; });
-  expect_says(prove("label"), 1, {"refuted at step 4: the manifest", of_nothing});
+  expect_says(
+      prove("label"), 1,
+      {"refuted at step 4: the manifest", "validation_accuracy is of nothing that this run evaluates"});
   train("held-out", "data.validation=0.1");
   expect_says(prove("held-out"), 0);
 }
@@ -273,7 +276,9 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   write_text(path("run/trail.bin"), good);
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
     events.front().at("parameters") = 1;
+    events.front()["initial_tensors"] = 2;
     events.back().at("weights_sha256") = std::string(64, '0');
+    events.back()["published_hash"] = events.back()["stopped_early"] = true;
     std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
     const auto at = [&](const char* name, std::int64_t step) -> nlohmann::json& {
       return *std::ranges::find_if(
@@ -295,7 +300,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   expect_says(
       forged, 1,
       {"refuted at step 0: line 1 of metrics.jsonl (event start) differs from the computed values: ",
-       ": parameters is 1, and came to ",
+       ": parameters is 1, and came to ", ", a run of this job writes no initial_tensors here",
        "refuted at step 1: line 3 of metrics.jsonl (event step) differs from the computed values: ",
        ": loss is 0.5, and came to ",
        "(event epoch) differs from the computed values: no epoch ends with this step",
@@ -306,6 +311,7 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
        "train_accuracy is 2, and came to ",
        "refuted at step 6: the manifest of its checkpoint differs from the computed values: ",
        ": test_accuracy is ", "(event end) differs from the computed values: weights_sha256 is \"0000",
+       ", a run of this job writes no published_hash here, a run of this job writes no stopped_early here",
        "proved: steps 1 to 6\n"});
   EXPECT_EQ(count_of(": steps is not a number of steps after which a loss is printed here", forged.out), 2);
 }

@@ -102,6 +102,28 @@ TEST_F(RunHistoryTest, SecondsOfARunWithoutAnEndAreThoseOfAllEpochsOfAllStarts) 
   EXPECT_EQ(read("untimed").seconds, std::nullopt);
 }
 
+/// One start, and three of which the last began after step 20.
+TEST_F(RunHistoryTest, SecondsOfARunWithAnEndAreThoseOfItsLastStart) {
+  const std::vector<std::string> epochs = {R"({"event":"epoch","epoch":1,"step":10,"train_seconds":1.5})",
+                                           R"({"event":"epoch","epoch":2,"step":20,"train_seconds":2.25})",
+                                           R"({"event":"epoch","epoch":3,"step":30,"train_seconds":4})"};
+  const auto with_end = [&](const char* end) {
+    std::vector<std::string> lines = {start_line()};
+    lines.insert(lines.end(), epochs.begin(), epochs.end());
+    lines.emplace_back(end);
+    return run_of(lines);
+  };
+  const RunHistory one = with_end(R"({"event":"end","step":30,"seconds":8.5})");
+  EXPECT_EQ(one.seconds, 8.5);
+  EXPECT_EQ(one.from_step, 0);
+  const RunHistory three = with_end(R"({"event":"end","step":30,"seconds":4.5,"from_step":20})");
+  EXPECT_EQ(three.seconds, 4.5);
+  EXPECT_EQ(three.from_step, 20);
+  const RunHistory open = with_end(R"({"event":"step","epoch":4,"step":31,"loss":0.5})");
+  EXPECT_EQ(open.seconds, 7.75) << "1.5 + 2.25 + 4";
+  EXPECT_EQ(open.from_step, 0);
+}
+
 TEST_F(RunHistoryTest, TornLastLineIsNoDamage) {
   folders_.run("a", {});
   folders_.write("a/metrics.jsonl", start_line() + "\n" + step_line(1, 100, 0.5).substr(0, 30));

@@ -59,6 +59,14 @@ tensorboard::Event event_of(const std::string& record) {
 
 class EventFileTest : public ::testing::Test {
  protected:
+  /// Path of the event file that is read last.
+  std::string newest() const {
+    std::string last;
+    for (const std::string& name : Env::posix().list(folder_))
+      if (is_event_file(name)) last = std::max(last, name);
+    return folder_ + "/" + last;
+  }
+
   TemporaryDirectory directory_;
   std::string folder_ = directory_.path();
 };
@@ -105,13 +113,11 @@ TEST_F(EventFileTest, ASecondStartWritesTheLinesFromItsStepOn) {
     for (const int step : {1, 2, 3}) metrics << line(step).dump() << "\n";
     metrics << "{\"event\":\"step\",\"step\":3,\"loss\":1e999}\n";  // no number of JSON's reader
   }
-  std::string last;
   const auto counts = [&] {
     std::vector<std::size_t> found;
     for (const std::string& name : Env::posix().list(folder_)) {
       if (!is_event_file(name)) continue;
       found.push_back(records_of(folder_ + "/" + name).size());
-      last = std::max(last, name);
     }
     return found;
   };
@@ -119,9 +125,38 @@ TEST_F(EventFileTest, ASecondStartWritesTheLinesFromItsStepOn) {
   EXPECT_EQ(counts(), std::vector<std::size_t>{5}) << "the head, and all lines";
   { TensorBoard(Env::posix(), folder_, 2).add_line(line(4)); }
   EXPECT_EQ(counts(), (std::vector<std::size_t>{5, 5})) << "the head, the start, two lines and one";
-  const tensorboard::Event start = event_of(records_of(folder_ + "/" + last).at(1));
+  const tensorboard::Event start = event_of(records_of(newest()).at(1));
   EXPECT_EQ(start.step(), 2);
   EXPECT_TRUE(start.has_session_log());
+}
+
+/// The first start's file ends with a whole record, then with a torn one, then it is empty. The second has no file.
+TEST_F(EventFileTest, AThirdStartWritesTheLinesThatTheSecondHasNot) {
+  const auto line = [](int step) {
+    return nlohmann::ordered_json{{"event", "step"}, {"step", step}, {"loss", 0.5}};
+  };
+  std::ofstream(folder_ + "/metrics.jsonl").close();
+  {
+    TensorBoard first(Env::posix(), folder_, 0);
+    for (const int step : {1, 2}) first.add_line(line(step));
+  }
+  const std::string first = newest();
+  std::ofstream metrics(folder_ + "/metrics.jsonl");
+  for (const int step : {1, 2, 3, 4}) metrics << line(step).dump() << "\n";
+  metrics.close();
+  const auto steps_of_third = [&] {
+    TensorBoard(Env::posix(), folder_, 4).add_line(line(5));
+    const std::string third = newest();
+    std::vector<std::int64_t> steps;
+    for (const std::string& record : records_of(third)) steps.push_back(event_of(record).step());
+    fs::remove(third);
+    return steps;
+  };
+  EXPECT_EQ(steps_of_third(), (std::vector<std::int64_t>{0, 2, 2, 3, 4, 5})) << "the head, the start, lines";
+  fs::resize_file(first, fs::file_size(first) - 1);
+  EXPECT_EQ(steps_of_third(), (std::vector<std::int64_t>{0, 1, 1, 2, 3, 4, 5}));
+  fs::resize_file(first, 0);
+  EXPECT_EQ(steps_of_third(), (std::vector<std::int64_t>{0, 0, 1, 2, 3, 4, 5}));
 }
 
 TEST_F(EventFileTest, WhereTheFileCannotBeWrittenARunGoesOn) {

@@ -251,6 +251,28 @@ TEST(ClaimsTest, NumbersThatBothHaveAreCompared) {
   }
 }
 
+TEST(ClaimsTest, KeysThatAReplayComputesAndDoesNotComeToAreRefuted) {
+  const nlohmann::ordered_json own = {{"event", "end"}, {"step", 6}, {"weights_sha256", "ab"}};
+  for (const char* key :
+       {"published_hash", "stopped_early", "rounded_to_zero", "accuracy_steps", "train_accuracy",
+        "initial_tensors", "test_accuracy", "swa_test_loss", "validation_samples", "ema_validation_loss"}) {
+    nlohmann::json said = {{"step", 6}};
+    said[key] = true;
+    EXPECT_EQ(differing_event(said, own, {}),
+              std::vector<std::string>{fmt::format("a run of this job writes no {} here", key)});
+    EXPECT_TRUE(differing_event(said, own, {key}).empty()) << key;
+  }
+  for (const char* key :
+       {"time", "seconds", "from_step", "pipeline", "gradient_norm", "of_a_later_version"}) {
+    nlohmann::json said = {{"step", 6}};
+    said[key] = 1;
+    EXPECT_TRUE(differing_event(said, own, {}).empty()) << key;
+  }
+  const nlohmann::json other = {{"step", 7}, {"loss", 1}};
+  EXPECT_EQ(differing_event(other, own, {}),
+            (std::vector<std::string>{"step is 7, and came to 6", "a run of this job writes no loss here"}));
+}
+
 TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
   CheckpointFacts facts;
   facts.epoch_loss_units = {{1, 2, 3, 0, 0, 0}};

@@ -41,6 +41,32 @@ TEST(LoadInAdvanceTest, AnErrorComesWithTheDataAndNamesItsKey) {
   EXPECT_EQ(parts_of(job, {10, 64, 0}).train, 9);
 }
 
+/// As training says it, which has the set.
+TEST(PartsOfTest, PlacesThatTheTrainingHalfHasNotAreRefused) {
+  Job job = job_of("data");
+  job.data.set = "mnist";
+  job.data.train_samples = 0;
+  const auto leave_out = [&](const char* list) {
+    job.data.leave_out = std::make_shared<const LeaveOutList>(parse_leave_out(list, "list"));
+  };
+  const auto refusal = [&](std::int64_t samples) {
+    return message_of<ConfigError>([&] { parts_of(job, {samples, 64, 0}); });
+  };
+  leave_out("9\na.png\n");
+  EXPECT_EQ(parts_of(job, {10, 64, 0}).train, 8);
+  EXPECT_NE(refusal(9).find(
+                "data.leave_out: list: line 1: '9' is not a place in the training half, which has 0 to 8"),
+            std::string::npos)
+      << refusal(9);
+  leave_out("1\n01\n");
+  EXPECT_NE(refusal(10).find("line 2: sample 1 is on line 1 already"), std::string::npos) << refusal(10);
+  leave_out("1\n0\n");
+  EXPECT_NE(refusal(2).find("names all of 2 training samples, and none is left to train on"),
+            std::string::npos)
+      << refusal(2);
+  EXPECT_EQ(parts_of(job, {3, 64, 0}).train, 1);
+}
+
 DatasetFuture ready(const LoadedData& loaded) {
   std::promise<LoadedData> promise;
   promise.set_value(loaded);
