@@ -64,6 +64,18 @@ void make_own(Env& env, const std::string& path) {
   require_own(env, path, EntryKind::kFile);
 }
 
+std::error_code make_directory_and_parents(Env& env, const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> changed;
+  for (std::string at = path; !std::filesystem::exists(at, error) && parent_directory(at) != at;
+       at = changed.back())
+    changed.push_back(parent_directory(at));
+  std::filesystem::create_directories(path, error);
+  if (error) return error;
+  for (const std::string& directory : changed) env.sync_directory(directory);
+  return error;
+}
+
 std::string free_name(Env& env, const std::string& path, const char* separator) {
   std::string name = path;
   for (int number = 2; env.entry(name).kind != EntryKind::kNothing; ++number)

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -164,6 +165,11 @@ void require_own(Env& env, const std::string& path, EntryKind kind);
 /// Replaces a file that also has a name elsewhere (a copy made with `cp -l`) by one that has not. Calls
 /// require_own then.
 void make_own(Env& env, const std::string& path);
+
+/// Makes a directory and all above it that are missing, so that their names survive a power loss.
+/// @returns why it cannot be made; false: it is there
+/// @throws IoError  a new name cannot be synced
+std::error_code make_directory_and_parents(Env& env, const std::string& path);
 
 /// The first of `path`, `path`.2, `path`.3, ... that nothing has.
 std::string free_name(Env& env, const std::string& path, const char* separator = ".");

@@ -54,12 +54,15 @@ std::vector<std::string> set_entries(Env& env, const std::string& path, std::str
   return names;
 }
 
+/// The names of new ones survive a power loss.
 void make_directories(Env& env, const std::string& path) {
   const std::string parent = parent_directory(path);
   if (parent != path && !env.exists(parent)) make_directories(env, parent);
-  if (env.exists(path) && !std::filesystem::is_directory(path))
+  const bool is_new = !env.exists(path);
+  if (!is_new && !std::filesystem::is_directory(path))
     throw UsageError(fmt::format("{}: is not a directory; name one for the new set", path));
   env.make_directory(path);
+  if (is_new) env.sync_directory(parent);
 }
 
 }  // namespace

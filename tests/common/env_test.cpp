@@ -177,6 +177,22 @@ TEST(EnvTest, TheFirstNameThatNothingHasIsFree) {
   EXPECT_EQ(free_name(env, "p", "-"), "p-2");
 }
 
+TEST(EnvTest, NewDirectoriesAreSyncedInThoseAboveThem) {
+  class NotedSyncs final : public MemoryEnv {
+   public:
+    std::vector<std::string> synced;
+    void sync_directory(const std::string& path) override { synced.push_back(path); }
+  } env;
+  const TemporaryDirectory directory;
+  const std::string runs = directory.path("runs"), run = runs + "/a/b";
+  EXPECT_FALSE(make_directory_and_parents(env, run));
+  EXPECT_TRUE(std::filesystem::is_directory(run));
+  EXPECT_EQ(env.synced, (std::vector<std::string>{runs + "/a", runs, directory.path()}));
+  EXPECT_FALSE(make_directory_and_parents(env, run));
+  EXPECT_TRUE(make_directory_and_parents(env, "/dev/null/x"));
+  EXPECT_EQ(env.synced.size(), 3U) << "nothing else is new";
+}
+
 TEST(EnvTest, WhatMayPassIsTriedAgainThreeTimes) {
   class NotedPauses final : public MemoryEnv {
    public:

@@ -227,15 +227,14 @@ TEST_F(ShardsTest, FilesThatAppearedMeanwhileStay) {
 TEST(ShardsOnADiskTest, FilesOutlastAPowerLossOnceTheyHaveTheirNames) {
   test::OwnDisk env;
   {
-    ShardWriter writer(env, "set", {1, 32, 32}, {"one", "two"}, {.sizes = kSizes});
+    ShardWriter writer(env, "sets/new", {1, 32, 32}, {"one", "two"}, {.sizes = kSizes});
     for (std::uint8_t i = 1; i <= 10; ++i)
       writer.add(i <= 5 ? SetHalf::kTrain : SetHalf::kTest, Bytes(1024, i), i % 2, "p/" + std::to_string(i));
     writer.publish();
   }
-  env.sync_directory(".");  // the name of the directory
   const MemoryDisk& whole = env.disk();
   const auto contents = [](const MemoryDisk& disk, const std::string& name) {
-    const int node = disk.find("set/" + name);
+    const int node = disk.find("sets/new/" + name);
     return node < 0 ? std::nullopt : std::optional(disk.nodes[static_cast<std::size_t>(node)].data);
   };
   std::size_t found = 0;
@@ -245,7 +244,7 @@ TEST(ShardsOnADiskTest, FilesOutlastAPowerLossOnceTheyHaveTheirNames) {
     for (std::uint32_t variant = 0; variant < 20; ++variant) {
       const MemoryDisk left =
           after_power_loss({}, std::span(env.trace()).first(ops), PowerLoss::variant(variant));
-      for (const std::string& name : env.list("set")) {
+      for (const std::string& name : env.list("sets/new")) {
         const auto data = contents(left, name);
         ASSERT_TRUE(data || ops < env.trace().size()) << name << " is gone, " << variant;
         if (!data) continue;
@@ -254,7 +253,7 @@ TEST(ShardsOnADiskTest, FilesOutlastAPowerLossOnceTheyHaveTheirNames) {
       }
     }
   }
-  EXPECT_EQ(env.list("set").size(),
+  EXPECT_EQ(env.list("sets/new").size(),
             13U);  // three shards, labels, blocks and names of each half, and the index
   EXPECT_GT(found, 13U * 20);
 }

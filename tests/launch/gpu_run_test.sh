@@ -328,6 +328,12 @@ Gpu_suite_refuses_what_it_does_not_know() {
   make_world
   expect_exit 2 gpu_run trainin
   expect_exit 2 gpu_run --device tpu
+  expect_says 2 "--build needs a folder" gpu_run --build '' tests
+  expect_exit 66 gpu_run --earlier no/such benchmarks
+  expect_equal "$output" "run: no program $PWD/no/such: build the earlier version first"
+  rm bundle/libexec/environment.sh # in a clone, then
+  expect_exit 66 gpu_run --build no/such tests
+  expect_equal "$output" "run: no program $PWD/no/such/lockstep: launch/build"
 }
 
 run_tests "$@"

@@ -282,9 +282,8 @@ int import_on(Communicator& comm, const Job& job) {
   state.test_accuracy = evaluation.accuracy();
   if (const EvaluatedPart judge = judging_part(job); judge != EvaluatedPart::kTest)
     accuracy_on(judge, state) = strategy->evaluate(judge, never_leave).accuracy();
-  std::error_code error;
-  std::filesystem::create_directories(job.run.dir, error);
-  if (error) throw IoError(fmt::format("{}: cannot be made: {}", job.run.dir, error.message()));
+  if (const std::error_code error = make_directory_and_parents(Env::posix(), job.run.dir))
+    throw IoError(fmt::format("{}: cannot be made: {}", job.run.dir, error.message()));
   const std::string checkpoint = save_checkpoint(
       Env::posix(), job.run.dir, checkpoint_of(state, job, setup, comm, strategy->whole_state()));
   print("{}", fold_lines(fmt::format("{}\n", fmt::join(read.lines, "\n")), output_columns()));

@@ -88,10 +88,8 @@ void DeviceArena::make_optimizer_memory() {
     buffers_.emplace_back(*gpu_.device, parameters_);
     stream_.fill_zero(buffers_[i].data(), buffers_[i].bytes());
   }
+  if (update_.treats_all_alike()) return;
   const auto ranges = update_.tensors();
-  const bool all_alike =
-      ranges.size() == 1 && are_alike(ranges[0], UpdateTensor{}) && !uses_norms(update_.rule());
-  if (all_alike) return;
   std::vector<std::int32_t> range_of;
   for (std::size_t i = 0; i < ranges.size(); ++i)
     range_of.insert(range_of.end(), ranges[i].size, static_cast<std::int32_t>(i));

@@ -12,7 +12,7 @@
 #include <lockstep/checkpoint.hpp>
 
 #include <algorithm>
-#include <filesystem>
+#include <system_error>
 
 namespace lockstep::v0 {
 namespace {
@@ -109,9 +109,8 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
 }
 
 std::string save_below(const std::string& folder, const CheckpointState& state) {
-  std::error_code trouble;
-  std::filesystem::create_directories(folder, trouble);
-  if (trouble) throw IoError(fmt::format("{}: cannot be made: {}", folder, trouble.message()));
+  if (const std::error_code trouble = make_directory_and_parents(Env::posix(), folder))
+    throw IoError(fmt::format("{}: cannot be made: {}", folder, trouble.message()));
   return lockstep::save_checkpoint(Env::posix(), folder, state);
 }
 

@@ -23,10 +23,8 @@ namespace {
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
 /// All levels, unlike Env::make_directory. Made once, before anything in it matters.
-void make_directories(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error)
+void make_directories(Env& env, const std::string& path) {
+  if (const std::error_code error = make_directory_and_parents(env, path))
     throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
 }
 
@@ -72,7 +70,7 @@ void refuse_directory_of_others(Env& env, const std::string& path) {
 
 std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   refuse_directory_of_others(env, job.run.dir);
-  make_directories(job.run.dir);
+  make_directories(env, job.run.dir);
   // Not so long that the other ranks, who wait for this one, take it for lost.
   const double seconds = wait ? std::min(5.0, job.parallel.timeout_seconds / 2) : 0;
   const LockPatience patience{std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
@@ -89,7 +87,7 @@ bool is_checkpoint_of(const std::string& run_dir, std::int64_t step, const std::
 
 void make_log(const std::string& run_dir) {
   require_own(Env::posix(), run_dir + "/log", EntryKind::kDirectory);
-  make_directories(run_dir + "/log");
+  make_directories(Env::posix(), run_dir + "/log");
   make_own(Env::posix(), run_dir + "/log/rank-0.log");
 }
 

@@ -15,8 +15,11 @@
 #include "trainer/device/device_data.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/device/device_step.hpp"
+#include "trainer/setup/job_setup.hpp"
 #include "trainer/training/trained_state.hpp"
+#include "trainer/training/weight_update.hpp"
 #include "trainer/training/worker_pool.hpp"
+#include "trainer/verify/share_replay.hpp"
 
 #include <fmt/format.h>
 
@@ -50,11 +53,8 @@ std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_
 TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks,
                       int rank) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
-  const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
-  const std::uint64_t received = ranks > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
-  const std::uint64_t replayed = ranks > 1 && job.parallel.replay_every_steps != 0 ? kExact : 0;
   const std::uint64_t state = state_bytes(job) + checkpoint_bytes(job, rank);
-  const std::uint64_t each = state + kFp32 * (1 + threads) + sum + received + replayed;
+  const std::uint64_t each = state + kFp32 * (1 + threads) + sum_bytes(job, ranks);
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {
       .host = {.parameters = checked_product(network.parameters().size, each),
@@ -66,19 +66,16 @@ TrainingMemory on_cpu(const Job& job, const Network& network, std::int64_t train
 }
 
 TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks, int rank) {
-  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
   const std::uint64_t parameters = network.parameters().size;
-  const std::uint64_t received =
-      ranks > 1 ? kExact : 0;  // beside this rank's own sums; on the host on their way
+  const std::uint64_t on_their_way = ranks > 1 ? kExact : 0;  // results, through the host
   const std::int64_t share = samples_of_a_rank(job, data.train_samples, ranks),
                      samples = at_a_time(job, share);
   const auto evaluation_bytes = [&](std::int64_t set) {
     return device_execution_bytes(network, std::min(set, at_a_time(job, kEvaluatedAtOnce)), false);
   };
-  const std::uint64_t each = state_bytes(job) + kExact + (is_exact ? received : kFp32);
-  const std::uint64_t on_host = state_bytes(job) + checkpoint_bytes(job, rank) + received;
+  const std::uint64_t on_host = state_bytes(job) + checkpoint_bytes(job, rank) + on_their_way;
   return {.host = {.parameters = checked_product(parameters, on_host)},
-          .device = {.parameters = checked_sum(checked_product(parameters, each),
+          .device = {.parameters = checked_sum(checked_product(parameters, device_bytes(job, network, ranks)),
                                                trail_bytes(job, network, kLongestSeries)),
                      .activations = checked_sum(
                          device_execution_bytes(network, samples, true), evaluation_bytes(data.test_samples),
@@ -135,6 +132,20 @@ std::string what_helps(const Job& job, const Network& network, const DataSizes& 
 
 std::uint64_t state_bytes(const Job& job) {
   return (1 + optimizer_buffers(job.train)) * kFp32;
+}
+
+std::uint64_t sum_bytes(const Job& job, int teams) {
+  const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
+  const std::uint64_t received = teams > 1 ? (sum == kExact ? 2 : 1) * sum : 0;  // terms of others; results
+  return sum + received + (steps_between_replays(job.parallel, teams, false) != 0 ? kExact : 0);
+}
+
+std::uint64_t device_bytes(const Job& job, const Network& network, int teams) {
+  constexpr std::uint64_t kUnit = sizeof(std::int16_t);  // none before the first one changes
+  const std::uint64_t results = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
+  const WeightUpdate update(training_options(job), network.parameters(), 1);
+  const std::uint64_t range = update.treats_all_alike() ? 0 : sizeof(std::int32_t);
+  return state_bytes(job) + kExact + (teams > 1 ? results : 0) + kUnit + range;
 }
 
 std::uint64_t checkpoint_bytes(const Job& job, int rank) {

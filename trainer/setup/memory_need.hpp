@@ -37,6 +37,11 @@ inline constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64
 
 /// Bytes of a parameter: weights and optimiser state.
 std::uint64_t state_bytes(const Job& job);
+/// Bytes of a parameter for its gradients' sums on a CPU: this rank's, those of others, and of replays.
+/// @param teams  that sum them: ranks, or pipelines
+std::uint64_t sum_bytes(const Job& job, int teams);
+/// Bytes of a parameter on a device: state, sums, their units, and its range in the update.
+std::uint64_t device_bytes(const Job& job, const Network& network, int teams);
 /// Bytes of a parameter for checkpoints, which are rank 0's. One that is written has a copy of the state; of one that is
 /// read there are its file and its numbers.
 std::uint64_t checkpoint_bytes(const Job& job, int rank);

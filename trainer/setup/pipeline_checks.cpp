@@ -75,13 +75,9 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
                                             in_flight(job, plan, data.train_samples, number)));
     if (copies) add(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
   }
-  const bool is_exact = job.parallel.determinism == Determinism::kWorld;
-  const std::uint64_t results = plan.replicas > 1 && is_exact ? kExact : 0;  // beside this rank's own sums
-  const std::uint64_t replayed =
-      !on_gpu && steps_between_replays(job.parallel, plan.replicas, false) > 0 ? kExact : 0;
-  const std::uint64_t gradients =
-      results + replayed + (on_gpu ? kExact + (is_exact ? 0 : kFp32) : 2 * kFp32 + 2 * kExact);
-  worker.parameters = checked_product(held, state_bytes(job) + gradients);
+  worker.parameters =
+      checked_product(held, on_gpu ? device_bytes(job, network, plan.replicas)
+                                   : state_bytes(job) + 2 * kFp32 + sum_bytes(job, plan.replicas));
   if (rank == 0)  // the whole state, too
     add(memory.host.parameters,
         checked_product(network.parameters().size, state_bytes(job) + checkpoint_bytes(job, rank)));

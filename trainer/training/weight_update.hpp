@@ -52,6 +52,10 @@ class WeightUpdate {
   std::span<const UpdateTensor> each() const { return each_; }
   /// The ranges of the arena that the rule treats differently: of neighbours that are treated alike, one.
   std::span<const UpdateTensor> tensors() const { return tensors_; }
+  /// True if that is one range with the step's numbers, and the rule looks at no norms.
+  bool treats_all_alike() const {
+    return tensors_.size() == 1 && are_alike(tensors_[0], UpdateTensor{}) && !uses_norms(rule_);
+  }
   const GradientClip& clip() const { return clip_; }
   /// Values for the rule. @param step  optimiser steps taken before this one
   StepScalars scalars(std::int64_t step) const;

@@ -124,6 +124,7 @@ TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName)
     at = std::find(at, before.end(), line);
     ASSERT_NE(at, before.end()) << line << " is missing, or comes too early";
   }
+  EXPECT_EQ(std::ranges::count(before, "fsync " + directory.path()), 1) << "the name of a new RUN";
   EXPECT_EQ(before.back(), rename);
   EXPECT_EQ(behind, std::vector<std::string>{"fsync RUN/checkpoints"});
   EXPECT_EQ(lines_until(stream, run, "fdatasync RUN/metrics.jsonl").back(), "fdatasync RUN/metrics.jsonl")

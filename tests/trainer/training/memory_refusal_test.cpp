@@ -97,9 +97,9 @@ TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoint
 }
 
 TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
-  const std::string message = refusal(small_job("emulated"), "  - linear: 1000000\n  - linear: classes\n");
+  const std::string message = refusal(small_job("emulated"), "  - linear: 960000\n  - linear: classes\n");
   EXPECT_TRUE(
-      message.starts_with("69: not enough memory on Emulated GPU: training big would take about 16 GiB"))
+      message.starts_with("69: not enough memory on Emulated GPU: training big would take about 17 GiB"))
       << message;
   EXPECT_TRUE(message.ends_with("are free; lower data.global_batch, use more GPUs, or a smaller model"))
       << "no micro-batch is small enough: " << message;

@@ -129,7 +129,7 @@ TEST_F(PipelineMemoryTest, OneForwardOneBackwardKeepsFewerMicroBatchesInLaterSta
   for (int rank = 0; rank < 3; ++rank) {
     const MemoryNeed host = need(3, rank).host;
     EXPECT_EQ(host.activations, static_cast<std::uint64_t>(3 - rank) * on_cpu(rank)) << rank;
-    EXPECT_EQ(host.parameters, (8 + 24) * held(rank) + (rank == 0 ? 24 * all_ : 0)) << rank;
+    EXPECT_EQ(host.parameters, (8 + 16) * held(rank) + (rank == 0 ? 24 * all_ : 0)) << rank;
     EXPECT_EQ(host.data, 0U);
   }
 }
@@ -145,13 +145,13 @@ TEST_F(PipelineMemoryTest, GPipeKeepsAllMicroBatchesOfItsPipeline) {
   EXPECT_EQ(need(3, 1).host.activations, 3 * on_cpu(1));
 }
 
-TEST_F(PipelineMemoryTest, ReplicasHaveResultsAndReplays) {
-  EXPECT_EQ(need(6, 3).host.parameters, (8 + 24 + 8) * held(0)) << "the state is rank 0's to save";
+TEST_F(PipelineMemoryTest, ReplicasHaveTermsOfOthersResultsAndReplays) {
+  EXPECT_EQ(need(6, 3).host.parameters, (8 + 16 + 16) * held(0)) << "the state is rank 0's to save";
   job_.parallel.replay_every_steps = 10;
-  EXPECT_EQ(need(6, 3).host.parameters, (8 + 24 + 8 + 8) * held(0));
-  EXPECT_EQ(need(3, 1).host.parameters, (8 + 24) * held(1)) << "there is no other replica";
+  EXPECT_EQ(need(6, 3).host.parameters, (8 + 16 + 16 + 8) * held(0));
+  EXPECT_EQ(need(3, 1).host.parameters, (8 + 16) * held(1)) << "there is no other replica";
   job_.parallel.determinism = Determinism::kOff;
-  EXPECT_EQ(need(6, 3).host.parameters, (8 + 24) * held(0));
+  EXPECT_EQ(need(6, 3).host.parameters, (8 + 8 + 4 + 4) * held(0)) << "fp32 sums";
 }
 
 TEST_F(PipelineMemoryTest, AStageThatIsNotTrainedKeepsNothing) {
@@ -169,19 +169,19 @@ TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
   const std::uint64_t trail = device_fingerprint_bytes(network_.parameters(), 1, 1);
   const TrainingMemory first = need(3, 0, &gpu), second = need(3, 1, &gpu);
   EXPECT_EQ(first.device.activations, 3 * on_gpu(0));
-  EXPECT_EQ(first.device.parameters, 16 * held(0) + trail);
+  EXPECT_EQ(first.device.parameters, 18 * held(0) + trail);
   EXPECT_EQ(first.device.data, 198U * 788);
   EXPECT_EQ(first.host.parameters, 24 * all_ + 8 * held(0));
   EXPECT_EQ(first.host.activations, 0U);
   EXPECT_EQ(first.host.data, 0U);
   EXPECT_EQ(second.device.activations, 2 * on_gpu(1));
-  EXPECT_EQ(second.device.parameters, 16 * held(1) + trail);
+  EXPECT_EQ(second.device.parameters, 18 * held(1) + trail);
   EXPECT_EQ(second.device.data, 0U);
   EXPECT_EQ(second.host.parameters, 8 * held(1));
   job_.parallel.replay_every_steps = 10;
-  EXPECT_EQ(need(6, 4, &gpu).device.parameters, 24 * held(1) + trail);
+  EXPECT_EQ(need(6, 4, &gpu).device.parameters, 26 * held(1) + trail);
   job_.parallel.determinism = Determinism::kOff;
-  EXPECT_EQ(need(6, 4, &gpu).device.parameters, 20 * held(1));
+  EXPECT_EQ(need(6, 4, &gpu).device.parameters, 22 * held(1));
   sizes_.streams = true;
   const std::uint64_t ring = 32 * 64 * 784 + 4 * 16 * 784;
   EXPECT_EQ(need(3, 0, &gpu).device.data, 198U * 4 + ring);
