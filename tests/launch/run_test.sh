@@ -366,14 +366,14 @@ Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
 # Ranks, the lock and status.json have the name.
 Run_knows_a_host_by_the_name_that_the_resolver_has_for_its_address() {
   find_wrong_numbers '"nodeb.example"'
-  stand_in getent '[ "$*" != "hosts 192.0.2.2" ] || echo "192.0.2.2       nodeb.cluster nodex"'
-  printf '%s slots=2\n' nodea 192.0.2.2 >hosts
-  expect_says 0 "without 192.0.2.2, where numbers were wrong" "$repo/launch/run" --restarts 1 --hostfile hosts train job.yaml
+  stand_in getent '[ "$*" != "hosts 198.51.100.7" ] || echo "198.51.100.7       nodeb.cluster nodex"'
+  printf '%s slots=2\n' nodea 198.51.100.7 >hosts
+  expect_says 0 "without 198.51.100.7, where numbers were wrong" "$repo/launch/run" --restarts 1 --hostfile hosts train job.yaml
   expect_contains "$output" "hosts that answer: nodea; 2 of 4 ranks"
   printf '71\n0\n' >codes
-  stand_in agent '[ "$1" != 192.0.2.2 ]'
+  stand_in agent '[ "$1" != 198.51.100.7 ]'
   expect_says 0 "hosts that answer: nodea; 2 of 4 ranks" "$repo/launch/run" --restarts 1 --hostfile hosts train job.yaml
-  expect_equal "$(tail -n 1 lost)" "192.0.2.2 192.0.2.2 nodeb.cluster nodex"
+  expect_equal "$(tail -n 1 lost)" "198.51.100.7 198.51.100.7 nodeb.cluster nodex"
 }
 
 # Ports, keys and other options of ssh come in these two.
