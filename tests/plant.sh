@@ -102,13 +102,13 @@ plant() {
       close(path)
     }
     BEGIN {
-      # A link needs neither a free descriptor nor room for a file, which tests take away.
-      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <unistd.h>\n\n#include <atomic>\n#include <cstdlib>\n#include <cstring>\n" \
+      # A link needs neither a free descriptor nor room for a file, which tests take away. Code around it may be about to read errno.
+      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <unistd.h>\n\n#include <atomic>\n#include <cerrno>\n#include <cstdlib>\n#include <cstring>\n" \
         "#include <type_traits>\ninline void lockstep_reached(int row) {\n  static std::atomic<bool> known[8192];\n" \
         "  if (known[row % 8192].exchange(true)) return;\n  const char* folder = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
         "  char path[1024];\n  char* at = path + sizeof path;\n  *--at = 0;\n  for (; row > 0; row /= 10) *--at = static_cast<char>(48 + row % 10);\n" \
         "  *--at = 47;\n  const std::size_t size = std::strlen(folder);\n  if (size >= 1000) std::abort();\n  at -= size;\n" \
-        "  std::memcpy(at, folder, size);\n  if (::symlink(\"row\", at) != 0) return;\n}\n" \
+        "  std::memcpy(at, folder, size);\n  const int before = errno;\n  if (::symlink(\"row\", at) != 0) errno = before;\n}\n" \
         "inline bool lockstep_chosen(int row) {\n  static const int chosen = [] {\n    const char* text = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
         "    return text == nullptr ? 0 : *text == 47 ? -1 : std::atoi(text);\n  }();\n  if (chosen < 0) lockstep_reached(row);\n  return row == chosen;\n}\n" \
         "constexpr bool lockstep_planted(int row) { return !std::is_constant_evaluated() && lockstep_chosen(row); }\n#endif\n#line 1\n"

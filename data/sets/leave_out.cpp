@@ -104,8 +104,9 @@ std::vector<std::int32_t> places_of(const LeaveOutList& list, std::int64_t all, 
     const auto fail = [&](const std::string& cause) {
       throw DatasetOptionError("leave_out", fmt::format("{}: line {}: {}", list.file, entry.line, cause));
     };
-    if (names == nullptr && !is_place(entry.text)) continue;
-    const auto [place, trouble] = is_place(entry.text) ? place_at(entry.text, all) : names->find(entry.text);
+    const bool by_place = is_place(entry.text);
+    if (!by_place && names == nullptr) continue;
+    const auto [place, trouble] = by_place ? place_at(entry.text, all) : names->find(entry.text);
     if (!trouble.empty())
       fail(fmt::format("{} {}{}", quoted_text(entry.text), trouble,
                        entry.text.find('#') == entry.text.npos ? "" : "; a comment begins with '# '"));

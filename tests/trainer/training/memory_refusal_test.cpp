@@ -137,7 +137,7 @@ TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
   ASSERT_NE(place, message.npos) << message;
   test::expect_words(message,
                      {" would fit, with the same weights; or lower data.global_batch, use more GPUs"});
-  job.data.micro_batch = std::atoi(message.c_str() + place + before.size());
+  job.data.micro_batch = std::stoi(message.substr(place + before.size()));
   EXPECT_GE(job.data.micro_batch, job.parallel.grain);
   EXPECT_EQ(refusal(job, layers + end), "");
   job.data.micro_batch *= 2;
@@ -162,7 +162,7 @@ TEST(MemoryNeedTest, TheMicroBatchLeavesATwentiethForKernelsAndGraphs) {
   const std::string_view before = "are free; data.micro_batch=";
   const std::size_t place = message.find(before);
   ASSERT_NE(place, message.npos) << message;
-  const int fits = std::atoi(message.c_str() + place + before.size());
+  const int fits = std::stoi(message.substr(place + before.size()));
   const Network network = Network::parse("layers:\n" + layers, "big.yaml", kInput, 10);
   const auto need = [&](int samples) {
     job.data.micro_batch = samples;
