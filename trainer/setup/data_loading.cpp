@@ -156,7 +156,7 @@ DatasetFuture load_now(const Job& job, const LoadedData& loaded) {
 
 DatasetFuture await_data(const Job& job, Communicator& comm, const DatasetFuture& in_advance) {
   if (!await_all(comm, in_advance) || all_have(comm, in_advance.get())) return in_advance;
-  const LoadedData loaded = in_advance.get();
+  const LoadedData& loaded = in_advance.get();
   take_from_host(comm, loaded);
   if (all_have(comm, loaded)) return in_advance;
   DatasetFuture own = loaded.is_here() ? in_advance : load_now(job, loaded);
