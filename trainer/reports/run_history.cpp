@@ -63,10 +63,23 @@ void read_job(Env& env, RunHistory& run, bool has_ended, std::string* damage) {
 
 // Events of metrics.jsonl.
 
-void add_event(RunHistory& run, const MetricsEvent& event) {
+/// Nothing where it cannot be read, too.
+std::optional<CheckpointDoubt> doubt_about(Env& env, const std::string& path) {
+  return or_if_unreadable([&] { return read_doubt(env, path); }, std::nullopt);
+}
+
+/// An evaluation in doubt is the last one, but never the best: RUN@best passes it over.
+void add_evaluation(RunHistory& run, const MetricsEvent& event, const std::optional<CheckpointDoubt>& doubt) {
+  if (doubt && event.integer("step").value_or(0) > doubt->sure_step)
+    static_cast<ToldEvaluation&>(run) = told_evaluation(event);
+  else
+    run.add(event);
+}
+
+void add_event(RunHistory& run, const MetricsEvent& event, const std::optional<CheckpointDoubt>& doubt) {
   run.step = std::max(run.step, event.integer("step").value_or(0));
   const std::string_view name = event.name();
-  if (name == "epoch" || name == "evaluation" || name == "end") run.add(event);
+  if (name == "epoch" || name == "evaluation" || name == "end") add_evaluation(run, event, doubt);
   if (name == "step") {
     run.train_loss = event.number("loss");
   } else if (name == "epoch") {
@@ -91,11 +104,12 @@ void add_event(RunHistory& run, const MetricsEvent& event) {
 }
 
 /// @returns the name of the last event
-std::string read_events(RunHistory& run, const OnMetricsEvent& on_event, std::string* damage) {
+std::string read_events(Env& env, RunHistory& run, const OnMetricsEvent& on_event, std::string* damage) {
+  const auto doubt = doubt_about(env, run.path);
   std::string last;
   try {
     run.lines = read_metrics(run.path + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      add_event(run, event);
+      add_event(run, event, doubt);
       last.assign(event.name());
       if (on_event) on_event(event);
     });
@@ -143,6 +157,9 @@ Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one
   if (status && status->state == "running")  // its lock was taken over, or the disk was full
     return {RunStatus::kLost, "ended before it could note how; " + goes_on};
   if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
+  if (const auto doubt = doubt_about(env, run.path))
+    return {RunStatus::kFailed, fmt::format("what followed step {} is in doubt: at step {} {}",
+                                            doubt->sure_step, doubt->found_step, doubt->what)};
   return {RunStatus::kFailed, "ended with an error, which it has printed"};
 }
 
@@ -201,7 +218,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
   } catch (const Error& error) {
     damage = error.what();
   }
-  const std::string last_event = read_events(run, on_event, &damage);
+  const std::string last_event = read_events(env, run, on_event, &damage);
   read_job(env, run, last_event == "end", &job_damage);
   if (!run.seconds) run.seconds = seconds_of_epochs(run.epochs);
   if (const auto when = modified(path + "/metrics.jsonl")) run.when = when;

@@ -89,6 +89,23 @@ TEST_F(RunHistoryTest, BestIsTheFirstAmongEquals) {
   EXPECT_EQ(run.best_loss->epoch, 2);
 }
 
+/// Up to the step of the doubt they count; RUN@best passes the later ones over.
+TEST_F(RunHistoryTest, AccuraciesInDoubtAreNeverTheBest) {
+  const std::string run = folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.625),
+                                             epoch_line(2, 20, 0.25, 0.75), epoch_line(3, 30, 0.375, 0.875)});
+  EXPECT_EQ(read("a").best_accuracy->epoch, 3);
+  write_doubt(Env::posix(), run, {.sure_step = 20, .found_step = 31, .what = "rank 1 on node2 was wrong"});
+  const RunHistory history = read("a");
+  ASSERT_TRUE(history.best_accuracy && history.best_loss);
+  EXPECT_EQ(history.best_accuracy->epoch, 2);
+  EXPECT_EQ(history.best_loss->value, 0.25);
+  EXPECT_EQ(history.accuracy(), 0.875) << "the last one";
+  EXPECT_EQ(spelt(history.status), "failed");
+  EXPECT_EQ(history.remark, "what followed step 20 is in doubt: at step 31 rank 1 on node2 was wrong");
+  folders_.write("a/doubt.json", "{");
+  EXPECT_EQ(read("a").best_accuracy->epoch, 3) << "it cannot be read";
+}
+
 /// Two starts, the second without an end: 1.5 + 2.25 + 4 + 8.5 seconds.
 TEST_F(RunHistoryTest, SecondsOfARunWithoutAnEndAreThoseOfAllEpochsOfAllStarts) {
   const auto epoch = [](int number, const std::string& seconds) {
