@@ -148,6 +148,15 @@ void require_readable_twice(const std::string& path) {
                     path));
 }
 
+/// The first option that was given and is none of these; "": there is none.
+std::string given_besides(const CLI::App& command, const std::vector<std::string>& allowed) {
+  for (const CLI::Option* option : command.get_options())
+    if (!option->get_positional() && option->count() > 0 &&
+        std::ranges::find(allowed, option->get_name()) == allowed.end())
+      return option->get_name();
+  return "";
+}
+
 /// Refuses options that are for pictures alone.
 int convert_rows(const ConversionOptions& options, TableConversionOptions table, const CLI::App& command,
                  bool json) {
@@ -161,19 +170,17 @@ int convert_rows(const ConversionOptions& options, TableConversionOptions table,
   table.replace = options.replace;
   table.skip_damaged = options.skip_damaged;
   if (!is_npz_set(options.from)) return convert_table_and_say(table, json);
-  for (const char* option : {"--label", "--drop", "--separator", "--header", "--test-share", "--test-count",
-                             "--test", "--validation", "--split-seed", "--skip-damaged"})
-    if (command.count(option) > 0)
-      throw UsageError(
-          fmt::format("{}: is a set with halves of its own, which is written as it is; leave {} out",
-                      options.from, option));
+  if (const std::string option = given_besides(command, {"--force", "--json"}); !option.empty())
+    throw UsageError(
+        fmt::format("{}: is a set with halves of its own, which is written as it is; leave {} out",
+                    options.from, option));
   return convert_npz_set_and_say(table, json);
 }
 
 /// A set that is there in another format.
-int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set, bool json) {
-  if (options.size || options.colour == PictureColour::kRgb || options.split.is_test_given ||
-      options.split.validation.is_given() || options.skip_damaged || json)
+int write_set_in_shards(const ConversionOptions& options, const DatasetOptions& set,
+                        const CLI::App& command) {
+  if (!given_besides(command, {"--force"}).empty())
     throw UsageError(
         fmt::format("{}: is a data set, which is written as it is; of the options only --force is for that",
                     options.from));
@@ -290,7 +297,7 @@ void add_convert_command(CLI::App& app, Action& action) {
     if (is_called_a_table(options->from) && !std::filesystem::is_directory(options->from))
       return convert_rows(*options, *table, *command, *json);
     refuse_table_options(*command, options->from);
-    if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *json);
+    if (const auto set = find_whole_set(options->from)) return write_set_in_shards(*options, *set, *command);
     return convert(*options, *json);
   });
 }

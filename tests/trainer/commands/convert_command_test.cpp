@@ -6,6 +6,7 @@
 #include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/support/test_settings.hpp"
 #include "tests/trainer/commands/answers.hpp"
 
 #include <sys/stat.h>
@@ -245,14 +246,30 @@ TEST(ConvertCommandTest, OptionsThatDoNotFitAreRefused) {
     before.insert(before.end(), {"/dev/null/pictures", "/dev/null/set"});
     test::expect_words(said_to(before, 2).err, {"/dev/null/pictures: --drop is for tables"});
   }
-  expect_refused(
-      "synthetic",
-      {{"--size", "8"}, {"--colour"}, {"--test", "1"}, {"--validation", "1"}, {"--skip-damaged"}, {"--json"}},
-      "of the options only --force is for that");
+  expect_refused("synthetic",
+                 {{"--size", "8"},
+                  {"--colour"},
+                  {"--grey"},
+                  {"--threads", "2"},
+                  {"--seed", "7"},
+                  {"--test", "1"},
+                  {"--validation", "1"},
+                  {"--skip-damaged"},
+                  {"--json"}},
+                 "of the options only --force is for that");
   for (const std::string share : {"0", "0%", "100%", "2147483649", "x%", "1.5"})
     expect_refused(table, {{"--test", share}, {"--validation", share}},
                    "is neither a share such as 10% nor a number");
   expect_refused(table, {{"--test-share", "0"}, {"--test-share", "1"}}, "is not between 0 and 1");
+}
+
+TEST(ConvertCommandTest, ASetInNpzIsConvertedAsItIsOrNotAtAll) {
+  const testing::TemporaryDirectory directory;
+  const auto bytes = Env::posix().read(test::source_path("tests/fuzz/corpus/tables/npz-halves"));
+  std::ofstream(directory.path("set.npz"), std::ios::binary) << as_text(bytes).substr(1);
+  expect_refused(directory.path("set.npz"),
+                 {{"--missing", "mean"}, {"--one-hot", "x"}, {"--drop", "x"}, {"--test", "10%"}},
+                 "is a set with halves of its own, which is written as it is; leave {} out");
 }
 
 TEST(ConvertCommandTest, PipesAreRefused) {
