@@ -73,8 +73,10 @@ nlohmann::ordered_json tensor_json(const TensorView& tensor) {
   const auto values = numbers_of(tensor);
   if (values.empty()) return json;
   const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
-  json["smallest"] = *smallest;  // null where it is not finite
-  json["largest"] = *largest;
+  // Comparisons with a NaN are false, so that beside one any number may seem to be the smallest.
+  const auto nan = std::ranges::find_if(values, [](float v) { return std::isnan(v); });
+  json["smallest"] = nan == values.end() ? *smallest : *nan;  // null where it is not finite
+  json["largest"] = nan == values.end() ? *largest : *nan;
   json["mean"] = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   json["not_finite"] = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
   return json;

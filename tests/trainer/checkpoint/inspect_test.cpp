@@ -144,6 +144,22 @@ TEST(InspectTest, FactsAreToldInTheirOrder) {
   EXPECT_EQ(json.at(1).at("not_finite"), 1);
 }
 
+/// Every comparison with it is false.
+TEST(InspectTest, BesideANaNNoNumberIsTheSmallestOrTheLargest) {
+  CheckpointState state = make_state(100);
+  for (const std::size_t at : {0U, 1U, 5U}) {
+    state.weights = {5, 4, 1, 2, 3, 6, 7, 8, 9};
+    state.weights[at] = std::numeric_limits<float>::quiet_NaN();
+    const auto weight = inspect_json("p", state).at("tensors").at(0);
+    EXPECT_EQ(weight.at("not_finite"), 1);
+    for (const char* key : {"smallest", "largest", "mean"})
+      EXPECT_TRUE(std::isnan(weight.at(key).get<double>())) << key << " " << at;
+    test::expect_words(inspect_checkpoint("p", state),
+                       {fmt::format("{:27} {:17} {:>10} {:>10} {:>10}\n  1 of 6 elements NaN", "fc.weight",
+                                    "[2, 3]", "nan", "nan", "nan")});
+  }
+}
+
 TEST(InspectTest, JsonHasEveryFactOfTheManifest) {
   const CheckpointState state = make_state(100);
   const auto json = inspect_json("run", state), facts = facts_json(state.facts);
