@@ -248,7 +248,8 @@ void add_report_command(CLI::App& app, Action& action) {
   command
       ->add_flag("--follow", options->follow,
                  "Draw the curves with characters, again and again until no run goes on")
-      ->excludes("--format");
+      ->excludes("--format")
+      ->excludes("--output");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
   command->add_option("--data", options->data,
                       "The directory that holds the data; default where the runs had them");

@@ -189,6 +189,8 @@ TEST(ReportCommandTest, FollowingARunReadsNoCheckpoint) {
   const Printed followed = said_to({"report", run, "--follow"});
   EXPECT_TRUE(followed.out.starts_with("a: finished, step 2, accuracy 50.00")) << followed.out;
   EXPECT_EQ(followed.err, "");
+  test::expect_words(said_to({"report", run, "--follow", "-o", folders.path("curves")}, 2).err,
+                     {"--follow", "--output"});
 }
 
 TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFor) {
