@@ -232,20 +232,20 @@ int validate(const ValidateOptions& options) {
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures, force);
   const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
   if (duplicates) say_duplicates(*duplicates);
-  std::vector<std::string> notes = batch_remarks(job, sizes.train_samples, on_gpu);
-  for (const std::string& note : missing_files(job)) notes.push_back(note);
+  std::vector<std::string> notes = data.remarks;
+  for (const auto& more : {batch_remarks(job, sizes.train_samples, on_gpu), missing_files(job)})
+    notes.insert(notes.end(), more.begin(), more.end());
   if (json) {
     auto facts = job_json(job, network, sizes, memory, notes);
     if (duplicates) facts["duplicates"] = duplicates_json(*duplicates);
     return print_json(facts);
   }
   std::string remarks;
-  for (const std::string& line : data.remarks) remarks += "note: " + line + "\n";
+  for (const std::string& note : notes) remarks += "note: " + note + "\n";
   if (duplicates)
     remarks += fmt::format("data: {} in two halves, {} under two labels\n",
                            counted(duplicates->test + duplicates->validation, "sample"),
                            with_thousands(duplicates->under_two_labels));
-  for (const std::string& note : notes) remarks += "note: " + note + "\n";
   print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(memory, on_gpu), remarks,
         sheet, path);
   return 0;

@@ -215,6 +215,19 @@ TEST(ValidateCommandTest, NotesOnTheJobAreInItsJson) {
                                    "takes all of them"}));
 }
 
+TEST(ValidateCommandTest, NotesOnTheSetAreInItsJson) {
+  const testing::RunFolders folders;
+  for (const std::string name : {"a/1", "a/2", "a/3", "b/1", "b/2", "b/3"})
+    folders.write("photos/" + name + ".pgm", "P5 4 2 255\n01234567");
+  folders.write("photos/a/notes.txt", "mine");
+  const std::string job = folders.write(
+      "job.yaml", fmt::format("model: linear\ndata: {{set: pictures, global_batch: 2, root: {}}}\n",
+                              folders.path("photos")));
+  test::expect_words(answer_to({"validate", job}), {"\nnote: left out: 1 .txt file; the first is "});
+  test::expect_words(parse_json(answer_to({"validate", job, "--json"}))["notes"].dump(),
+                     {R"(["left out: 1 .txt file; the first is )", "/photos/a/notes.txt\""});
+}
+
 TEST(OptionFactsTest, OptionsOfEachRankAreLeftOut) {
   CLI::App command;
   ParallelSection parallel;
