@@ -197,7 +197,7 @@ Json log_lines(Env& env, const std::string& directory) {
   if (text.size() > kLogBytes) text.erase(0, text.find('\n') + 1);  // its first line may be cut
   std::istringstream log(std::move(text));
   for (std::string line; std::getline(log, line);)
-    if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
+    if (line.find("] epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
       lines.push_back(printable_line(line));
   if (lines.size() > kMostLogLines)
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(lines.size() - kMostLogLines));

@@ -178,12 +178,17 @@ TEST(ReportDataTest, TheNewestHundredLinesOfALogAreShown) {
     return collect_report(Env::posix(), {run}, {.models = false}).at("runs").at(0).at("log");
   };
   std::string text;
-  for (int i = 0; i < 103; ++i) text += fmt::format("line {}\n\nepoch  1/3\n[1,   100] loss: 2.1\n", i);
+  for (int i = 0; i < 103; ++i)
+    text += fmt::format("line {}\n\n[21:18:13.327] epoch  1/3\n[21:18:13.327] [1,   100] loss: 2.1\n", i);
   const Json log = log_of(text);
   EXPECT_EQ(log.size(), 100U);
   EXPECT_EQ(log[0], "line 3");
   EXPECT_EQ(log[99], "line 102");
   EXPECT_EQ(log_of("one\n").size(), 1U);
+  const Json words =
+      Json::array({"[21:18:13.327] initial weights: a (epoch 3, step 30): 2 tensors by name",
+                   "[21:18:13.327] best: accuracy 98.83 % after epoch 9, checkpoint a@epoch:9"});
+  EXPECT_EQ(log_of(words[0].get<std::string>() + "\n" + words[1].get<std::string>() + "\n"), words);
 
   text.clear();  // 66 lines of 4,000 bytes: 65 and a part of one are in the last 256 KiB
   for (int i = 0; i < 66; ++i) text += fmt::format("line {:02} {}\n", i, std::string(3991, '.'));
