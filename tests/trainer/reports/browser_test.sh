@@ -166,6 +166,8 @@ The_words_of_a_page_follow_from_the_document() {
       const said = document.body.dataset, text = (nodes) => make("div", null, nodes).textContent;
       said.seconds = [0.06272, 59.97, 119.7, 3599.7, 7199].map(seconds).join();
       said.resumed = text(headOfOne({ ...runs[0], from_step: 990 })).includes("from step 990 on");
+      said.open = text(headOfOne({ ...runs[0], end: null })).includes("of epochs");
+      said.prove = ["my run", "runs/a-1"].map((directory) => text(courseSection({ ...runs[0], directory })).match(/lockstep prove (.)/)[1]).join("");
       const none = { ...runs[0].classes, correct: 0, samples: 200, without_answer: 200, mistakes: [], note: "of other data" };
       said.none = ["0 of 200 right, 0.00 %; 200 without an answer", "of other data", "No mistake has finite outputs to show."]
         .every((words) => text(classSection({ ...runs[0], classes: none })).includes(words));
@@ -173,7 +175,7 @@ The_words_of_a_page_follow_from_the_document() {
     }, 500);'
   browse driven.html 1280
   expect_equal "$console" ""
-  expect_contains "$page" 'data-seconds="0.06272 s,59.97 s,2 min 0 s,1 h 0 min,2 h 0 min" data-resumed="true" data-none="true" data-all="No mistakes."'
+  expect_contains "$page" 'data-seconds="0.06272 s,59.97 s,2 min 0 s,1 h 0 min,2 h 0 min" data-resumed="true" data-open="true" data-prove="'"'"'r" data-none="true" data-all="No mistakes."'
 }
 
 A_box_hides_a_run_and_hostile_names_are_text() {

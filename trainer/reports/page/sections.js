@@ -6,6 +6,8 @@ const colourOf = (i) => `var(--c${i % 8})`;
 const percent = (share, digits = 2) => share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
 const whole = (number) => number === null || number === undefined ? "–" : number.toLocaleString("en-US");
 const name = (text) => make("bdi", { class: "clip", title: text }, text);
+/** The word as a shell reads it back. */
+const shellWord = (word) => /^[\w%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 const inSixties = (number, large, small) => `${Math.floor(number / 60)} ${large} ${number % 60} ${small}`;
 const seconds = (s) => s === null || s === undefined ? "–" : s < 60 ? `${short(s)} s` : s < 3599.5 ?
   inSixties(Math.round(s), "min", "s") : inSixties(Math.round(s / 60), "h", "min");
@@ -52,7 +54,7 @@ function headOfOne(run) {
       best ? tile(percent(best.accuracy), `best${best.of === "validation" ? " validation" : ""}, after ${whereOf(best)}`) : null,
       run.test_loss !== null ? tile(short(run.test_loss), "test loss") : null,
       run.steps !== null ? tile(whole(run.steps), "steps") : null,
-      run.seconds !== null ? tile(seconds(run.seconds), run.from_step ? `from step ${whole(run.from_step)} on` : "in all") : null,
+      run.seconds !== null ? tile(seconds(run.seconds), !run.end ? "of epochs' training" : run.from_step ? `from step ${whole(run.from_step)} on` : "in all") : null,
       speed ? tile(whole(Math.round(speed)), "samples a second") : null,
       start.parameters ? tile(whole(start.parameters), "parameters") : null)];
 }
@@ -266,7 +268,7 @@ function courseSection(run) {
     make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Weights"), make("dl", null,
       fact("directory", name(run.directory)), fact("weights sha256", run.sha256 ? make("span", { class: "mono" }, run.sha256) : "not finished"),
       fact("published", run.published === null || run.published === undefined ? "no hash is published of this computation" : run.published ? "the very same" : "another hash is published"),
-      fact("trail", run.trail), fact("prove it", make("span", { class: "mono" }, name(`lockstep prove ${run.directory}`))),
+      fact("trail", run.trail), fact("prove it", make("span", { class: "mono" }, name(`lockstep prove ${shellWord(run.directory)}`))),
       fact("checkpoints", run.checkpoints.length ? run.checkpoints.map((one) => `step ${whole(one.step)}${one.accuracy === null ? "" : ` (${percent(one.accuracy)})`}`).join(", ") : "none"),
       run.notes.map((note) => fact("note", name(note))))),
     make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Start"), make("dl", null, facts))),
