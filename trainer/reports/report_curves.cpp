@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -63,6 +64,7 @@ std::string text_at(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (found == object.end()) return "";
   if (found->is_string()) return found->get<std::string>();
+  if (found->is_number_integer()) return with_thousands(found->get<std::int64_t>());
   return found->is_number() ? fmt::format("{:.6g}", found->get<double>()) : "";
 }
 

@@ -167,6 +167,13 @@ TEST(StaticCurvesTest, ColoursTellCurvesApartAndRunsWhereThereAreSeveral) {
   EXPECT_EQ(page_of(8).find("runs are drawn"), std::string::npos);
 }
 
+TEST(StaticCurvesTest, StepsAreToldToTheLastOne) {
+  const Json run = {{"name", "a"}, {"steps", 1234567}, {"accuracy", 0.875}};
+  test::expect_words(
+      page_without_scripts({{"runs", Json::array({run})}}),
+      {"<dt>steps</dt><dd><bdi>1,234,567</bdi></dd>", "<dt>test accuracy</dt><dd><bdi>0.875</bdi></dd>"});
+}
+
 TEST(StaticCurvesTest, NamesStayText) {
   test::expect_words(page_of(1, R"(<script>"x"&'y)"), {"<bdi>&lt;script&gt;&quot;x&quot;&amp;'y</bdi>"});
 }
