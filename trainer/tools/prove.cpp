@@ -148,9 +148,7 @@ class Proof {
     std::exception_ptr error;
     try {
       mine = replay_mine();
-    } catch (const PeerLostError&) {
-      throw;
-    } catch (...) {
+    } catch (const AgreedError&) {  // a group's; one of this rank alone leaves, for its group waits for it
       error = std::current_exception();  // the other groups go on, and this one meets them
     }
     meetings_.wait_for_all();
