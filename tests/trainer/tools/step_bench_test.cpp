@@ -182,6 +182,16 @@ TEST(StepBenchTest, AStepHasNoMoreSamplesThanTheSet) {
   }
 }
 
+/// Weights grow by 10^12 a step.
+TEST(StepBenchTest, StepsThatMoveNoWeightsAreNotMeasured) {
+  for (const std::string device : {"cpu", "emulated"}) {
+    const Job job = job_on(
+        device, {"train.optimizer.lr=1e6", "train.optimizer.weight_decay=1e6", "train.optimizer.momentum=0"});
+    test::expect_words(refusal_of(job, load_in_advance(job), {.trace = {}}),
+                       {"70: step ", " cannot be taken: ", "smaller train.optimizer.lr"});
+  }
+}
+
 TEST(StepBenchTest, FifteenTurnsOfFortyStepsAreUsual) {
   const StepBenchOptions usual;
   EXPECT_EQ(std::pair(usual.rounds, usual.steps_per_round), std::pair(15, 40));
