@@ -293,6 +293,7 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
                                        const BenchedStep& report) {
   Timeline* const timeline = comm.activity().timeline();
   if (timeline == nullptr) return std::nullopt;
+  const double share_of_peak = report.flops_per_thread(median(world.series.at("seconds"))) / report.peak;
   const auto machines = machines_of(comm);
   ClockLine clock;
   clock.begin = compare_clocks(comm, machines);
@@ -315,7 +316,6 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
                     "out; take fewer --steps",
                     counted(lost, "slice")));
   const Job& job = report.job;
-  const double share_of_peak = report.flops_per_thread(median(world.series.at("seconds"))) / report.peak;
   StepExplanation explanation{
       .shares = shares_of(*timeline, job.parallel.threads),
       .around = {.ranks = comm.size(),

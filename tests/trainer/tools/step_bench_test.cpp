@@ -90,6 +90,7 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
   EXPECT_EQ(traced["steps"], 3);
   EXPECT_GT(traced["seconds"], 0);
   EXPECT_GE(traced["exposed_share"], 0);
+  EXPECT_EQ(traced["peak_share"], report["ways"][0]["peak_share"]);
   EXPECT_LE(traced["hidden_measured_seconds"], traced["under_way_measured_seconds"]);
   const auto layer =
       std::ranges::find_if(traced["layers"], [](const auto& entry) { return entry.contains("peak_share"); });
