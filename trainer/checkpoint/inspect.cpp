@@ -245,6 +245,13 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   // Ignore the data's directory: moving data changes nothing.
   for (const auto& [key, value] : a.data)
     if (key != "directory" && b.data.contains(key)) compare(("data " + key).c_str(), value, b.data.at(key));
+  // Tensors may be alike where layers or normalisation are not.
+  for (const auto& [key, value] : a.model) {
+    if (!b.model.contains(key)) continue;
+    const bool is_short = value.find('\n') == value.npos;
+    if (is_short) compare(("model " + key).c_str(), value, b.model.at(key));
+    if (!is_short && value != b.model.at(key)) result.push_back("model " + key + ": another in A than in B");
+  }
   return result;
 }
 

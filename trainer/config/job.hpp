@@ -53,7 +53,7 @@ struct ParallelSection : StepOptions, PipelineOptions {
   GraphUse graph = GraphUse::kOn;      ///< on a GPU
   int ranks = 0;                       ///< with backend thread: how many; otherwise mpirun or srun says
   std::size_t bucket_bytes = 0;        ///< 0: auto
-  std::int64_t check_replicas_every_steps = 500;  ///< 0: never
+  std::int64_t check_replicas_every_steps = 500;  ///< 0: only before each evaluation and save
   double timeout_seconds = 300;                   ///< bounds every wait for other ranks
   bool watchdog = true;                           ///< ranks under MPI watch each other
 };

@@ -191,7 +191,7 @@ std::string how_to_train_on(const std::vector<std::string>& differences, const s
       differences, [](const std::string& difference) { return difference.starts_with("model "); });
   return fmt::format(
       ". To train on from its weights with these: {}{} and another run.dir",
-      shell_word("train.initial_weights=" + checkpoint.substr(0, checkpoint.find("/checkpoints/"))),
+      shell_word("train.initial_weights=" + checkpoint.substr(0, checkpoint.rfind("/checkpoints/"))),
       other_network ? " train.partial=true" : "");
 }
 

@@ -58,6 +58,8 @@ std::string effect_on_weights(const JobKey& key) {
     return "decides them only where a schedule is as long as the run: then it must stay";
   if (key.path == "data.per_rank_batch")
     return "decides them with the ranks; when a run goes on, the global batch must be the same";
+  if (key.path == "parallel.strategy")
+    return "hogwild gives others than data and pipeline; it may change when a run goes on";
   if (key.path == "parallel.kernels")
     return "vendor gives others than native and CPUs; it may change when a run goes on";
   return "not decided by it, so it may change when a run goes on";

@@ -33,10 +33,8 @@ struct Candidate : BenchedWay {
     const double queued = strategy->times().queueing;
     const auto start = Clock::now();
     for (std::int64_t left = steps; left > 0;) {
-      const std::int64_t in_epoch = step % full_steps;
-      const std::int64_t count = std::min({left, strategy->longest_series(), full_steps - in_epoch});
-      strategy->run({step / full_steps, in_epoch, step}, count, false);
-      step += count;
+      const std::int64_t count = std::min({left, strategy->longest_series(), full_steps - step % full_steps});
+      take(count);
       left -= count;
     }
     const double total = seconds_since(start);

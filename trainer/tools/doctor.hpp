@@ -45,7 +45,7 @@ struct ListedHost {
 /// cpu= or max_slots=. A name that comes again adds its slots; each is once in the list. A name has letters, digits,
 /// '.', '-' and '_', or is an IPv6 address, the first neither '-' nor '.': no option of ssh, no path, no shell's
 /// character.
-/// @throws MissingDataError  no such file
+/// @throws MissingDataError  no such file; IoError  it cannot be read to its end
 /// @throws ConfigError  it names no host; or, with its line: another word, or N is not a whole number from 1 on
 std::vector<ListedHost> read_hostfile(const std::string& path);
 

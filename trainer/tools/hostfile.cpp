@@ -73,6 +73,7 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
     host.slots = slots.value_or(most.value_or(1));
     add(host, hosts);
   }
+  if (in.bad()) throw IoError(path + ": cannot be read, or not to its end; check the file and its disk");
   if (hosts.empty()) throw ConfigError(path + ": names no host; a line is 'node1 slots=8'");
   return hosts;
 }

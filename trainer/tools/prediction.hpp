@@ -72,7 +72,7 @@ class PredictionSummary {
   void add(const Prediction& prediction);
   /// A line for each class: how many, and their share.
   std::string to_text(const std::string& name, const ReportStyle& style) const;
-  /// One object: {"pictures", "unsure", "counts": {class: n}}.
+  /// One object: {"format", "file", "pictures", "not_sure", "counts": {class: n}}.
   std::string to_json(const std::string& name, const ReportStyle& style) const;
 
  private:

@@ -129,8 +129,8 @@ std::int64_t grains_of(const Job& job, const Trail& trail) {
   return (batch - 1) / job.parallel.grain + 1;
 }
 
-/// Findings in files: none of them follows from an earlier step.
-constexpr std::string_view kFoundInFiles[] = {"trail", "checkpoint", "manifest", "metrics"};
+/// Findings in files, and of the ranks here: they follow from no step, and no step from their result.
+constexpr std::string_view kNoResults[] = {"trail", "checkpoint", "manifest", "metrics", "here"};
 
 class Proof {
  public:
@@ -148,9 +148,7 @@ class Proof {
     std::exception_ptr error;
     try {
       mine = replay_mine();
-    } catch (const PeerLostError&) {
-      throw;
-    } catch (...) {
+    } catch (const AgreedError&) {  // a group's; one of this rank alone leaves, for its group waits for it
       error = std::current_exception();  // the other groups go on, and this one meets them
     }
     meetings_.wait_for_all();
@@ -225,11 +223,15 @@ class Proof {
   /// One flipped bit spoils one interval. Where each begins wrongly, it is no accident.
   void judge_together() {
     auto& findings = survey_.verdict.findings;
-    for (std::size_t i = 1; i < findings.size(); ++i)
-      if (std::ranges::find(kFoundInFiles, findings[i].what) == std::end(kFoundInFiles))
-        findings[i].cause =
-            fmt::format("it may follow from step {}: later steps were computed from its result",
-                        with_thousands(findings.front().step));
+    const Discrepancy* first = nullptr;
+    for (Discrepancy& finding : findings) {
+      if (std::ranges::find(kNoResults, finding.what) != std::end(kNoResults)) continue;
+      if (first != nullptr)
+        finding.cause = fmt::format("it may follow from step {}: later steps were computed from its result",
+                                    with_thousands(first->step));
+      else
+        first = &finding;
+    }
     const auto at_start = std::ranges::count_if(findings, [](const Discrepancy& finding) {
       return finding.first_replayed && finding.what == "gradient";
     });

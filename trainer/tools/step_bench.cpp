@@ -48,6 +48,17 @@ BenchedWay::BenchedWay(std::string name, const Job& job, Communicator& comm, Job
   full_steps = steps - (sampler.batch_samples(steps - 1) < batch ? 1 : 0);
 }
 
+void BenchedWay::take(std::int64_t count) {
+  const StepSeries series = strategy->run({step / full_steps, step % full_steps, step}, count, false);
+  step += series.steps;
+  if (series.failure)
+    throw AgreedError(
+        ExitCode::kInternal,
+        fmt::format("step {} of '{}' cannot be taken: losses or gradients are NaN or infinite; measure "
+                    "with a smaller train.optimizer.lr",
+                    step + 1, label));
+}
+
 /// The last rank to finish its backward waits only for communication; the others also wait for this rank.
 double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
   const auto by_rank = gather(comm, std::span<const double>(waits));
@@ -73,9 +84,9 @@ struct Candidate : BenchedWay {
     const StepTimes before = strategy->times();
     const auto start = Clock::now();
     std::vector<double> waits;
-    for (int i = 0; i < steps; ++i, ++step) {
+    for (int i = 0; i < steps; ++i) {
       const double waited = strategy->times().exposed;
-      strategy->run({step / full_steps, step % full_steps, step}, 1, false);
+      take(1);
       waits.push_back(strategy->times().exposed - waited);
     }
     const double total = seconds_since(start);
@@ -282,6 +293,7 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
                                        const BenchedStep& report) {
   Timeline* const timeline = comm.activity().timeline();
   if (timeline == nullptr) return std::nullopt;
+  const double share_of_peak = report.flops_per_thread(median(world.series.at("seconds"))) / report.peak;
   const auto machines = machines_of(comm);
   ClockLine clock;
   clock.begin = compare_clocks(comm, machines);
@@ -304,7 +316,6 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
                     "out; take fewer --steps",
                     counted(lost, "slice")));
   const Job& job = report.job;
-  const double share_of_peak = report.flops_per_thread(median(world.series.at("seconds"))) / report.peak;
   StepExplanation explanation{
       .shares = shares_of(*timeline, job.parallel.threads),
       .around = {.ranks = comm.size(),

@@ -40,13 +40,16 @@ struct StepBenchOptions {
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
 ///   optimiser  mean gradient and update
 /// With `explain` or `trace`, steps of `world` more, whose course is written down (shares_of()).
-/// @throws AgreedError  those are asked for on a GPU; the file cannot be written; parallel.strategy is not data
+/// @throws AgreedError  those are asked for on a GPU; the file cannot be written; parallel.strategy is not data; a step
+/// cannot be taken
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                 const StepBenchOptions& options);
 
 /// One way to run the job's steps, from weights of its seed on.
 struct BenchedWay {
   BenchedWay(std::string name, const Job& job, Communicator& comm, JobSetup made);
+  /// The next steps, of one epoch. Collective. @throws AgreedError  one of them meets NaN or infinity
+  void take(std::int64_t count);
 
   std::string label;
   JobSetup setup;

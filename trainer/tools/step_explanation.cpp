@@ -246,6 +246,7 @@ nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurr
           {"hidden_seconds", shares.hidden},
           {"exposed_share", around.exposed},
           {"skew_share", around.skew},
+          {"peak_share", around.share_of_peak},
           {"layers", layers},
           {"advice", advice_for(shares, around)}};
 }

@@ -77,6 +77,16 @@ TEST(DiffTest, EachFactThatDiffersIsTold) {
             "weights and optimiser state that both have: the same bits\n");
 }
 
+TEST(DiffTest, OtherLayersAroundTheSameTensorsAreADifference) {
+  CheckpointState a = make_state(100), b = a;
+  a.facts.model = {{"mean", "0"}, {"only", "1"}, {"yaml", "layers:\n  - relu\n"}};
+  b.facts.model = {{"mean", "0.5"}, {"yaml", "layers:\n  - gelu\n"}};
+  EXPECT_EQ(to_text(diff_checkpoints(a, b)),
+            "model mean: 0 in A, 0.5 in B\n"
+            "model yaml: another in A than in B\n"
+            "weights and optimiser state that both have: the same bits\n");
+}
+
 TEST(DiffTest, SignOfZeroAndNotANumberAreDifferences) {
   CheckpointState a = make_state(100), b = a;
   a.weights[0] = 0.0F;

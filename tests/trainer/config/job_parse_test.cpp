@@ -114,6 +114,8 @@ TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
   EXPECT_EQ(fact("train.optimizer.betas", "read by"), "adam, adamw, lion, lamb (train.optimizer.kind)");
   EXPECT_EQ(fact("train.epochs", "read by"), "");
   EXPECT_NE(fact("train.seed", "weights"), fact("train.epochs", "weights"));
+  EXPECT_TRUE(
+      fact("parallel.strategy", "weights").starts_with("hogwild gives others than data and pipeline"));
   EXPECT_EQ(fact("parallel.timeout_seconds", "elsewhere"), "timeout");
   EXPECT_EQ(fact("inject.what", "example"), "inject.what=die");
   EXPECT_EQ(fact("data.augment", "example"),

@@ -120,6 +120,8 @@ TEST(ResumeTest, TheMessageSaysHowToGoOn) {
       "run.resume=never; with data.per_rank_batch 8, start 4 ranks, as then. To train on from its "
       "weights with these: train.initial_weights=runs/a and another run.dir");
   const Job odd = parse_job("{model: net, data: {global_batch: 30}}", "job.yaml");
+  test::expect_words(refusal(odd, net, "/checkpoints/runs/a/checkpoints/c"),
+                     {"with these: train.initial_weights=/checkpoints/runs/a and another run.dir"});
   const Job other = parse_job("{model: lenet, data: {per_rank_batch: 8}}", "job.yaml");
   for (const auto& [then, now] :
        {std::pair(odd, for_ranks(each, 2)), {odd, net}, {for_ranks(each, 2), for_ranks(other, 2)}}) {

@@ -97,6 +97,16 @@ TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
                "likely cause: it may follow from step 2: later steps were computed from its result\n",
                "not proved: step 6: they follow from step 5\n"});
   EXPECT_EQ(count_of("they follow from", outcome.out), 1) << "step 2 is the last of its interval";
+  // No step follows from a line.
+  train("line", "inject.step=5" + flip);
+  forge_metrics(path("line"), [](std::vector<nlohmann::json>& events) {
+    std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
+  });
+  const auto line = prove("line");
+  expect_says(line, 1,
+              {"refuted at step 1: line ", "refuted at step 5, ",
+               "likely cause: a flipped bit in the memory of rank 0, before this step"});
+  EXPECT_EQ(count_of("it may follow from", line.out), 0) << line.out;
 }
 
 /// By proofs on other numbers of ranks. The run went on with other ranks than it began with.

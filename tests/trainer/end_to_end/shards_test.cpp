@@ -208,6 +208,14 @@ class PictureRunTest : public JobTest {
                          const std::string& launcher = "") const {
     return ended_well(train(name, more, launcher)).last_line();
   }
+  /// Other bytes, as many and as old. @returns what they were
+  static std::string damage(const std::string& file) {
+    std::string whole = read_text(file);
+    const auto time = fs::last_write_time(file);
+    write_text(file, std::string(whole.size(), 'x'));
+    fs::last_write_time(file, time);
+    return whole;
+  }
 };
 
 TEST_F(PictureRunTest, FoldersArchivesAndTheConvertedSetGiveTheSameRunOnAnyRanks) {
@@ -289,16 +297,22 @@ TEST_F(PictureRunTest, LabelsMayBeNamesOrSeveral) {
 
 TEST_F(PictureRunTest, WhatBecomesOfPicturesEndsTheRunAndLeavesItsCheckpoint) {
   expect_says(train("run", "run.max_seconds=0.001"), 75);
-  const std::string file = path("photos/train/1/21.pgm"), whole = read_text(file);
-  const auto time = fs::last_write_time(file);
-  write_text(file, std::string(whole.size(), 'x'));
-  fs::last_write_time(file, time);
+  const std::string file = path("photos/train/1/21.pgm"), whole = damage(file);
   expect_says(train("run", "", "mpirun -np 2"), 65,
               {"photos/train/1/21.pgm: neither PNG", "(sample 31 of pictures train)"});
   fs::remove(file);
   expect_says(train("run"), 65, {"was trained on other data"});
   write_text(file, whole);
   EXPECT_EQ(weights_of("run"), weights_of("at-once")) << "the checkpoint was there";
+}
+
+/// One of two ranks cannot read it, while the other waits for its sums.
+TEST_F(PictureRunTest, APictureThatIsDamagedLaterEndsTheProofOfBothRanksThatShareItsStep) {
+  weights_of("run",
+             "data.mean=0.5 data.std=0.5 data.augment=[] run.checkpoint_every_steps=0 run.keep.best=false");
+  damage(path("photos/train/1/21.pgm"));
+  expect_says(run("prove " + path("run") + " --ranks 2 --timeout 5"), 65,
+              {"photos/train/1/21.pgm: neither PNG"});
 }
 
 /// Its folders must not look as if they were not there.

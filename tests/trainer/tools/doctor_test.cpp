@@ -357,6 +357,7 @@ TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
   EXPECT_EQ(listed("n slots=100000\nm slots=1\n"), "n 100000, m 1, ");
   expect_refused_hosts("# a comment alone\n", "hosts: names no host; a line is 'node1 slots=8'");
   EXPECT_THROW(read_hostfile(root_ / "none"), MissingDataError);
+  EXPECT_THROW(read_hostfile(root_), IoError) << "a folder cannot be read";
 }
 
 TEST_F(SurroundingsTest, AHostOnSeveralLinesHasTheirSlotsTogether) {

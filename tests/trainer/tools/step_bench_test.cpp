@@ -90,6 +90,7 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
   EXPECT_EQ(traced["steps"], 3);
   EXPECT_GT(traced["seconds"], 0);
   EXPECT_GE(traced["exposed_share"], 0);
+  EXPECT_EQ(traced["peak_share"], report["ways"][0]["peak_share"]);
   EXPECT_LE(traced["hidden_measured_seconds"], traced["under_way_measured_seconds"]);
   const auto layer =
       std::ranges::find_if(traced["layers"], [](const auto& entry) { return entry.contains("peak_share"); });
@@ -179,6 +180,16 @@ TEST(StepBenchTest, AStepHasNoMoreSamplesThanTheSet) {
     expect_near(way["peak_share"].get<double>() * report["peak_flops"].get<double>(),
                 report["needed_flops_per_sample"].get<double>() * 10 / way["seconds"].get<double>(),
                 "FLOP/s");
+  }
+}
+
+/// Weights grow by 10^12 a step.
+TEST(StepBenchTest, StepsThatMoveNoWeightsAreNotMeasured) {
+  for (const std::string device : {"cpu", "emulated"}) {
+    const Job job = job_on(
+        device, {"train.optimizer.lr=1e6", "train.optimizer.weight_decay=1e6", "train.optimizer.momentum=0"});
+    test::expect_words(refusal_of(job, load_in_advance(job), {.trace = {}}),
+                       {"70: step ", " cannot be taken: ", "smaller train.optimizer.lr"});
   }
 }
 

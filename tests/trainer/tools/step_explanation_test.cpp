@@ -119,6 +119,7 @@ TEST(StepExplanationTest, TextAndJsonHaveEveryShare) {
   EXPECT_EQ(json["hidden_seconds"], shares.hidden);
   EXPECT_EQ(json["exposed_share"], 0.13);
   EXPECT_EQ(json["skew_share"], 0.07);
+  EXPECT_EQ(json["peak_share"], 0.5);
   EXPECT_EQ(json["layers"][0]["forward"], shares.layers[0].forward);
   EXPECT_EQ(json["layers"][0]["backward"], shares.layers[0].backward);
   EXPECT_NEAR(json["layers"][0]["peak_share"], 0.5, 1e-9);
