@@ -182,13 +182,14 @@ TEST_F(TableColumnsTest, DamagedRowsHaveNoPartInWhatEmptyCellsBecome) {
   EXPECT_EQ(*done.columns->all[0].filler, 2);
 }
 
-/// Empty cells beside it, damage, or no label: no row of the set has the word.
+/// Empty cells beside it, damage, no label, or one that cannot be a class: no row of the set has the word.
 TEST_F(TableColumnsTest, RowsThatAreLeftOutBringNoValues) {
   table_ = {.label = "y", .one_hot = {"c"}, .missing = MissingCells::kDropped};
   skip_damaged_ = true;
-  const TableConversion done = convert("c,v,y\np,1,a\nq,2,a\np,3,b\nq,4,b\nr,,b\ns,x,b\nt,5,\nr,?,a\n");
+  const TableConversion done =
+      convert("c,v,y\np,1,a\nq,2,a\np,3,b\nq,4,b\nr,,b\ns,x,b\nt,5,\nu,6,\x07\nr,?,a\n");
   EXPECT_EQ(done.incomplete, 2);
-  EXPECT_EQ(done.damaged, 2);
+  EXPECT_EQ(done.damaged, 3);
   EXPECT_EQ(to_text(*done.columns), R"([{"name":"c","values":["p","q"]},{"name":"v"}])");
   EXPECT_EQ(rows(), (Rows{{0, 1, 2}, {0, 1, 4}, {1, 0, 1}, {1, 0, 3}}));
   EXPECT_EQ(read_new("c,v\nr,7\n").front(),
