@@ -216,7 +216,19 @@ TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
   expect_error<DataError>([&] { convert("v,w,y\n1,1,a\n,1,a\n3,a\n"); },
                           {"2 columns, and the first row has 3; mend it, or leave"});  // it lacks no cell
   table_.missing = MissingCells::kMean;
-  expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); }, {"column 'w'", "--drop"});
+  expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); },
+                          {"all cells of column 'w' in the training half are empty, so", "--drop"});
+}
+
+/// Words of a one-hot column become columns, and this one has none.
+TEST_F(TableColumnsTest, AOneHotColumnWithoutAWordIsNamed) {
+  table_ = {.one_hot = {"c"}, .missing = MissingCells::kMean};
+  expect_error<DataError>(
+      [&] { convert("v,c,y\n1,,a\n2,?,a\n3,,b\n4,,b\n"); },
+      {"t.csv: all cells of column 'c' in rows that can be used are empty, so", "leave it out with --drop"});
+  table_ = {.label = "1", .one_hot = {"3"}, .missing = MissingCells::kMedian};
+  expect_error<DataError>([&] { convert("a,1,\na,2,\nb,3,\nb,4,\n"); },
+                          {"t.csv: all cells of feature 2 in rows that can be used are empty, so"});
 }
 
 TEST_F(TableColumnsTest, SetIsReadInTheOrderThatIsAskedFor) {
