@@ -182,7 +182,7 @@ TEST_F(TableColumnsTest, DamagedRowsHaveNoPartInWhatEmptyCellsBecome) {
   EXPECT_EQ(*done.columns->all[0].filler, 2);
 }
 
-/// Empty cells beside it, damage, no label, or one that cannot be a class: no row of the set has the word.
+/// Empty cells beside it, damage, no label, or an impossible one: no row of the set has the word.
 TEST_F(TableColumnsTest, RowsThatAreLeftOutBringNoValues) {
   table_ = {.label = "y", .one_hot = {"c"}, .missing = MissingCells::kDropped};
   skip_damaged_ = true;
