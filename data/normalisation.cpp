@@ -58,8 +58,8 @@ std::vector<std::int32_t> other_places(std::span<const std::int32_t> places, std
 PixelSums sums_of_part(const SampleStore& store, std::span<const std::int32_t> places,
                        const ImageShape& shape) {
   if (2 * std::ssize(places) <= store.size()) return sums_of_samples(store, shape, places);
+  PixelSums sums = store.sums();  // first: it says how many of the pictures read so far had 16 bits
   const PixelSums others = sums_of_samples(store, shape, other_places(places, store.size()));
-  PixelSums sums = store.sums();
   for (std::size_t c = 0; c < sums.values.size(); ++c) {
     sums.values[c] -= others.values[c];
     sums.squares[c] -= others.squares[c];

@@ -70,7 +70,7 @@ void renumber_classes(TrainTestData& data, const std::vector<std::string>& known
       half->label_sets = renumbered_sets(half->label_sets, match, known.size());
     else
       for (std::int32_t& label : half->labels) label = match.places[static_cast<std::size_t>(label)];
-    half->quick = quick_fingerprint_of(*half);
+    half->quick.labels = quick_fingerprint_of(*half).labels;
   }
   data.class_names = known;
 }

@@ -82,6 +82,7 @@ class PlacesByName {
     const Dataset& train = data.train;
     const bool knows = !train.picture_name(0).empty();
     const auto listed = knows ? SampleNames() : read_sample_names(data, SetHalf::kTrain);
+    if (!listed.warning.empty()) throw DataError(listed.warning);
     has_names_ = knows || !listed.names.empty();
     if (!has_names_) return;
     for (std::int32_t i = 0; i < train.size(); ++i) {

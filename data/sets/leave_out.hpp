@@ -40,6 +40,7 @@ LeaveOutList read_leave_out(const std::string& file);
 /// The places of the samples in the training half, which is whole; ascending.
 /// @throws DatasetOptionError  naming file and line: a place beyond the last, a name of no picture or of several, a
 ///                             sample that is named twice; or none would be left to train on
+/// @throws DataError  a name is looked for, and the set's list of names is damaged
 std::vector<std::int32_t> left_out_places(const LeaveOutList& list, const TrainTestData& data);
 /// Refuses what left_out_places() refuses of places in a training half of so many samples. Names are not looked up.
 void check_left_out(const LeaveOutList& list, std::int64_t samples);

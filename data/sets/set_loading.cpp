@@ -75,6 +75,15 @@ const std::vector<double>& first_given(const char* key, const std::vector<double
                        counted(shape.channels, "channel")));
 }
 
+/// Sample by sample, so that a message has the place in its file.
+void normalise_in_memory(Dataset& part, const TrainTestData& data) {
+  const auto each = static_cast<std::size_t>(part.shape.features());
+  const std::string what = fmt::format("{}: {}", data.origin, part.name);
+  for (std::int64_t i = 0; i < part.size(); ++i)
+    normalise_features(part.features.span().subspan(static_cast<std::size_t>(i) * each, each), part.shape,
+                       data.normalisation, what, part.place_in_file(i));
+}
+
 void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
   const ImageShape& shape = data.train.shape;
   const bool measures =
@@ -87,7 +96,7 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
     if (data.train.has_images())
       part->scales = scales_of(data.normalisation, shape.channels);
     else if (part->rows == nullptr)
-      normalise_features(part->features.span(), shape, data.normalisation, data.origin);
+      normalise_in_memory(*part, data);
   }
 }
 

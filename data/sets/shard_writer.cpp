@@ -249,8 +249,12 @@ ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::strin
   options.has_label_sets = data.train.has_label_sets();
   options.fit = data.fit;
   ShardWriter writer(env, directory, data.train.shape, data.class_names, options);
-  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation})
-    add_half(data.half(half), half, read_sample_names(data, half), writer);
+  for (const SetHalf half : {SetHalf::kTrain, SetHalf::kTest, SetHalf::kValidation}) {
+    if (data.half(half).size() == 0) continue;
+    const SampleNames names = read_sample_names(data, half);
+    if (!names.warning.empty()) throw DataError(names.warning);
+    add_half(data.half(half), half, names, writer);
+  }
   writer.publish();
   return writer.index();
 }

@@ -133,7 +133,7 @@ class ShardWriter {
 std::optional<DatasetOptions> find_whole_set(const std::string& name_or_directory);
 
 /// Any set of images, sample after sample in its order, with the names of its pictures where they are known.
-/// @throws as load_dataset and ShardWriter; UsageError  it has no images
+/// @throws as load_dataset and ShardWriter; UsageError  it has no images; DataError  a list of names is damaged
 ShardIndex write_in_shards(Env& env, const DatasetOptions& set, const std::string& directory,
                            ShardWriter::Options options);
 

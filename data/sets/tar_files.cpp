@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace lockstep {
@@ -17,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kArchive = ".tar";
+constexpr std::string_view kCompressed[] = {".tgz",     ".tbz2",   ".txz",     ".tar.gz",
+                                            ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
 
 /// @param name  in small letters
 std::optional<SetHalf> half_by_name(std::string_view name, const fs::path& path) {
@@ -48,7 +51,7 @@ void look_into(const fs::path& directory, std::optional<SetHalf> half_of_folder,
     } else if (name.ends_with(kArchive)) {
       const auto half = half_of_folder ? half_of_folder : half_by_name(name, path);
       (half ? select_half(found, *half) : found.others).push_back(path);
-    } else if (name.ends_with(".tgz") || name.find(".tar.") != name.npos) {
+    } else if (std::ranges::any_of(kCompressed, [&](auto ending) { return name.ends_with(ending); })) {
       found.compressed.push_back(path);
     }
   }

@@ -141,14 +141,21 @@ void count_cells(const TableColumns& columns, std::span<const float> features, b
   }
 }
 
+/// No cell of the c-th column has a number or a word. @param where  of those that are looked at
+[[noreturn]] void refuse_empty(const TableOptions& options, const TableColumns& columns, std::size_t c,
+                               const char* where) {
+  const std::string& name = columns.all[c].name;
+  throw DataError(
+      fmt::format("{}: all cells of {} {} are empty, so there is nothing to fill others with; "
+                  "leave it out with --drop",
+                  options.from,
+                  name.empty() ? fmt::format("feature {}", c + 1) : fmt::format("column '{}'", name), where));
+}
+
 /// An empty cell has none of a one-hot column's values.
-float filler_of(const TableColumn& column, ColumnCells& cells, const TableOptions& options) {
-  if (column.is_one_hot) return 0;
-  if (cells.numbers == 0)
-    throw DataError(
-        fmt::format("{}: all cells of column '{}' in the training half are empty, so there is "
-                    "nothing to fill others with; leave it out with --drop",
-                    options.from, column.name));
+float filler_of(const TableColumns& columns, std::size_t c, ColumnCells& cells, const TableOptions& options) {
+  if (columns.all[c].is_one_hot) return 0;
+  if (cells.numbers == 0) refuse_empty(options, columns, c, "in the training half");
   if (options.missing == MissingCells::kMean)
     return static_cast<float>(cells.sum / static_cast<double>(cells.numbers));
   const auto middle = cells.values.begin() + std::ssize(cells.values) / 2;
@@ -164,6 +171,8 @@ TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
                              const std::vector<SetHalf>& halves, std::vector<std::int64_t>& filled) {
   const bool wants_medians = options.missing == MissingCells::kMedian;
   std::vector<ColumnCells> cells(columns.all.size());
+  for (std::size_t c = 0; c < cells.size(); ++c)
+    if (columns.all[c].numbers() == 0) refuse_empty(options, columns, c, "in rows that can be used");
   if (wants_medians)
     require_memory(checked_product(std::ranges::count(halves, SetHalf::kTrain), cells.size(), sizeof(float)),
                    "the medians of " + options.from, "take --missing mean, which needs none");
@@ -175,7 +184,7 @@ TableColumns measure_fillers(const TableOptions& options, TableColumns columns,
     count_cells(columns, row.features, *half++ == SetHalf::kTrain, wants_medians, cells);
   }
   for (std::size_t c = 0; c < cells.size(); ++c) {
-    columns.all[c].filler = filler_of(columns.all[c], cells[c], options);
+    columns.all[c].filler = filler_of(columns, c, cells[c], options);
     filled.push_back(cells[c].empty);
   }
   return columns;

@@ -267,6 +267,7 @@ std::span<const std::uint8_t> NpyRows::next_bytes() {
 }
 
 std::int64_t NpyRows::next(std::span<float> row) {
+  if (header_.is_text()) refuse(*source_, "holds text, and no numbers");
   const auto bytes = next_bytes();
   std::int64_t bad = -1;
   for (std::size_t i = 0; i < row.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "data/sets/names.hpp"
 #include "data/tables/readers.hpp"
 #include "data/tables/table.hpp"
 
@@ -297,10 +298,14 @@ class TextTable final : public Table {
                       options_.from, counted(columns_, "column"), CsvReader::kMostColumns));
   }
 
+  static bool is_label(std::string_view field) {
+    return !is_missing(field) && trouble_with_class_name(field) == nullptr;
+  }
+
   void read_numbers(std::span<const std::string> fields, TableRow& row) {
     cells_.clear();
     for (const std::size_t column : features_) cells_.push_back(trimmed(fields[column]));
-    cell_reader_->read(cells_, row, options_.has_labels && is_missing(trimmed(fields[label_])));
+    cell_reader_->read(cells_, row, options_.has_labels && !is_label(trimmed(fields[label_])));
     if (features_[0] == 0 && counts_rows_ && !is_text(0) && !std::isnan(row.features[0]))
       counts_rows_ = row.features[0] == static_cast<float>(rows_++);
     if (!options_.has_labels || !row.trouble.empty()) return;

@@ -113,6 +113,8 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
   };
   const auto fails = [&](const char* root, const char* part) { expect_error<Error>(loading(root), {part}); };
   fails("photos", "holds no archives (*.tar)");
+  write("packed/a.tar.md5", {});
+  fails("packed", "packed: holds no archives (*.tar)");
   write("packed/train-0.tar.gz", {});
   fails("packed", "packed/train-0.tar.gz: is compressed");
   write_text("tests/test-0.tar", tar_sample("1", 0) + kTarEnd);
@@ -131,10 +133,11 @@ TEST_F(PictureSetsTest, ArchivesThatAreMissingAreSaid) {
 }
 
 TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
-  for (const char* name : {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
-                           "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar",
-                           "train/val/b.tar", "notes.txt", "train-2.tar.gz", "test.tgz", "._train-1.tar",
-                           "train-00000-of-00001.tar", "cifar10_test.tar"})
+  for (const char* name :
+       {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
+        "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar", "train/val/b.tar",
+        "notes.txt", "train-2.tar.gz", "test.tgz", "test-1.tar.zst", "TEST.tar.sha256", "train.tar.index",
+        "._train-1.tar", "train-00000-of-00001.tar", "cifar10_test.tar"})
     write(std::string("names/") + name, {});
   const TarFiles files = find_tar_files(path("names"));
   const auto names = [&](const std::vector<fs::path>& found) {
@@ -148,7 +151,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   EXPECT_EQ(names(files.test), (Names{"TEST.tar", "cifar10_test.tar"}));
   EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
   EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
-  EXPECT_EQ(names(files.compressed), (Names{"test.tgz", "train-2.tar.gz"}));
+  EXPECT_EQ(names(files.compressed), (Names{"test-1.tar.zst", "test.tgz", "train-2.tar.gz"}));
 }
 
 /// Names for labels, too.

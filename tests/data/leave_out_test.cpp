@@ -154,6 +154,21 @@ TEST_F(NamedSetTest, PicturesAreLeftOutByTheirNames) {
                                      {part});
 }
 
+TEST_F(NamedSetTest, ADamagedListOfNamesIsNamedWhereNamesCount) {
+  load({{kTrain, {1, 2}, 0, "a.png"}, {kTrain, {3, 4}, 1, "b.png"}, {kTest, {5, 6}, 0, "c.png"}});
+  write_text("train-names.jsonl", "\"a.png\"\n7\n");
+  DatasetOptions options{.set = "shards", .root = directory_.path().string()};
+  const auto is_told = [](const auto& call) {
+    expect_error<DataError>(call, {"train-names.jsonl: line 2 is not a name; "});
+  };
+  is_told([&] { write_in_shards(Env::posix(), options, path("copy").string(), {}); });
+  EXPECT_FALSE(std::filesystem::exists(path("copy/shards.index")));
+  options.leave_out = list_of("a.png");
+  is_told([&] { load_dataset(options); });
+  options.leave_out = list_of("0");
+  EXPECT_EQ(load_dataset(options).train.places, Places{1});
+}
+
 TEST_F(NamedSetTest, EqualSamplesOfTwoHalvesOrLabelsAreCounted) {
   const std::vector<Sample> samples = {
       {kTrain, {1, 2}, 0, "a.png"},     {kTrain, {3, 4}, 1, "b.png"}, {kTrain, {3, 4}, 1, "b2.png"},

@@ -172,6 +172,8 @@ TEST_F(NpzSetTest, WhatFitsNoSetIsRefused) {
         "set.npz:y_test: 2 columns of labels, and y_train has 1");
   fails({x, {"y_train", "|u1", "2, 2", elements<std::uint8_t>({0, 1, 3, 0})}, x_test, y_test},
         "row 1 has 3, and labels of 2 columns");
+  fails({x, {"y_train", "|S1", "2, 2", "abcd"}, x_test, {"y_test", "|S1", "2, 2", "abcd"}},
+        "set.npz:y_train: holds text, and no numbers");
   fails({x, {"y_train", "<f4", "2", elements({0.5F, 1.0F})}, x_test, y_test}, "label 0 is neither");
   fails({x, {"y_train", "|u1", "2", elements<std::uint8_t>({1, 1})}, x_test, {"y_test", "|u1", "2", "\1\1"}},
         "all labels are '1'");

@@ -207,6 +207,24 @@ TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
   }
 }
 
+/// Those alone are read where the sums of all are kept.
+TEST_F(PictureSetsTest, HeldOutPicturesOf16BitsAreNotTakenForAllOfThem) {
+  for (int i = 0; i < 12; ++i)
+    test::write_file(path(fmt::format("photos/train/class {}/{}.jpg", i / 4, i % 4)),
+                     testing::encode_png_16(testing::sheet(5, 6, 77)));
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    load_dataset({.set = "pictures",
+                  .root = path("photos"),
+                  .validation = {.samples = 2},
+                  .pictures = kForm,
+                  .cache = path("cache")});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_TRUE(contains(said(), {"pictures train: 12 pictures of 16 bits a channel"}));
+  EXPECT_EQ(said().find("16 bits"), std::string::npos);
+}
+
 TEST_F(PictureSetsTest, WithoutACacheSumsAreMeasuredEachTime) {
   const Normalisation measured = load("pictures").normalisation;
   DatasetOptions options{.set = "pictures", .root = path("photos"), .pictures = kForm};

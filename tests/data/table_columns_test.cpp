@@ -182,13 +182,14 @@ TEST_F(TableColumnsTest, DamagedRowsHaveNoPartInWhatEmptyCellsBecome) {
   EXPECT_EQ(*done.columns->all[0].filler, 2);
 }
 
-/// Empty cells beside it, damage, or no label: no row of the set has the word.
+/// Empty cells beside it, damage, no label, or an impossible one: no row of the set has the word.
 TEST_F(TableColumnsTest, RowsThatAreLeftOutBringNoValues) {
   table_ = {.label = "y", .one_hot = {"c"}, .missing = MissingCells::kDropped};
   skip_damaged_ = true;
-  const TableConversion done = convert("c,v,y\np,1,a\nq,2,a\np,3,b\nq,4,b\nr,,b\ns,x,b\nt,5,\nr,?,a\n");
+  const TableConversion done =
+      convert("c,v,y\np,1,a\nq,2,a\np,3,b\nq,4,b\nr,,b\ns,x,b\nt,5,\nu,6,\x07\nr,?,a\n");
   EXPECT_EQ(done.incomplete, 2);
-  EXPECT_EQ(done.damaged, 2);
+  EXPECT_EQ(done.damaged, 3);
   EXPECT_EQ(to_text(*done.columns), R"([{"name":"c","values":["p","q"]},{"name":"v"}])");
   EXPECT_EQ(rows(), (Rows{{0, 1, 2}, {0, 1, 4}, {1, 0, 1}, {1, 0, 3}}));
   EXPECT_EQ(read_new("c,v\nr,7\n").front(),
@@ -215,7 +216,19 @@ TEST_F(TableColumnsTest, RowsWithEmptyCellsAreDroppedOrRefused) {
   expect_error<DataError>([&] { convert("v,w,y\n1,1,a\n,1,a\n3,a\n"); },
                           {"2 columns, and the first row has 3; mend it, or leave"});  // it lacks no cell
   table_.missing = MissingCells::kMean;
-  expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); }, {"column 'w'", "--drop"});
+  expect_error<DataError>([&] { convert("v,w,y\n1,,a\n2,,a\n3,,b\n4,,b\n"); },
+                          {"all cells of column 'w' in the training half are empty, so", "--drop"});
+}
+
+/// Words of a one-hot column become columns, and this one has none.
+TEST_F(TableColumnsTest, AOneHotColumnWithoutAWordIsNamed) {
+  table_ = {.one_hot = {"c"}, .missing = MissingCells::kMean};
+  expect_error<DataError>(
+      [&] { convert("v,c,y\n1,,a\n2,?,a\n3,,b\n4,,b\n"); },
+      {"t.csv: all cells of column 'c' in rows that can be used are empty, so", "leave it out with --drop"});
+  table_ = {.label = "1", .one_hot = {"3"}, .missing = MissingCells::kMedian};
+  expect_error<DataError>([&] { convert("a,1,\na,2,\nb,3,\nb,4,\n"); },
+                          {"t.csv: all cells of feature 2 in rows that can be used are empty, so"});
 }
 
 TEST_F(TableColumnsTest, SetIsReadInTheOrderThatIsAskedFor) {

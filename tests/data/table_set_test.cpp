@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
 #include "data/normalisation.hpp"
+#include "data/sets/leave_out.hpp"
 #include "data/sets/shards.hpp"
 #include "tests/data/npz_fixture.hpp"
 #include "tests/data/own_disk.hpp"
@@ -128,6 +129,25 @@ TEST(NormaliseFeaturesTest, NumbersThatHardlyDifferHaveTheirDeviationAndEqualOne
   set.features = AlignedBuffer<float>(4);
   std::ranges::copy(std::array{1.0F, 5.0F, 2.0F, 5.0F}, set.features.data());
   EXPECT_EQ(measure(set), (Normalisation{.mean = {1.5, 5}, .std = {0.5, 1}}));
+}
+
+TEST_F(TableTest, ANumberBeyondFp32IsNamedWithItsHalfAndPlace) {
+  {
+    ShardWriter writer(Env::posix(), path("set").string(), {1, 1, 1}, {"one", "two"}, {.is_fp32 = true});
+    for (const float number : {1.0F, 1.0F, 9.0F}) {
+      const std::span bytes(reinterpret_cast<const std::uint8_t*>(&number), sizeof number);
+      writer.add(SetHalf::kTrain, bytes, number > 1 ? 1 : 0);
+      writer.add(SetHalf::kTest, bytes, 0);
+    }
+    writer.publish();
+  }
+  const auto fails = [&](const char* leave_out, const char* part) {
+    DatasetOptions options{.set = "table", .root = path("set"), .mean = {0}, .std = {1e-38}};
+    options.leave_out = std::make_shared<const LeaveOutList>(parse_leave_out(leave_out, "out.txt"));
+    expect_error<DataError>([&] { load_dataset(options); }, {part});
+  };
+  fails("0", "set: table train: value 0 of sample 2 is 9, too far from the mean 0");
+  fails("2", "set: table test: value 0 of sample 2 is 9, too far from the mean 0");
 }
 
 TEST(NormaliseFeaturesTest, ANumberBeyondFp32IsNamed) {
