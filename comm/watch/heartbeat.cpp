@@ -103,6 +103,7 @@ bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
   if (const auto* leaving = std::get_if<Leaving>(&said)) {
     const bool known = peer.leaving && (peer.farewell.spoken || !leaving->spoken);
     peer.leaving = true;
+    peer.heard_ns = std::max(peer.heard_ns, when_ns);  // of a member, a member hears nothing else
     peer.farewell = known ? peer.farewell : *leaving;
     return !known;
   }
