@@ -51,6 +51,14 @@ TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
   }
 }
 
+TEST_F(FailureDetectorTest, StepsOfEarlierStartsTeachNothing) {
+  computes(3);
+  for (const std::int64_t before : {81, 80}) {
+    peer(0).where.steps_before = before;
+    EXPECT_EQ(look(31).verdict.has_value(), before == 80) << before;
+  }
+}
+
 TEST_F(FailureDetectorTest, OnlyARankInAStepStandsStill) {
   computes(3);
   for (int phase = 0; phase < kPhases; ++phase) {
