@@ -80,7 +80,7 @@ namespace {
 constexpr std::size_t kMostValues = 4;    // shown for one key
 constexpr std::size_t kMostHosts = 3;     // named for one group of ranks
 constexpr std::size_t kMostBytes = 120;   // shown of one value
-constexpr std::size_t kBytesBefore = 40;  // of these, before the first that differs
+constexpr std::size_t kBytesBefore = 40;  // before the first that differs
 constexpr const char* kMissing = "not there";
 
 /// The ranks that have one value.

@@ -209,7 +209,7 @@ class BreaksTheDisk final : public StepObserver {
   int grains_ = 0;
 };
 
-/// Of two pipelines the second one's first rank cannot read what it is to compute again.
+/// The first rank of the second pipeline cannot read what it is to compute again.
 TEST(PipelineTest, SamplesThatAReplayCannotReadAreNoWrongProcessor) {
   const auto put_on_disk = [](Dataset& set) {
     const std::size_t bytes = row_bytes_of(set);
