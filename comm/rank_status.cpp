@@ -33,6 +33,7 @@ void put_text(std::string_view text, std::span<char> into) {
 
 void RankActivity::begin_step(std::int64_t step) {
   step_.store(step, memory_order_relaxed);
+  if (first_step_.load(memory_order_relaxed) == 0) first_step_.store(step, memory_order_relaxed);
   bucket_.store(-1, memory_order_relaxed);
   enter(Phase::kComputing);
 }
@@ -74,6 +75,7 @@ void RankActivity::end_wait() {
 RankStatus RankActivity::status() const {
   RankStatus now;
   now.step = step_.load(memory_order_relaxed);
+  now.steps_before = std::max<std::int64_t>(first_step_.load(memory_order_relaxed), 1) - 1;
   now.phase = phase_.load(memory_order_relaxed);
   now.waiting = waiting_.load(memory_order_relaxed);
   now.collective = collective_.load(memory_order_relaxed);

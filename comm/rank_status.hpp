@@ -56,7 +56,8 @@ inline constexpr std::size_t kPlaceBytes = 96;  ///< room for all that this prog
 
 /// Activity of a rank. A text of fixed size: it also travels, and lies in files.
 struct RankStatus {
-  std::int64_t step = 0;  ///< in work, counted from 1; 0: none yet
+  std::int64_t step = 0;          ///< in work, counted from 1; 0: none yet
+  std::int64_t steps_before = 0;  ///< that earlier starts of the run have taken; does not travel
   Phase phase = Phase::kStarting;
   Waiting waiting = Waiting::kNo;
   std::uint64_t collective = 0;  ///< how many waits for all ranks have begun: the same on all of them
@@ -95,7 +96,7 @@ class RankActivity {
   void enter(Phase phase);
   void bucket_leaves(std::int32_t bucket);
   /// A wait for all is counted.
-  /// @param what  for people: nothing is decided by it
+  /// @param what  the same on all ranks that wait for all: one with other words is out of step
   void begin_wait(std::string_view what, Waiting whom);
   void end_wait();
 
@@ -114,7 +115,7 @@ class RankActivity {
  private:
   void touch() { since_ns_.store(clock_ns(), std::memory_order_relaxed); }
 
-  std::atomic<std::int64_t> step_{0}, since_ns_{clock_ns()};
+  std::atomic<std::int64_t> step_{0}, first_step_{0}, since_ns_{clock_ns()};
   std::atomic<Phase> phase_{Phase::kStarting};
   std::atomic<Waiting> waiting_{Waiting::kNo};
   std::atomic<std::uint64_t> collective_{0};

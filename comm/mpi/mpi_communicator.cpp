@@ -131,7 +131,9 @@ class MpiCommunicator final : public Communicator {
   }
 
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+  /// MPI waits for all ranks without a deadline: they have come before it does.
   std::unique_ptr<Communicator> make_part(int colour) override {
+    barrier();
     return std::make_unique<MpiCommunicator>(*this, colour);
   }
 

@@ -17,8 +17,9 @@ namespace lockstep {
 /// All ranks of MPI_COMM_WORLD, on a duplicate of it. A collective call: every rank makes one at the same
 /// time.
 ///
-/// Nothing inside blocks without a deadline, except the creation itself. All-reduce is ours, over
-/// point-to-point messages (comm/mpi/mpi_all_reduce.hpp); the others are MPI's non-blocking collectives.
+/// Nothing inside blocks without a deadline, except the creation itself; that of a part begins when all ranks have
+/// come. All-reduce is ours, over point-to-point messages (comm/mpi/mpi_all_reduce.hpp); the others are MPI's
+/// non-blocking collectives.
 /// A collective makes progress while this rank is inside test() or any other call.
 ///
 /// `runtime` must outlive the communicator, the communicator its pending collectives.

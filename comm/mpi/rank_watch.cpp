@@ -201,7 +201,9 @@ std::string absence_report(const Absence& absence) {
     if (process.rank == absence.rank) continue;
     if (const auto excuse = excuse_of(process, absence)) findings.push_back(*excuse);
   }
-  if (const auto elsewhere = ranks_elsewhere(absence); !elsewhere.empty())
+  if (absence.processes.empty())
+    findings.emplace_back("which of them have not come cannot be told here, ps shows whether all run");
+  else if (const auto elsewhere = ranks_elsewhere(absence); !elsewhere.empty())
     findings.push_back(
         fmt::format("no process here of {}: on another host (see what was said there), or ended",
                     list_of("rank", elsewhere)));

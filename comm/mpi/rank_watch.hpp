@@ -61,7 +61,8 @@ struct LaunchedProcess {
 
 /// One for each rank that has a living process here, in order of ranks. That of a wrapper script only as long
 /// as the script has started nothing. Known by the environment that mpirun and srun give each rank. Empty if
-/// this process was not launched as a rank, or where there is no /proc.
+/// this process was not launched as a rank, or by a launcher that gives a job no name, as MPICH's, or where there is no
+/// /proc.
 /// @param mark  name of a thread, at most 15 characters
 std::vector<LaunchedProcess> launched_processes(const std::string& mark);
 

@@ -28,7 +28,7 @@ bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
 
-/// By then steps take as long as they do.
+/// By then steps of this start take as long as they do.
 constexpr std::int64_t kStepsToLearn = 20;
 /// All wait for so long at the same collective in different places: nothing of that is only late news.
 constexpr double kOutOfStepSeconds = 2;
@@ -224,7 +224,7 @@ std::optional<Verdict> FailureDetector::blame_silent(std::int64_t now_ns, const 
 
 std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns, const Peers& peers) const {
   const RankStatus& own = at(peers, rank_).where;
-  if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
+  if (own.step - own.steps_before < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
   // Ranks that work equally hardly wait, however long their steps are.
   const std::int64_t longest_ns = std::max(longest_wait_ns_, longest_step_ns_);
   auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_seconds, 50, longest_ns));

@@ -69,7 +69,7 @@ struct Limits {
   double least_stuck_notice_seconds = 4.5;  ///< and named; 10 times
   double excused_seconds = 3;               ///< after a rank left for other reasons, before the others do
 
-  /// Those for a given timeout: the others never longer than it.
+  /// Those for a given timeout: of silence and standstill, never longer than it.
   static Limits for_timeout(double seconds);
   /// From one sign of life to the next: a rank that misses six counts as silent.
   std::chrono::milliseconds beat_interval() const;

@@ -84,7 +84,7 @@ bool Heartbeat::on_relay(int from, const Relay& relay, std::int64_t now_ns) {
     const std::int64_t when = now_ns - std::clamp<std::int64_t>(relayed.age_ns, 0, now_ns);
     Peer& peer = at(peers_, rank);
     const auto* beat = std::get_if<Beat>(&relayed.said);
-    if (beat != nullptr && when > peer.heard_ns) {
+    if (beat != nullptr && when >= peer.heard_ns) {
       peer.watched = !peer.ended && !peer.leaving;
       peer.heard_ns = when;
       on_beat(rank, *beat, when);
@@ -103,6 +103,7 @@ bool Heartbeat::on_news(int rank, const Message& said, std::int64_t when_ns) {
   if (const auto* leaving = std::get_if<Leaving>(&said)) {
     const bool known = peer.leaving && (peer.farewell.spoken || !leaving->spoken);
     peer.leaving = true;
+    peer.heard_ns = std::max(peer.heard_ns, when_ns);  // a member hears nothing else from a member
     peer.farewell = known ? peer.farewell : *leaving;
     return !known;
   }

@@ -81,8 +81,12 @@ std::optional<Rendezvous> call_roll(Communicator& comm) {
                                                    fmt::join(endpoint.addresses, " ")));
   Rendezvous roll{std::move(context), std::move(acceptor), comm.rank() == 0 ? draw_token() : Token{}, {}};
   broadcast(comm, roll.token);
-  for (std::size_t rank = 0; rank < texts.size(); ++rank)
-    roll.peers.emplace_back().who = read_identity(static_cast<int>(rank), hosts[rank], texts[rank]);
+  const std::int64_t now = clock_ns();
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    Peer& peer = roll.peers.emplace_back();
+    peer.who = read_identity(static_cast<int>(rank), hosts[rank], texts[rank]);
+    peer.heard_ns = peer.where.since_ns = now;  // as long as it says no more, it starts since now
+  }
   return roll;
 }
 

@@ -56,12 +56,27 @@ std::vector<int> others_of(const Verdict& verdict, const Peers& peers) {
   return ranks;
 }
 
+/// Why it is not known where a rank is. Empty: its beats say so.
+std::string absence_of(const Peer& peer, const Scene& scene) {
+  if (peer.who.rank == scene.rank) return "";
+  if (peer.ended) return "ended";
+  if (peer.leaving && peer.farewell.because < 0)
+    return fmt::format("left with exit code {}, and said why", peer.farewell.code);
+  if (peer.watched || peer.dead || peer.leaving) return "";
+  return fmt::format("not reached by the watchdog of rank {}", scene.rank);
+}
+
 /// "ranks 0-1 and 3: step 12, ..., for 0.2 s", those at the same place together.
 std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const Peers& peers,
                                          const Scene& scene) {
-  std::map<std::string, std::vector<int>> places;
-  for (const int rank : ranks) places[describe(at(peers, rank).where)].push_back(rank);
+  std::map<std::string, std::vector<int>> places, absent;
+  for (const int rank : ranks) {
+    const Peer& peer = at(peers, rank);
+    const std::string absence = absence_of(peer, scene);
+    (absence.empty() ? places[describe(peer.where)] : absent[absence]).push_back(rank);
+  }
   std::vector<std::string> lines;
+  for (const auto& [why, there] : absent) lines.push_back(fmt::format("{}: {}", list_of("rank", there), why));
   for (const auto& [place, there] : places) {
     std::int64_t since = scene.now_ns;
     for (const int rank : there) since = std::min(since, at(peers, rank).where.since_ns);
@@ -69,6 +84,14 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const Pe
                                 seconds_since(since, scene.now_ns)));
   }
   return lines;
+}
+
+/// Those whose beats say where they are.
+std::vector<int> ranks_here(const Peers& peers, const Scene& scene) {
+  std::vector<int> ranks;
+  for (const Peer& peer : peers)
+    if (absence_of(peer, scene).empty()) ranks.push_back(peer.who.rank);
+  return ranks;
 }
 
 std::set<std::string> hosts_of(const std::vector<int>& ranks, const Peers& peers) {
@@ -107,16 +130,23 @@ std::string what_to_try(const Verdict& verdict, const Peers& peers, const Scene&
              scene.restart;
     case Cause::kNetwork:
       return fmt::format(
-          "the watchdogs reach each other, MPI does not: check its interfaces (btl_tcp_if_include) and "
-          "firewalls; if messages are only slow, raise {}; {}",
+          "{}: check its interfaces (btl_tcp_if_include) and firewalls; if messages are only slow, raise {}; "
+          "{}",
+          ranks_here(peers, scene).size() == peers.size() ? "the watchdogs reach each other, MPI does not"
+                                                          : "see what the other ranks said last, and whether "
+                                                            "their hosts are up; if MPI does not reach them",
           spelling().timeout, scene.restart);
   }
   return "";
 }
 
 std::string headline(const Verdict& verdict, const Peers& peers, const Scene& scene) {
-  if (verdict.cause == Cause::kNetwork)
-    return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
+  if (verdict.cause == Cause::kNetwork) {
+    const std::vector<int> here = ranks_here(peers, scene);
+    return here.size() == peers.size()
+               ? fmt::format("all {} ranks wait, and their messages do not come", peers.size())
+               : fmt::format("messages to {} do not come", list_of("rank", here));
+  }
   const Peer& first = at(peers, verdict.initiating.front());
   const std::string seen = last_seen(verdict.cause, first, scene);
   if (verdict.cut_off) {

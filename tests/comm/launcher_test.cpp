@@ -178,6 +178,11 @@ TEST(AbsenceReportTest, NamesWhoIsMissingAndWhatIsKnownOfIt) {
   EXPECT_TRUE(contains(report_of({waiting(0)}), {"of ranks 1-3: on another host"}));
   EXPECT_TRUE(contains(report_of({waiting(0), waiting(2), waiting(3)}), {"of rank 1: on another host"}));
   EXPECT_TRUE(contains(with(waiting(1)), {"open TCP between the hosts"})) << "all are there: the network";
+  EXPECT_EQ(
+      report_of({}),
+      "rank 0 of 4 on node1 waited 30 s for the other ranks in MPI_Init: which of them have not come cannot "
+      "be told here, ps shows whether all run. Start the job again (if a rank is only slow, raise the "
+      "timeout)");
 }
 
 TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {

@@ -144,6 +144,17 @@ TEST(MpiCommunicatorTest, CommunicatorsOfMpiAreFreed) {
   EXPECT_EQ(open_communicators, before);
 }
 
+/// MPI_Comm_split has no deadline: a rank that hangs before it would be waited for without a word.
+TEST(MpiCommunicatorTest, ARankIsWaitedForWithADeadlineBeforeAPartIsMade) {
+  const auto comm = make_comm();
+  const std::uint64_t before = comm->activity().status().collective;
+  const auto part = comm->split(0);
+  const RankStatus now = comm->activity().status();
+  EXPECT_EQ(now.collective, before + 1);
+  EXPECT_EQ(now.place_text(), "a barrier");
+  EXPECT_EQ(part->size(), comm->size());
+}
+
 /// As on hosts of any size, the last of which may not be full. Its ranks have several messages under way at once.
 TEST(MpiCommunicatorTest, SumsAreRightWhereTheLastHostIsNotFull) {
   const auto comm = make_comm();

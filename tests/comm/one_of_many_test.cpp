@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// One rank of a large job, whose others are sockets of the test. A member turns to its watchers in their order; a
 /// watcher takes few things for news. Nothing is handled but where a test waits for it.
+#include "comm/watch/failure_detector.hpp"
 #include "comm/watch/heartbeat.hpp"
 #include "tests/comm/heartbeat_ranks.hpp"
 #include "tests/support/prelude.hpp"
@@ -116,6 +117,24 @@ TEST_F(OneOfManyHeartbeatTest, AMemberStaysWithAWatcherThatAnswers) {
     heartbeat->beat();
     ASSERT_EQ(is_called(6, beat == 3), beat == 3) << beat;
   }
+}
+
+/// Until then the launcher may end the job, with the code of the rank that leaves.
+TEST_F(OneOfManyHeartbeatTest, AMemberFollowsAnotherOneThatLeavesByItselfThreeSecondsLater) {
+  be(16, 33);
+  heartbeat->beat();
+  tcp::socket watcher = doors[2].accept();
+  say(watcher, Hello{token, 2, 33});
+  const std::int64_t before = clock_ns();
+  say(watcher, Relay{{{20, 0, Leaving{66, -1, true}}}});
+  until([this] { return peers[20].leaving; });
+  EXPECT_GE(peers[20].heard_ns, before);
+  const auto follows_after = [this](double seconds) {
+    const std::int64_t now = peers[20].heard_ns + static_cast<std::int64_t>(seconds * 1e9);
+    return FailureDetector(16, Limits{}).look(now, peers).adopted;
+  };
+  EXPECT_FALSE(follows_after(2.9));
+  EXPECT_TRUE(follows_after(3.1));
 }
 
 TEST_F(OneOfManyHeartbeatTest, AWatcherLeavesAMemberThatIsSilentForTwoBeatsToAnotherOne) {

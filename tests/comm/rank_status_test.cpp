@@ -76,6 +76,15 @@ TEST(RankActivityTest, EachChangeIsSeenWithItsMoment) {
   EXPECT_FALSE(activity.status().waits());
 }
 
+TEST(RankActivityTest, StepsBeforeTheFirstOneAreOfEarlierStarts) {
+  RankActivity activity;
+  EXPECT_EQ(activity.status().steps_before, 0);
+  for (const std::int64_t step : {7, 8}) {
+    activity.begin_step(step);
+    EXPECT_EQ(activity.status().steps_before, 6) << step;
+  }
+}
+
 TEST(RankActivityTest, WaitsAreTracedWhileTheTimelineIsOpen) {
   RankActivity activity;
   activity.trace_with(std::make_unique<Timeline>());

@@ -18,17 +18,21 @@ TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
   std::array<std::array<Token, 3>, 2> tokens{};
   for (auto& of_job : tokens) {
     run_thread_ranks(3, [&](Communicator& comm) {
+      const std::int64_t before = clock_ns();
       const auto roll = call_roll(comm);
       ASSERT_TRUE(roll);
       of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
       ASSERT_EQ(roll->peers.size(), 3U);
       for (int rank = 0; rank < 3; ++rank) {
-        const Identity& who = roll->peers[static_cast<std::size_t>(rank)].who;
+        const Peer& peer = at(roll->peers, rank);
+        const Identity& who = peer.who;
         EXPECT_EQ(who.rank, rank);
         EXPECT_EQ(who.host, comm.host());
         EXPECT_EQ(who.pid, ::getpid());
         EXPECT_EQ(who.addresses, std::vector<std::string>{"127.0.0.1"}) << "ranks of one machine";
         EXPECT_EQ(who.port == roll->acceptor.local_endpoint().port(), rank == comm.rank());
+        EXPECT_GE(peer.heard_ns, before) << "at the roll call";
+        EXPECT_EQ(peer.where.since_ns, peer.heard_ns);
       }
       EXPECT_EQ(roll->acceptor.local_endpoint().address(), asio::ip::address_v4::loopback());
     });

@@ -51,6 +51,14 @@ TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
   }
 }
 
+TEST_F(FailureDetectorTest, StepsOfEarlierStartsTeachNothing) {
+  computes(3);
+  for (const std::int64_t before : {81, 80}) {
+    peer(0).where.steps_before = before;
+    EXPECT_EQ(look(31).verdict.has_value(), before == 80) << before;
+  }
+}
+
 TEST_F(FailureDetectorTest, OnlyARankInAStepStandsStill) {
   computes(3);
   for (int phase = 0; phase < kPhases; ++phase) {
@@ -170,6 +178,39 @@ TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, (std::vector<int>{1, 3}));
   peer(0).where = peer(3).where = peer(1).where;
   EXPECT_EQ(detector.find_overdue(after(2.1), peers).initiating, std::vector<int>{2}) << "the many are right";
+}
+
+/// As behind a firewall. Nothing is said of where they are, nor that they wait.
+TEST_F(FailureDetectorTest, RanksThatNoWatchdogReachesOrThatHaveLeftDoNotWait) {
+  for (Peer& each : peers) each.heard_ns = after(31);
+  for (const int rank : {2, 3}) {
+    peer(rank).watched = false;
+    peer(rank).where = RankStatus{.since_ns = kStart};
+  }
+  const auto overdue = [this] { return text(detector.find_overdue(after(31), peers), 31); };
+  const std::string unknown = "  ranks 2-3: not reached by the watchdog of rank 0\n",
+                    in_sums = ": " + kInSums;
+  EXPECT_EQ(
+      overdue(),
+      "verdict: messages to ranks 0-1 do not come\n" + unknown + "  ranks 0-1" + in_sums +
+          ", for 31.0 s\n  try: see what the other ranks said last, and whether their hosts are up; if MPI "
+          "does not reach them: check its interfaces (btl_tcp_if_include) and firewalls; if messages are "
+          "only slow, raise the timeout; start it again\n");
+  peer(1).leaving = true;
+  peer(1).farewell = {.code = 74, .because = -1, .spoken = true};
+  EXPECT_TRUE(
+      overdue().starts_with("verdict: messages to rank 0 do not come\n  rank 1: left with exit code 74, "
+                            "and said why\n" +
+                            unknown + "  rank 0" + in_sums))
+      << overdue();
+  peer(1).leaving = false;
+  dies(1, 30);
+  peer(2).ended = true;
+  EXPECT_TRUE(
+      overdue().find("\n  initiating: rank 1\n  rank 2: ended\n  rank 3: not reached by the watchdog of "
+                     "rank 0\n  rank 0" +
+                     in_sums) != std::string::npos)
+      << overdue();
 }
 
 TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {

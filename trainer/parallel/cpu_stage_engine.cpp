@@ -60,11 +60,13 @@ class CpuStageEngine final : public StageEngine {
     return arena_ ? arena_->reducer().sums().own_fingerprints() : SumFingerprints();
   }
   void begin_replay(int grains) override {
+    replaying_ = true;
     if (!arena_) return;
     into_ = &*replayed_;
     into_->begin_step(grains, false);
   }
   SumFingerprints end_replay() override {
+    replaying_ = false;
     if (!arena_) return {};
     replayed_->wait();
     into_ = &arena_->reducer();
@@ -102,14 +104,14 @@ class CpuStageEngine final : public StageEngine {
   }
   /// The logits become their gradient.
   void take_loss(const StageVisit& visit, float* logits);
-  bool is_replaying() const { return into_ != nullptr && into_ != &arena_->reducer(); }
   void poll() {
     if (into_ != nullptr) into_->poll();
   }
 
-  int first_stage_;                      ///< this rank's
-  std::optional<HostArena> arena_;       ///< none: the rank's stages have no parameters
-  GradientReducer* into_ = nullptr;      ///< receives the gradients of passes; null: as arena_
+  int first_stage_;                  ///< this rank's
+  std::optional<HostArena> arena_;   ///< none: the rank's stages have no parameters
+  GradientReducer* into_ = nullptr;  ///< receives the gradients of passes; null: as arena_
+  bool replaying_ = false;
   std::unique_ptr<Communicator> alone_;  ///< for replays, as the next one
   std::optional<GradientReducer> replayed_;
   AlignedBuffer<float> gradients_;  ///< for the grain in work
@@ -146,15 +148,20 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == 0) {
     const TimeSpan span(timeline(), Work::kInput);
     const BatchLoader loader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr);
-    parts_.unread.attempt([&] {
+    const auto load = [&] {
       loader.load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
-    });
+    };
+    if (replaying_) {
+      load();  // other samples in their place would be taken for a processor that is wrong
+    } else {
+      parts_.unread.attempt(load);
+    }
     if (visit.next != nullptr) loader.prefetch(visit.next->indices);
   }
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key, grain.samples())
                                  : execution.forward_evaluation(weights, columns);
-  if (visit.training && !is_replaying() && visit.stage == plan().stages_of(parts_.rank).back())
+  if (visit.training && !replaying_ && visit.stage == plan().stages_of(parts_.rank).back())
     parts_.observers.outputs_computed({output, output_size(visit)}, columns);
   const bool is_last = visit.stage == plan().last();
   if (is_last) take_loss(visit, output);

@@ -77,9 +77,10 @@ void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
 
 namespace {
 
-constexpr std::size_t kMostValues = 4;   // shown for one key
-constexpr std::size_t kMostHosts = 3;    // named for one group of ranks
-constexpr std::size_t kMostBytes = 120;  // shown of one value
+constexpr std::size_t kMostValues = 4;    // shown for one key
+constexpr std::size_t kMostHosts = 3;     // named for one group of ranks
+constexpr std::size_t kMostBytes = 120;   // shown of one value
+constexpr std::size_t kBytesBefore = 40;  // before the first that differs
 constexpr const char* kMissing = "not there";
 
 /// The ranks that have one value.
@@ -108,10 +109,10 @@ std::vector<RanksOfValue> group(const std::vector<RankFacts>& facts, FactKind ki
   return groups;
 }
 
-std::string line_of(std::string_view text, std::size_t number) {
+std::optional<std::string> line_of(std::string_view text, std::size_t number) {
   for (; number > 0; --number) {
     const std::size_t end = text.find('\n');
-    if (end == text.npos) return "nothing";
+    if (end == text.npos) return std::nullopt;
     text.remove_prefix(end + 1);
   }
   return std::string(text.substr(0, text.find('\n')));
@@ -123,15 +124,29 @@ std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
   const auto many_lines = [](const RanksOfValue& g) { return g.value.find('\n') != std::string::npos; };
   if (std::ranges::none_of(groups, many_lines)) return 0;
   for (std::size_t line = 0;; ++line) {
-    const std::string first = line_of(groups[0].value, line);
+    const auto first = line_of(groups[0].value, line);
     if (std::ranges::all_of(groups, [&](const RanksOfValue& g) { return line_of(g.value, line) == first; }))
       continue;
     for (RanksOfValue& g : groups) {
-      g.value = line_of(g.value, line);
+      g.value = line_of(g.value, line).value_or("nothing");
       g.value.erase(0, g.value.find_first_not_of(' '));
     }
     return line + 1;
   }
+}
+
+/// Cuts the beginning that long texts have in common, beyond which nothing would be shown of them.
+void keep_differing_part(std::vector<RanksOfValue>& groups) {
+  std::size_t same = groups[0].value.size();
+  for (const RanksOfValue& g : groups) {
+    const auto first = std::ranges::mismatch(groups[0].value, g.value).in1 - groups[0].value.begin();
+    same = std::min(same, static_cast<std::size_t>(first));
+  }
+  if (same < kMostBytes) return;
+  std::size_t begin = same - kBytesBefore;
+  // Never in the middle of a character.
+  while (begin > 0 && (static_cast<unsigned char>(groups[0].value[begin]) & 0xc0U) == 0x80U) --begin;
+  for (RanksOfValue& g : groups) g.value.replace(0, begin, "...");
 }
 
 std::string shown(const RanksOfValue& g) {
@@ -154,6 +169,7 @@ std::string named(const std::vector<int>& ranks, const std::vector<std::string>&
 std::string describe_key(const std::string& key, std::vector<RanksOfValue> groups,
                          const std::vector<std::string>& hosts) {
   const std::size_t line = keep_differing_line(groups);
+  keep_differing_part(groups);
   std::vector<std::string> parts;
   for (const RanksOfValue& g : std::span(groups).first(std::min(groups.size(), kMostValues)))
     parts.push_back(fmt::format("{} on {}", shown(g), named(g.ranks, hosts)));

@@ -33,6 +33,20 @@ const ShareResult* majority_of(std::span<const ShareResult> results) {
   return nullptr;
 }
 
+/// The result of all teams that do not contradict themselves; null where they differ, or there are none.
+const ShareResult* steady_result_of(std::span<const ShareResult> results) {
+  const ShareResult* steady = nullptr;
+  for (const ShareResult& result : results) {
+    const auto contradicts = [&result](const ShareResult& other) {
+      return other.team == result.team && other.sums != result.sums;
+    };
+    if (std::ranges::any_of(results, contradicts)) continue;
+    if (steady != nullptr && steady->sums != result.sums) return nullptr;
+    steady = &result;
+  }
+  return steady;
+}
+
 /// A team's answer about a step in which nothing may be wrong.
 struct ShortAnswer {
   std::uint64_t own = 0, again = 0;  ///< its own share's, and that of the share that it computed again
@@ -56,15 +70,16 @@ std::int64_t steps_between_replays(const StepOptions& options, int teams, bool o
 }
 
 ReplayVerdict judge_share(std::span<const ShareResult> results) {
-  const ShareResult* const right = majority_of(results);
-  ReplayVerdict verdict{.wrong = {}, .is_certain = right != nullptr};
+  const ShareResult* const most = majority_of(results);
+  const ShareResult* const right = most != nullptr ? most : steady_result_of(results);
+  ReplayVerdict verdict{.wrong = {}, .is_certain = right != nullptr, .place = results.front().sums.size()};
   const SumFingerprints& compared = right != nullptr ? right->sums : results.front().sums;
   for (const ShareResult& result : results) {
     if (right != nullptr && result.sums == compared) continue;
     if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
       verdict.wrong.push_back(result.team);
-    if (const auto [own, other] = std::ranges::mismatch(result.sums, compared); own != result.sums.end())
-      verdict.place = static_cast<std::size_t>(own - result.sums.begin());
+    const auto first = std::ranges::mismatch(result.sums, compared).in1 - result.sums.begin();
+    verdict.place = std::min(verdict.place, static_cast<std::size_t>(first));
   }
   return verdict;
 }

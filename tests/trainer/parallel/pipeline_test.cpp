@@ -16,14 +16,18 @@ namespace lockstep {
 namespace {
 
 /// Two ranks have a stage each. As many samples are for validation as for the test.
-void with_pipeline(const std::function<void(ParallelStrategy&, Communicator&)>& check,
-                   const std::vector<std::string>& more = {}, int ranks = 2) {
+/// @param change  of the training set, before it is used
+void with_pipeline(
+    const std::function<void(ParallelStrategy&, Communicator&)>& check,
+    const std::vector<std::string>& more = {}, int ranks = 2,
+    const std::function<void(Dataset&)>& change = [](Dataset&) {}) {
   const Job job = parse_job(
       "model: mlp\n"
       "data: {set: synthetic, train_samples: 64, validation: 8, test_samples: 8, global_batch: 16}\n"
       "parallel: {device: cpu, grain: 4, strategy: pipeline}\n",
       "test.yaml", more);
   const DatasetFuture data = load_in_advance(job);
+  change(data.get().sets->train);
   run_thread_ranks(ranks, [&](Communicator& comm) {
     const StrategyEntry& entry = find_strategy(job);
     const JobSetup setup = set_up(job, comm, data, entry.setup);
@@ -168,6 +172,63 @@ TEST(PipelineTest, NoRankIsBusierThanItsTime) {
     }
   };
   with_pipeline(take_steps, {"parallel.stages=2", "parallel.replay_every_steps=1"}, 4);
+}
+
+/// Images on a disk that a thread may find broken, once.
+class BrokenOnce final : public SampleStore {
+ public:
+  static inline thread_local bool is_broken = false;
+
+  BrokenOnce(AlignedBuffer<std::uint8_t> images, std::size_t image_bytes)
+      : images_(std::move(images)), image_bytes_(image_bytes) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(images_.size() / image_bytes_); }
+  const PixelSums& sums() const override { return sums_; }
+  void read(std::span<const std::int64_t> samples, std::span<std::uint8_t> to) const override {
+    if (std::exchange(is_broken, false)) throw IoError("the disk");
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::size_t first = static_cast<std::size_t>(samples[i]) * image_bytes_;
+      std::ranges::copy(images_.span().subspan(first, image_bytes_), to.subspan(i * image_bytes_).begin());
+    }
+  }
+  void prefetch(std::vector<std::int64_t> /*samples*/) const override {}
+
+ private:
+  AlignedBuffer<std::uint8_t> images_;
+  std::size_t image_bytes_;
+  PixelSums sums_;
+};
+
+/// Breaks the disk of this rank's thread when it has read the two grains of its share.
+class BreaksTheDisk final : public StepObserver {
+ public:
+  void outputs_computed(std::span<float> /*outputs*/, int /*lanes*/) override {
+    BrokenOnce::is_broken = ++grains_ == 2;
+  }
+
+ private:
+  int grains_ = 0;
+};
+
+/// The first rank of the second pipeline cannot read what it is to compute again.
+TEST(PipelineTest, SamplesThatAReplayCannotReadAreNoWrongProcessor) {
+  const auto put_on_disk = [](Dataset& set) {
+    const std::size_t bytes = row_bytes_of(set);
+    set.store = std::make_shared<BrokenOnce>(std::move(set.images), bytes);
+    set.images = {};
+  };
+  const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
+    pipeline.unread().keep();
+    if (comm.rank() == 2) pipeline.observe(std::make_shared<BreaksTheDisk>());
+    pipeline.run({}, 1, false);
+  };
+  for (const char* stages :
+       {"parallel.stages=2", "parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]"}) {
+    const auto run = [&] {
+      with_pipeline(take_a_step, {stages, "parallel.replay_every_steps=1", "data.validation=0"}, 4,
+                    put_on_disk);
+    };
+    EXPECT_EQ(test::error_of<IoError>(run), "the disk") << stages;
+  }
 }
 
 /// Sums of eight bytes a parameter, on each of two ranks that have all of them.

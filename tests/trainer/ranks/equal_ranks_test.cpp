@@ -144,11 +144,33 @@ TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
   EXPECT_EQ(said({"a", "a", "a", "a", "b"}, {"n0", "n1", "n2", "n3", "n4"}),
             "is a on ranks 0-3 (4 hosts), but b on rank 4 (n4)");
   const std::string much(120, 'x');
-  EXPECT_EQ(said({much + "x", much}, {"n", "n"}), "is " + much + "... on rank 0, but " + much + " on rank 1");
+  EXPECT_EQ(said({much + "x", "y"}, {"n", "n"}), "is " + much + "... on rank 0, but y on rank 1");
   EXPECT_EQ(said({std::string(64, 'a'), ""}, {"n", "n"}), "is aaaaaaaaaaaaaaaa on rank 0, but '' on rank 1")
       << "a digest";
   EXPECT_EQ(said({"a\nb", "c\nb"}, {"n", "n"}), "line 1 is a on rank 0, but c on rank 1");
   EXPECT_EQ(said({"a\nb", "a"}, {"n", "n"}), "line 2 is b on rank 0, but nothing on rank 1");
+  EXPECT_EQ(said({"a\nnothing", "a"}, {"n", "n"}), "line 2 is nothing on rank 0, but nothing on rank 1");
+}
+
+/// As names of a hundred classes, one of which is another.
+TEST(EqualRanksTest, OfLongValuesThePartThatDiffersIsShown) {
+  const auto said = [](const std::string& begin, const std::string& end) {
+    const auto of = [&](const char* middle) {
+      return RankFacts{{FactKind::kData, "it", begin + middle + end}};
+    };
+    const std::string text = rank_difference({of("a"), of("b")}, {"n", "n"}).what();
+    return text.substr(text.find("it is"), text.find("; give every host") - text.find("it is"));
+  };
+  const std::string x40(40, 'x'), x119(119, 'x'), y76(76, 'y');
+  EXPECT_EQ(said(x119, ""), "it is " + x119 + "a on rank 0, but " + x119 + "b on rank 1");
+  EXPECT_EQ(said(x119 + "x", ""), "it is ..." + x40 + "a on rank 0, but ..." + x40 + "b on rank 1");
+  EXPECT_EQ(said(x119 + x40, y76 + "y"),
+            "it is ..." + x40 + "a" + y76 + "... on rank 0, but ..." + x40 + "b" + y76 + "... on rank 1");
+  std::string umlauts, some;
+  for (int i = 0; i < 64; ++i) (i < 20 ? some : umlauts) += "\u00e4";
+  EXPECT_EQ(said("x" + umlauts + some + "y", ""),
+            "it is ..." + some + "ya on rank 0, but ..." + some + "yb on rank 1")
+      << "no half character";
 }
 
 TEST(EqualRanksTest, TheFirstKindThatDiffersGivesTheCodeAndTheAdvice) {

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-const SumFingerprints kRight = {1, 2, 3}, kWrong = {1, 5, 3}, kOther = {9, 2, 3};
+const SumFingerprints kRight = {1, 2, 3}, kWrong = {1, 5, 3}, kOther = {9, 2, 3}, kThird = {7, 7, 7};
 
 TEST(ReplayTest, MostAreRightAndARankThatContradictsItselfIsWrong) {
   struct Row {
@@ -31,6 +31,10 @@ TEST(ReplayTest, MostAreRightAndARankThatContradictsItselfIsWrong) {
       {{{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}}, true, {2}, 1},
       {{{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}}, true, {0}, 1},
       {{{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}}, false, {0, 1}, 1},  // each insists
+      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kRight}}, true, {0}, 0},      // wrong in two ways
+      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kThird}}, false, {0, 1}, 0},
+      {{{0, kWrong}, {1, kRight}, {2, kOther}, {0, kThird}, {2, kOther}}, false, {0, 1, 2}, 0},
+      {{{0, kOther}, {1, kRight}, {2, kRight}, {0, kWrong}, {1, kRight}}, true, {0}, 0},
       {{{0, kWrong}, {3, kRight}, {0, kWrong}, {1, kRight}, {2, kOther}, {3, kRight}, {4, kRight}},
        true,
        {0, 2},
