@@ -524,6 +524,13 @@ Run_ends_no_mpirun_whose_ranks_it_may_not_see() {
   SLURM_JOB_ID=7 expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
 }
 
+# As a build or an update does.
+Run_ends_no_mpirun_whose_program_was_replaced() {
+  step_clock 10 '"$PROGRAM" 60 & until [ "/proc/$!/exe" -ef "$PROGRAM" ]; do command sleep 0.01; done
+    cp "$PROGRAM" new && mv new "$PROGRAM"; : >ticks; later; kill $!'
+  expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+}
+
 # start_in_a_group: launch/run with an mpirun that ends when it is told so, unsaved but after USR1. "--default-signal": as the real one,
 # which does not inherit that a signal is ignored.
 start_in_a_group() {
