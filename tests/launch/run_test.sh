@@ -307,14 +307,15 @@ Run_counts_its_timeout_from_the_first_start() {
   expect_equal "$(wc -l <calls)" 2
 }
 
-# make_network: nodeb is behind eth1 (10.9.0.0/24), nodec behind lo.
+# make_network: nodeb is behind eth1, in 10.9.0.0/24 of its two networks; nodec behind lo.
 make_network() {
   stand_in getent '[ "$1" = ahostsv4 ] && case $2 in nodeb) echo "10.9.0.2 STREAM nodeb";; nodec) echo "127.0.0.9 STREAM nodec";; esac'
   stand_in ip 'case "$*" in
       "-4 route get 10.9.0.2") echo "10.9.0.2 dev eth1 src 10.9.0.1 uid 0";;
       "-4 route get 127.0.0.9") echo "local 127.0.0.9 dev lo src 127.0.0.1 uid 0";;
-      "-4 route show dev eth1 scope link") echo "10.9.0.0/24 proto kernel src 10.9.0.1";;
-      "-4 route show dev lo scope link") echo "127.0.0.0/8 proto kernel src 127.0.0.1";;
+      "-4 route show dev eth1 scope link") printf "%s\n" "10.1.0.0/16 metric 1000" "10.9.0.0/24 proto kernel src 10.9.0.1";;
+      "-4 route show dev eth1 scope link src 10.9.0.1") echo "10.9.0.0/24 proto kernel";;
+      "-4 route show dev lo scope link"*) echo "127.0.0.0/8 proto kernel src 127.0.0.1";;
       *) echo grumble >&2; exit 1;;
     esac'
 }
