@@ -22,7 +22,7 @@ make_world() {
   sleep() { command sleep 0.02; }
   export -f sleep
   export PROGRAM=$program
-  unset OMPI_MCA_btl_tcp_if_include
+  unset OMPI_MCA_btl_tcp_if_include CUDA_VISIBLE_DEVICES
 }
 
 Mpirun_may_open_as_many_files_as_the_system_allows() {
@@ -68,6 +68,16 @@ Run_binds_as_cores_threads_and_gpus_allow() {
   GPUS=4 expect_says 0 "mpirun -np 4 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
   GPUS=1 expect_says 0 "mpirun -np 1 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
   expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run eval run
+}
+
+Run_starts_a_rank_for_each_gpu_that_is_visible() {
+  local row
+  make_world 8
+  for row in "2 --bind-to numa|3,0" "1 --bind-to numa|2,4,0" "2 --bind-to numa|GPU-2,GPU-3" "1 --bind-to numa|MIG-7" "1 --bind-to numa|1,-1,2" \
+    "8 --bind-to core|" "8 --bind-to core|-1" "8 --bind-to core|NoDevFiles"; do
+    GPUS=4 CUDA_VISIBLE_DEVICES=${row#*|} expect_says 0 "mpirun -np ${row%|*}" "$repo/launch/run" --dry-run train job.yaml
+  done
+  CUDA_VISIBLE_DEVICES=GPU-0 expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
 }
 
 # Two threads a core, of which mpirun makes one slot.
