@@ -164,6 +164,25 @@ Run_restarts_after_a_lost_rank_and_tells_the_story() {
   expect_equal "$(wc -l <calls)" 7
 }
 
+# Its mpiexec ends with 9 for a rank that was killed; Open MPI's never does.
+Run_knows_a_killed_rank_by_the_exit_code_of_mpich() {
+  local code
+  make_world 8
+  for code in 4 9 63; do
+    printf '%s\n0\n' "$code" >codes
+    expect_exit "$code" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
+  sed -i 's/Open MPI/HYDRA build details/' bin/mpirun
+  for code in 4 9 63; do
+    printf '%s\n0\n' "$code" >codes
+    expect_says 0 "a rank was lost (exit code $code): restart 1 of 1" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
+  for code in 1 2 3 64; do
+    printf '%s\n0\n' "$code" >codes
+    expect_exit "$code" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
+}
+
 # A sleep that outlives the script may not hold its outputs.
 Run_ends_for_its_reader_when_mpirun_ends() {
   make_world 8
