@@ -30,6 +30,8 @@ class Program(unittest.TestCase):
             self.assertEqual((mine.code, str(mine)), (9, "mine"))
         killed = program.error_of(-9, "")
         self.assertEqual((killed.code, str(killed)), (137, "the program was ended by signal 9"))
+        killed = program.error_of(-9, "lockstep: a\nlockstep: runs/a: going on\n\n")
+        self.assertEqual((killed.code, str(killed)), (137, "the program was ended by signal 9; it said last: lockstep: runs/a: going on"))
         self.assertEqual(lockstep.Refuted("x").code, 1)
 
     def test_the_last_sentence_of_the_program_counts(self):
