@@ -4,7 +4,7 @@
 # Functions that the scripts share: one-line messages, logs, becoming root. To be sourced.
 # Exit codes are the program's own: 2 usage, 66 missing data, 69 something not available, 74 input/output.
 
-repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+repo=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # shown TEXT...: without control characters; names of files and what the environment says may hold any.
 shown() { printf %s "${*//[[:cntrl:]]/?}"; }

@@ -99,6 +99,12 @@ Whole_numbers_are_in_their_range() {
   expect_equal "$(lib eval 'echo "$repo"')" "$repo"
 }
 
+# With it cd may go elsewhere, and prints where it went.
+The_repository_is_that_of_the_script_whatever_cdpath_is() {
+  mkdir launch && cp "$repo/launch/lib.sh" launch/
+  expect_equal "$(CDPATH=. bash -c 'source launch/lib.sh && echo "$repo"')" "$PWD"
+}
+
 Messages_are_lines_of_plain_text() {
   local way
   expect_exit 74 lib die 74 $'one\ntwo\e'

@@ -30,6 +30,8 @@ class Program(unittest.TestCase):
             self.assertEqual((mine.code, str(mine)), (9, "mine"))
         killed = program.error_of(-9, "")
         self.assertEqual((killed.code, str(killed)), (137, "the program was ended by signal 9"))
+        killed = program.error_of(-9, "lockstep: a\nlockstep: runs/a: going on\n\n")
+        self.assertEqual((killed.code, str(killed)), (137, "the program was ended by signal 9; it said last: lockstep: runs/a: going on"))
         self.assertEqual(lockstep.Refuted("x").code, 1)
 
     def test_the_last_sentence_of_the_program_counts(self):
@@ -176,7 +178,8 @@ class Program(unittest.TestCase):
         self.assertEqual(asked, [("predict", "a", "--json", "--top", "2", head + part.transpose(1, 2, 0).tobytes()) for part in x])
 
     def test_columns_and_names_of_classes(self):
-        for values, kind, wanted in (([1, 2], np.int64, [1, 2]), ([1, None, True], np.float64, [1, np.nan, np.nan]), ([0.5, 2], np.float64, [0.5, 2])):
+        for values, kind, wanted in (([1, 2], np.int64, [1, 2]), ([1, None, True], np.float64, [1, np.nan, np.nan]), ([0.5, 2], np.float64, [0.5, 2]),
+                                     ([2**63 - 1], np.int64, [2**63 - 1]), ([2**63, 2**64 - 1], np.uint64, [2**63, 2**64 - 1])):
             column = lockstep.run._column(values)
             np.testing.assert_array_equal(column, wanted)
             self.assertEqual(column.dtype, kind)

@@ -42,12 +42,16 @@ class Training(unittest.TestCase):
     def test_what_is_no_key_or_no_value_is_told(self):
         self.assertRaisesRegex(lockstep.UsageError, r"^a\.1 is not a key: keys of a job are text$", training.flat_keys, {"a": {1: 2}})
         self.assertRaisesRegex(lockstep.UsageError, r"^a\.-b is not a key, and options", training.flat_keys, {"a": {"-b": 2}})
-        self.assertRaisesRegex(lockstep.UsageError, "is not a value of a job: give a number", training.override_text, {1})
+        for value in ({1}, None, [{1}]):
+            self.assertRaisesRegex(lockstep.UsageError, "is not a value of a job: give a number", training.override_text, value)
+        self.assertRaisesRegex(lockstep.UsageError, r"^\{1\} is not a value of a job", training._job_file, {"a": {1}}, Path("nowhere"))
 
     def test_dicts_become_job_files_and_names_those_of_the_program(self):
         with tempfile.TemporaryDirectory() as folder:
             path = training._job_file({"model": Path("a/b"), "train.optimizer.lr": 0.5, "train": {"epochs": 3}}, Path(folder))
             self.assertEqual(json.loads(path.read_text()), {"model": "a/b", "train": {"optimizer": {"lr": 0.5}, "epochs": 3}})
+            path = training._job_file({"train": {"epochs": np.int64(3)}, "data.mean": np.float32([0.5, 0.25]), "train.freeze": [Path("a")]}, Path(folder))
+            self.assertEqual(json.loads(path.read_text()), {"train": {"epochs": 3, "freeze": ["a"]}, "data": {"mean": [0.5, 0.25]}})
             path = training._job_file({"run.dir": "\U0001f600", "model": "\udcff"}, Path(folder))
             self.assertEqual(path.read_bytes(), b'{"run": {"dir": "\xf0\x9f\x98\x80"}, "model": "\xed\xb3\xbf"}')
             for name in ("nosuch.yaml", "no/such"):
@@ -165,7 +169,8 @@ class Training(unittest.TestCase):
 
     def test_values_as_the_command_line_has_them(self):
         for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),
-                            (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]"), (["\U0001f600"], '["\U0001f600"]')):
+                            (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]"), (np.True_, "true"),
+                            ((0.5, np.float32(0.25)), "[0.5, 0.25]"), (["\U0001f600"], '["\U0001f600"]')):
             self.assertEqual(training.override_text(value), text)
 
 

@@ -22,7 +22,7 @@ make_world() {
   sleep() { command sleep 0.02; }
   export -f sleep
   export PROGRAM=$program
-  unset OMPI_MCA_btl_tcp_if_include
+  unset OMPI_MCA_btl_tcp_if_include CUDA_VISIBLE_DEVICES
 }
 
 Mpirun_may_open_as_many_files_as_the_system_allows() {
@@ -68,6 +68,16 @@ Run_binds_as_cores_threads_and_gpus_allow() {
   GPUS=4 expect_says 0 "mpirun -np 4 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
   GPUS=1 expect_says 0 "mpirun -np 1 --bind-to numa" "$repo/launch/run" --dry-run train job.yaml
   expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run eval run
+}
+
+Run_starts_a_rank_for_each_gpu_that_is_visible() {
+  local row
+  make_world 8
+  for row in "2 --bind-to numa|3,0" "1 --bind-to numa|2,4,0" "2 --bind-to numa|GPU-2,GPU-3" "1 --bind-to numa|MIG-7" "1 --bind-to numa|1,-1,2" \
+    "8 --bind-to core|" "8 --bind-to core|-1" "8 --bind-to core|NoDevFiles"; do
+    GPUS=4 CUDA_VISIBLE_DEVICES=${row#*|} expect_says 0 "mpirun -np ${row%|*}" "$repo/launch/run" --dry-run train job.yaml
+  done
+  CUDA_VISIBLE_DEVICES=GPU-0 expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
 }
 
 # Two threads a core, of which mpirun makes one slot.
@@ -152,6 +162,25 @@ Run_restarts_after_a_lost_rank_and_tells_the_story() {
   printf '128\n75\n' >codes
   expect_exit 75 "$repo/launch/run" -np 2 --restarts 2 train job.yaml
   expect_equal "$(wc -l <calls)" 7
+}
+
+# Its mpiexec ends with 9 for a rank that was killed; Open MPI's never does.
+Run_knows_a_killed_rank_by_the_exit_code_of_mpich() {
+  local code
+  make_world 8
+  for code in 4 9 63; do
+    printf '%s\n0\n' "$code" >codes
+    expect_exit "$code" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
+  sed -i 's/Open MPI/HYDRA build details/' bin/mpirun
+  for code in 4 9 63; do
+    printf '%s\n0\n' "$code" >codes
+    expect_says 0 "a rank was lost (exit code $code): restart 1 of 1" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
+  for code in 1 2 3 64; do
+    printf '%s\n0\n' "$code" >codes
+    expect_exit "$code" "$repo/launch/run" -np 2 --restarts 1 train job.yaml
+  done
 }
 
 # A sleep that outlives the script may not hold its outputs.
@@ -307,14 +336,15 @@ Run_counts_its_timeout_from_the_first_start() {
   expect_equal "$(wc -l <calls)" 2
 }
 
-# make_network: nodeb is behind eth1 (10.9.0.0/24), nodec behind lo.
+# make_network: nodeb is behind eth1, in 10.9.0.0/24 of its two networks; nodec behind lo.
 make_network() {
   stand_in getent '[ "$1" = ahostsv4 ] && case $2 in nodeb) echo "10.9.0.2 STREAM nodeb";; nodec) echo "127.0.0.9 STREAM nodec";; esac'
   stand_in ip 'case "$*" in
       "-4 route get 10.9.0.2") echo "10.9.0.2 dev eth1 src 10.9.0.1 uid 0";;
       "-4 route get 127.0.0.9") echo "local 127.0.0.9 dev lo src 127.0.0.1 uid 0";;
-      "-4 route show dev eth1 scope link") echo "10.9.0.0/24 proto kernel src 10.9.0.1";;
-      "-4 route show dev lo scope link") echo "127.0.0.0/8 proto kernel src 127.0.0.1";;
+      "-4 route show dev eth1 scope link") printf "%s\n" "10.1.0.0/16 metric 1000" "10.9.0.0/24 proto kernel src 10.9.0.1";;
+      "-4 route show dev eth1 scope link src 10.9.0.1") echo "10.9.0.0/24 proto kernel";;
+      "-4 route show dev lo scope link"*) echo "127.0.0.0/8 proto kernel src 127.0.0.1";;
       *) echo grumble >&2; exit 1;;
     esac'
 }
@@ -522,6 +552,13 @@ Run_ends_no_mpirun_whose_ranks_it_may_not_see() {
   expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
   step_clock 30 later
   SLURM_JOB_ID=7 expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
+}
+
+# As a build or an update does.
+Run_ends_no_mpirun_whose_program_was_replaced() {
+  step_clock 10 '"$PROGRAM" 60 & until [ "/proc/$!/exe" -ef "$PROGRAM" ]; do command sleep 0.01; done
+    cp "$PROGRAM" new && mv new "$PROGRAM"; : >ticks; later; kill $!'
+  expect_exit 0 command timeout 120 "$repo/launch/run" -np 2 eval run
 }
 
 # start_in_a_group: launch/run with an mpirun that ends when it is told so, unsaved but after USR1. "--default-signal": as the real one,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import struct
 import tempfile
@@ -211,27 +210,29 @@ def _keep(files: Files) -> Path:
         for part in parts:
             digest.update(part)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays" / digest.hexdigest()
-    if not folder.is_dir():
-        _write_folder(folder, files)
+    missing = [name for name, parts in files.items() if not _is_whole(folder / name, parts)]
+    if missing:
+        _write_files(folder, {name: files[name] for name in missing})
     return folder
 
 
-def _write_folder(folder: Path, files: Files) -> None:
-    """Under another name first: another process may want the same set, or this one may be ended."""
-    made = None
+def _is_whole(file: Path, parts: Sequence[Union[bytes, Array]]) -> bool:
+    """By its size: caches are cleaned of some of their files, and power failures cut others off."""
+    size = sum(len(part) if isinstance(part, bytes) else part.nbytes for part in parts)
+    return os.path.isfile(file) and os.path.getsize(file) == size
+
+
+def _write_files(folder: Path, files: Files) -> None:
+    """Elsewhere first: another process may want the same set, or this one may be ended."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".tmp-"))
-        for name, parts in files.items():
-            with open(made / name, "wb") as file:
-                file.writelines(parts)
-        made.chmod(0o755)
-        made.rename(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tmp-") as made:
+            for name, parts in files.items():
+                with open(Path(made, name), "wb") as file:
+                    file.writelines(parts)
+                os.replace(Path(made, name), folder / name)
     except OSError as error:
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
-        if not folder.is_dir():
-            raise IoError(f"{folder}: {error.strerror}; the arrays cannot be kept there: set XDG_CACHE_HOME") from error
+        raise IoError(f"{folder}: {error.strerror}; the arrays cannot be kept there: set XDG_CACHE_HOME") from error
 
 
 # Files of the program. Safetensors: the length of a header, the header in JSON, the tensors' bytes.

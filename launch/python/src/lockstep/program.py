@@ -92,12 +92,14 @@ _KINDS = (UsageError, DataError, MissingDataError, DeviceError, InternalError, P
 
 
 def error_of(code: int, said: str) -> Error:
-    """The exception for an exit code and what stood on standard error: its last sentence counts."""
+    """The exception for an exit code, or minus a signal, and what stood on standard error: its last sentence counts."""
     lines = [line for line in said.strip().splitlines() if line.strip()]
     own = [line[len("lockstep: "):] for line in lines if line.startswith("lockstep: ")]
     sentence = own[-1] if own else "\n".join(lines[-3:])
-    if not sentence:
-        sentence = f"the program was ended by signal {-code}" if code < 0 else f"the program ended with exit code {code}"
+    if code < 0:  # it could not say why: its last words may be a note from long before
+        sentence = f"the program was ended by signal {-code}" + (f"; it said last: {lines[-1]}" if lines else "")
+    elif not sentence:
+        sentence = f"the program ended with exit code {code}"
     for kind in _KINDS:
         if kind.code == code:
             return kind(sentence)

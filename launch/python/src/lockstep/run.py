@@ -248,7 +248,7 @@ def _is_number(value: Any) -> bool:
 
 def _column(values: List[Any]) -> Array:
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        return np.array(values, np.int64)
+        return np.array(values, np.int64 if max(values, default=0) < 2**63 else np.uint64)  # train.seed has 64 bits
     return np.array([value if _is_number(value) else np.nan for value in values], np.float64)
 
 

@@ -103,11 +103,18 @@ def override_text(value: Any) -> str:
     """A value as it stands behind KEY=. A text is taken as the command line takes it."""
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
+    if not isinstance(value, (bool, int, float, list, tuple)):
+        value = _plain(value)
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, and paths, as JSON has them, also within lists and dicts."""
     if hasattr(value, "tolist"):
-        value = value.tolist()  # a number or an array of numpy
-    if value is None or not isinstance(value, (bool, int, float, list, tuple)):
-        raise UsageError(f"{value!r} is not a value of a job: give a number, a text, True or False, or a list of those")
-    return json.dumps(value, ensure_ascii=False)
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise UsageError(f"{value!r} is not a value of a job: give a number, a text, True or False, or a list of those")
 
 
 def _job_file(job: Job, folder: Path) -> Path:
@@ -120,10 +127,10 @@ def _job_file(job: Job, folder: Path) -> Path:
                 section = section.setdefault(name, {})
                 if not isinstance(section, dict):
                     raise UsageError(f"{key}: {name} is a value and a section at once")
-            section[last] = os.fspath(value) if isinstance(value, os.PathLike) else value
+            section[last] = value
         path = folder / "job.yaml"
         # JSON is YAML, but for characters that are escaped as two halves.
-        path.write_text(json.dumps(nested, ensure_ascii=False), encoding="utf-8", errors="surrogatepass")
+        path.write_text(json.dumps(nested, ensure_ascii=False, default=_plain), encoding="utf-8", errors="surrogatepass")
         return path
     path = Path(job)
     if path.exists() or path.suffix or len(path.parts) > 1:
