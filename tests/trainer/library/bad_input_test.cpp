@@ -253,6 +253,8 @@ TEST(LibraryInputTest, LossThatGivesNanEndsTheStepOnAllRanks) {
   };
   refused("the gradient of ", 1, NAN);
   refused("the loss of 20 of ", NAN, 1);
+  refused("the loss of 20 of ", 1e39, 1);
+  refused("the loss of 20 of ", -1e300, 1);
 }
 
 }  // namespace
