@@ -15,6 +15,7 @@
 #include "trainer/verify/rank_checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <lockstep/trainer.hpp>
 
 #include <algorithm>
@@ -109,15 +110,15 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
                   channels_rows_columns(data.shape), data.classes));
 }
 
-/// Facts that are the same on all ranks, in short. For samples that a function makes, the labels stand.
+/// Facts that are the same on all ranks, in short. Of samples that a function makes there are the labels alone.
 std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, const lockstep::Dataset& data) {
   const Optimizer& optimizer = given.optimizer;
   const Schedule& schedule = given.schedule;
-  const std::string data_digest = data.rows != nullptr ? quick_digest(std::as_bytes(std::span(data.labels)))
-                                                       : quick_fingerprint_of(data).samples;
+  const Fingerprint contents = quick_fingerprint_of(data);
   const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
-  std::string facts =
-      fmt::format("network {} | data of {} samples, {} | options", network_digest, data.size(), data_digest);
+  std::string facts = fmt::format("network {} | data of {} samples, {} {} [{}] [{}] | options",
+                                  network_digest, data.size(), contents.samples, contents.labels,
+                                  fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
   const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
   add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
       given.device.is_gpu());

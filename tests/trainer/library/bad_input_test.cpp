@@ -120,6 +120,23 @@ TEST(LibraryInputTest, RanksWithOtherDataOrNetworksAreRefused) {
   refused("another network", ours, other);
 }
 
+/// The samples are the same bytes.
+TEST(LibraryInputTest, RanksWithOtherLabelsOrAnotherNormalisationAreRefused) {
+  const auto set_of = [](std::int32_t first_label, double mean, double deviation) {
+    std::vector<std::int32_t> labels(40);
+    labels[0] = first_label;
+    return lockstep::Dataset::from_bytes(kShape, kClasses, std::vector<std::uint8_t>(40 * kFeatures), labels,
+                                         {.mean = {mean}, .std = {deviation}});
+  };
+  const auto ours = set_of(0, 0, 1);
+  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)})
+    expect_error(kUsage, {"rank 1 has other data than rank 0"}, [&] {
+      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+        const lockstep::Trainer trainer(small_net(), world.rank() == 0 ? ours : other, world, kOptions);
+      });
+    });
+}
+
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
   using lockstep::Dataset;
   const std::vector<std::uint8_t> bytes(32);
