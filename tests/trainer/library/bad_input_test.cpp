@@ -43,12 +43,26 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"schedule.every: 0 epochs"}, with([](auto& o) { o.schedule = lockstep::step_decay(0); })},
       {{"train.schedule.min_lr, 0.5, must not"},
        with([](auto& o) { o.schedule = lockstep::cosine(0, 0.5); })},
-      {{"warm"}, with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
-      {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })}};
+      {{"schedule.warmup_epochs: 3; expected 0 or more, fewer than epochs"},
+       with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
+      {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })},
+      {{"epochs: 9223372036854775807; expected 1 or more, at most a billion"},
+       with([](auto& o) { o.epochs = INT64_MAX; })},
+      {{"clip_norm: inf;"}, with([](auto& o) { o.clip_norm = INFINITY; })},
+      {{"optimizer.lr: inf;"}, with([](auto& o) { o.optimizer.lr = INFINITY; })},
+      {{"optimizer.lr: 1e-60, which is 0 as fp32"}, with([](auto& o) { o.optimizer.lr = 1e-60; })},
+      {{"optimizer.beta2: 0.9999999999, which is 1 as fp32"},
+       with([](auto& o) { o.optimizer.beta2 = 0.9999999999; })},
+      {{"optimizer.weight_decay: inf;"}, with([](auto& o) { o.optimizer.weight_decay = INFINITY; })},
+      {{"optimizer.eps: 0;"}, with([](auto& o) { o.optimizer = lockstep::adam(), o.optimizer.eps = 0; })},
+      {{"schedule.gamma: -0.5;"}, with([](auto& o) { o.schedule = lockstep::step_decay(1, -0.5); })},
+      {{"schedule.min_lr: -0.1;"}, with([](auto& o) { o.schedule = lockstep::cosine(0, -0.1); })}};
   for (const auto& [parts, options] : wrong)
     expect_error(kUsage, parts, [&given = options] { make_trainer(given); });
   EXPECT_NO_THROW(
       make_trainer({.global_batch = 1, .schedule = lockstep::step_decay(1), .epochs = 1, .grain = 1}));
+  EXPECT_NO_THROW(make_trainer(with([](auto& o) { o.optimizer.eps = o.schedule.gamma = 0; })))
+      << "sgd and a constant rate have none";
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
