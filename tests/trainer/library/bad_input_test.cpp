@@ -253,6 +253,15 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {2, 0}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1 << 16, 1 << 15}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1}, .fan_in = 0}});
+  const auto twins = [&](const std::string& words, const std::string& layers,
+                         const std::vector<lockstep::LayerParameter>& parameters) {
+    const auto make = [&](auto&, auto&) { return std::make_unique<Uncomputed>(kShape, parameters); };
+    expect_error(kUsage, {words}, [&] { network_with({.name = "mine", .make = make}, layers); });
+  };
+  twins("layer a: two tensors are called a.w; ", "{mine: {name: a}}",
+        {{.name = "w", .shape = {1}}, {.name = "w", .shape = {2}}});
+  twins("layer a.b: two tensors are called a.b.weight; ", "{mine: {name: a}}, {linear: {name: a.b, out: 2}}",
+        {{.name = "b.weight", .shape = {1}}});
 }
 
 /// The loss of each sample, and the first number of its gradient.
