@@ -77,6 +77,61 @@ TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
   });
 }
 
+TEST(LibraryInputTest, CheckpointsThatCouldNotBeReadAreNotWritten) {
+  const lockstep::testing::TemporaryDirectory directory;
+  const auto refused = [&](const std::string& words, const auto& change, lockstep::ExitCode code = kUsage) {
+    lockstep::Checkpoint checkpoint{.tensors = {{"w", {2}}},
+                                    .weights = {1, 2},
+                                    .optimizer = {{"momentum", {0, 0}}},
+                                    .units = {.exponents = {-40}}};
+    change(checkpoint);
+    expect_error(code, {words}, [&] { lockstep::save_checkpoint(directory.path(), checkpoint); });
+  };
+  for (const char* name : {"Momentum", "adam.m", ""})
+    refused(fmt::format("buffers of the optimizer are called {}; expected", name), [&](auto& checkpoint) {
+      checkpoint.optimizer = {{name, {0, 0}}};
+    });
+  refused("the name 'w' is taken", [](auto& checkpoint) {
+    checkpoint.tensors = {{"w", {1}}, {"w", {1}}}, checkpoint.units.exponents = {-40, -40};
+  });
+  refused("the name '__metadata__' is taken",
+          [](auto& checkpoint) { checkpoint.tensors[0].name = "__metadata__"; });
+  refused("tensor 'w' has a shape", [](auto& checkpoint) { checkpoint.tensors[0].shape.assign(33, 1); });
+  refused("tensor 'w' has a shape", [](auto& checkpoint) {
+    checkpoint.tensors[0].shape = {std::size_t{1} << 62, 8};
+  });
+  for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
+    refused("its units are none", [&](auto& checkpoint) { checkpoint.units.exponents = {exponent}; });
+  refused("its units are none", [](auto& checkpoint) { checkpoint.units.changed_at = -1; });
+  refused(
+      "1 of 2 numbers of w is NaN or infinite", [](auto& checkpoint) { checkpoint.weights[1] = NAN; },
+      lockstep::ExitCode::kInternal);
+  EXPECT_FALSE(std::filesystem::exists(directory.path("checkpoints")));
+}
+
+/// Its gradient is finite, and a rate of a million makes it infinite.
+class Steep final : public lockstep::OwnLoss {
+ public:
+  double compute(std::span<const float> /*outputs*/, std::int32_t /*label*/,
+                 std::span<float> gradient) const override {
+    if (!gradient.empty()) gradient[0] = 1e36F;
+    return 1;
+  }
+};
+
+TEST(LibraryInputTest, WeightsThatAreInfiniteAreNotSaved) {
+  const lockstep::testing::TemporaryDirectory directory;
+  lockstep::TrainerOptions options = kOptions;
+  options.optimizer = lockstep::sgd(1e6);
+  options.loss = lockstep::own_loss(std::make_shared<Steep>());
+  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+    trainer.step();
+    expect_error(lockstep::ExitCode::kInternal, {"nothing is saved, for ", "numbers of fc1.", "infinite"},
+                 [&] { trainer.save(directory.path("run")); });
+  });
+}
+
 TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
   const lockstep::testing::TemporaryDirectory directory;
   std::string saved, at_end_of_epoch;
