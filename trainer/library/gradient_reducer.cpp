@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/library/inside.hpp"
 #include "trainer/training/training_step.hpp"
 
@@ -142,9 +143,10 @@ std::int64_t GradientReducer::mean(std::span<float> gradient) {
   in.kept.clear();
   in.expected = 0;
   if (outcome == StepTrial::Outcome::kFail)
-    throw AgreedError(ExitCode::kInternal,
-                      fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", in.step + 1,
-                                  trial.failure().terms, trial.failure().tensor));
+    throw AgreedError(
+        ExitCode::kInternal,
+        fmt::format("step {}: NaN or infinite: {} of the terms, the last in tensor {}", in.step + 1,
+                    counted(trial.failure().terms, "number"), trial.failure().tensor));
   in.reducer.sums().mean(gradient.data());
   ++in.step;
   return in.reducer.sums().totals().samples;

@@ -39,8 +39,17 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     term[4] = NAN;
     reducer.add(term, INT32_MAX);
     expect_error(kUsage, {"here is one more"}, [&] { reducer.add(term, 1); });
-    expect_error(lockstep::ExitCode::kInternal, {"step 1", "tensor 1", "NaN"}, [&] { reducer.mean(term); });
-    term[4] = 1;
+    const auto expect_not_finite = [&](const std::string& numbers) {
+      expect_error(lockstep::ExitCode::kInternal,
+                   {"step 1: NaN or infinite: " + numbers + " of the terms, the last in tensor 1"},
+                   [&] { reducer.mean(term); });
+    };
+    expect_not_finite("1 number");
+    term[0] = INFINITY;
+    reducer.begin_step(1);
+    reducer.add(term, 1);
+    expect_not_finite("2 numbers");
+    term[0] = 0, term[4] = 1;
     reducer.begin_step(2);
     reducer.add(term, 2);
     reducer.add(std::vector<float>(5), 0);
