@@ -47,7 +47,7 @@ class GradientReducer {
     std::int64_t steps = 0;                    ///< taken
   };
   Units units() const;
-  /// Goes on from there, on all ranks alike.
+  /// Goes on from there, on all ranks alike. @throws ShapeError, ConfigError  they are of no such reducer
   void restore(const Units& units);
 
  private:

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "trainer/library/inside.hpp"
 #include "trainer/training/training_step.hpp"
 
@@ -161,6 +162,8 @@ void GradientReducer::restore(const Units& units) {
   if (units.exponents.size() != inside_->units.tensors())
     throw ShapeError(
         fmt::format("restore: {} units for {} tensors", units.exponents.size(), inside_->units.tensors()));
+  if (!std::ranges::all_of(units.exponents, is_exact_exponent))
+    throw ConfigError("restore: its units are none; give those of GradientReducer::units()");
   inside_->units.restore(units.exponents, units.changed_at);
   inside_->step = units.steps;
 }

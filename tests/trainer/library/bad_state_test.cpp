@@ -29,6 +29,10 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     expect_error(kUsage, {"begin_step: 5 terms; expected 0 to 4"}, [&] { reducer.begin_step(5); });
     expect_error(kUsage, {"begin_step: -1 terms"}, [&] { reducer.begin_step(-1); });
     expect_error(kUsage, {"restore: 1 units for 2 tensors"}, [&] { reducer.restore({.exponents = {-40}}); });
+    for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
+      expect_error(kUsage, {"restore: its units are none"}, [&] {
+        reducer.restore({.exponents = {-40, exponent}});
+      });
     reducer.begin_step(1);
     expect_error(kUsage, {"add: 4 numbers", "expected 5"}, [&] { reducer.add(few, 1); });
     for (const std::int64_t samples : {std::int64_t{-1}, std::int64_t{1} << 31})
