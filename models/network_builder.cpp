@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -139,6 +140,10 @@ class NetworkBuilder {
       options.fail_shape(fmt::format("an output of {}x{}x{} is more than the {} numbers a layer may have",
                                      shape.channels, shape.height, shape.width, kMaxFeatures));
     ParameterLayout& layout = network_.parameters_;
+    for (const auto* tensors : {&layer->parameters(), &layer->kept()})
+      for (const Parameter& tensor : *tensors)
+        if (!tensor_names_.insert(tensor.name).second)
+          options.fail_shape(fmt::format("two tensors are called {}; give each its own name", tensor.name));
     layout.size += layer->parameter_size();
     options.require_weights(layout.size);
     layout.parameters.insert(layout.parameters.end(), layer->parameters().begin(), layer->parameters().end());
@@ -263,6 +268,7 @@ class NetworkBuilder {
   Network network_;
   std::vector<YAML::Mark> marks_;                     ///< begin of each layer
   std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
+  std::set<std::string> tensor_names_;                ///< a program's own layers may call theirs as they like
   std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
 };
 

@@ -36,7 +36,8 @@ class GradientReducer {
   /// Waits for the sums over all ranks. Collective.
   /// @param gradient  [all numbers], overwritten with sum / samples of all terms of all ranks
   /// @returns these samples
-  /// @throws InternalError  a term is NaN or infinite: says in which tensor. The step counts as not taken
+  /// @throws InternalError  a term is NaN or infinite: says how many, and in which tensor the last. The step counts as
+  ///                        not taken
   std::int64_t mean(std::span<float> gradient);
 
   /// The units, which decide the last bits of what follows: to be saved beside the weights.
@@ -46,7 +47,7 @@ class GradientReducer {
     std::int64_t steps = 0;                    ///< taken
   };
   Units units() const;
-  /// Goes on from there, on all ranks alike.
+  /// Goes on from there, on all ranks alike. @throws ShapeError, ConfigError  they are of no such reducer
   void restore(const Units& units);
 
  private:

@@ -21,7 +21,7 @@ class OwnLoss {
   /// @param outputs   of the last layer for one sample, [classes]
   /// @param label     the sample's, in [0, classes)
   /// @param gradient  [classes], overwritten with d(loss) / d(outputs); empty in evaluation
-  /// @returns the loss. NaN and infinity stop the training with a message that names the step
+  /// @returns the loss. NaN, infinity and numbers beyond a float stop the training with a message that names the step
   virtual double compute(std::span<const float> outputs, std::int32_t label,
                          std::span<float> gradient) const = 0;
   /// Counts towards the accuracy. Here: the largest output is the label's, the first among equals.

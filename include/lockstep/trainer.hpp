@@ -99,7 +99,7 @@ class Trainer {
 
   /// Writes FOLDER/checkpoints/step-NNNNNNNN, which `lockstep inspect`, `verify`, `hash`, `diff` and `export --npz`
   /// read. When it returns it survives a power loss.
-  /// @returns the directory. @throws IoError
+  /// @returns the directory. @throws IoError; InternalError  weights are NaN or infinite
   std::string save(const std::string& folder);
   /// Goes on from a checkpoint's directory, at its step, with the same bits as without a pause. On any number of
   /// ranks. One that `lockstep train` wrote will do, where network, data and options are its job's.

@@ -25,6 +25,10 @@ inline constexpr double kExactScale = 1099511627776.0;  // 2^40
 
 /// Every float is a multiple of 2^-149: below that a unit could gain nothing.
 inline constexpr int kLeastExactExponent = -149;
+/// True of an exponent that a unit can have: those of floats.
+inline bool is_exact_exponent(int exponent) {
+  return exponent >= kLeastExactExponent && exponent <= 127;
+}
 
 /// On a GPU a grain's gradient arrives in at most so many terms; on a CPU it is one. Limits allow for the
 /// larger number, so that they are the same on every device.

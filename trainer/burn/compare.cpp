@@ -220,14 +220,14 @@ bool name_slow_pairs(Ranks& ranks, bool between_hosts, const LinkRule& rule) {
       const RankResult& other = at(ranks, link.with);
       if (is_between_hosts(ranks, result, link) != between_hosts || link.received < kLeastMessages) continue;
       if (!has_its_cores(result) || !has_its_cores(other)) continue;
-      const double usual = std::max(best_link(ranks, result, between_hosts, rule),
-                                    best_link(ranks, other, between_hosts, rule));
+      const double own = best_link(ranks, result, between_hosts, rule),
+                   usual = std::max(own, best_link(ranks, other, between_hosts, rule));
       if (!is_slow_link(link.*rule.seconds, usual, rule.least_difference)) continue;
       found = true;
       result.findings.push_back(
           {Grade::kSlow, "link",
            fmt::format("a message of {} to rank {} on {} and back takes {:.1f} ms, to others {:.1f} ms",
-                       rule.size, link.with, other.host, link.*rule.seconds * 1e3, usual * 1e3),
+                       rule.size, link.with, other.host, link.*rule.seconds * 1e3, own * 1e3),
            kLinkFix});
       break;
     }

@@ -32,6 +32,8 @@ namespace lockstep {
 inline constexpr std::int64_t kCheckpointFormatVersion = 3;
 /// The one buffer that version 1 knows.
 inline constexpr const char* kVersion1Buffer = "momentum";
+/// True of names that a manifest may have: at most 16, each there once, of small letters, digits and '_'.
+bool are_buffers(const std::vector<std::string>& names);
 inline constexpr std::size_t kMaxManifestBytes = std::size_t{64} << 20;
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";

@@ -118,8 +118,7 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
   archive.object("gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
     inner("exponents", units.exponents);
     inner("changed_at", units.changed_at);
-    const auto is_exponent = [](std::int16_t e) { return e >= kLeastExactExponent && e <= 127; };
-    inner.require(std::ranges::all_of(units.exponents, is_exponent), "exponents", kInRange);
+    inner.require(std::ranges::all_of(units.exponents, is_exact_exponent), "exponents", kInRange);
   });
 }
 
@@ -187,17 +186,6 @@ void file_fields(auto&& archive, FileRecord& file, const char* name) {
                  position = s.end;
                });
   archive.require(position == file.bytes, "sections", "as long as the file");
-}
-
-/// Names such as "exp_avg", each there once.
-bool are_buffers(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostBuffers = 16;
-  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
-  const auto is_name = [](const std::string& name) {
-    return !name.empty() && name.find_first_not_of(kLetters) == name.npos;
-  };
-  return names.size() <= kMostBuffers && std::ranges::all_of(names, is_name) &&
-         std::set(names.begin(), names.end()).size() == names.size();
 }
 
 void manifest_fields(auto&& archive, Manifest& manifest) {
@@ -271,6 +259,16 @@ void check_arithmetic(const JsonFieldsReader& top, const std::string& file) {
 }
 
 }  // namespace
+
+bool are_buffers(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostBuffers = 16;
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.find_first_not_of(kLetters) == name.npos;
+  };
+  return names.size() <= kMostBuffers && std::ranges::all_of(names, is_name) &&
+         std::set(names.begin(), names.end()).size() == names.size();
+}
 
 std::map<std::string, std::string> describe_network(const Network& network) {
   const ImageShape& input = network.input_shape();

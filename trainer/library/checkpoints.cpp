@@ -3,15 +3,21 @@
 /// Checkpoints: of a Trainer, and of programs with weights of their own.
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/safetensors.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/library/saved_state.hpp"
 #include "trainer/training/training_loss.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <lockstep/checkpoint.hpp>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <system_error>
 
 namespace lockstep::v0 {
@@ -109,6 +115,9 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
 }
 
 std::string save_below(const std::string& folder, const CheckpointState& state) {
+  if (const std::string wrong = unusable_weights(state.facts.tensors(), state.weights); !wrong.empty())
+    throw InternalError(
+        fmt::format("{}: nothing is saved, for {}; go on from an earlier checkpoint", folder, wrong));
   if (const std::error_code trouble = make_directory_and_parents(Env::posix(), folder))
     throw IoError(fmt::format("{}: cannot be made: {}", folder, trouble.message()));
   return lockstep::save_checkpoint(Env::posix(), folder, state);
@@ -116,7 +125,35 @@ std::string save_below(const std::string& folder, const CheckpointState& state) 
 
 // Programs with weights of their own.
 
+namespace {
+
+/// Refuses what load_checkpoint() would refuse, beside unusable weights.
+void require_readable(const Checkpoint& checkpoint) {
+  const auto require = [](bool holds, const std::string& cause) {
+    if (!holds) throw ConfigError("a checkpoint: " + cause);
+  };
+  std::set<std::string_view> names{"__metadata__"};  // the file's own
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    require(names.insert(tensor.name).second,
+            fmt::format("the name {} is taken; give each tensor its own", quoted_text(tensor.name)));
+    require(tensor.shape.size() <= kMaxSafetensorsRank && safetensors_tensor_bytes("F32", tensor.shape),
+            fmt::format("tensor {} has a shape that no file can have", quoted_text(tensor.name)));
+  }
+  std::vector<std::string> buffers;
+  for (const auto& [name, values] : checkpoint.optimizer) buffers.push_back(name);
+  require(are_buffers(buffers),
+          fmt::format("buffers of the optimizer are called {}; expected at most 16 names of small letters, "
+                      "digits and '_'",
+                      fmt::join(buffers, ", ")));
+  require(
+      std::ranges::all_of(checkpoint.units.exponents, is_exact_exponent) && checkpoint.units.changed_at >= 0,
+      "its units are none; give those of GradientReducer::units()");
+}
+
+}  // namespace
+
 std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpoint) {
+  require_readable(checkpoint);
   CheckpointState state{.facts = {}, .weights = checkpoint.weights};
   CheckpointFacts& facts = state.facts;
   facts.step = checkpoint.step;

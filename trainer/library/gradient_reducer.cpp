@@ -5,6 +5,8 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "trainer/library/inside.hpp"
 #include "trainer/training/training_step.hpp"
 
@@ -142,9 +144,10 @@ std::int64_t GradientReducer::mean(std::span<float> gradient) {
   in.kept.clear();
   in.expected = 0;
   if (outcome == StepTrial::Outcome::kFail)
-    throw AgreedError(ExitCode::kInternal,
-                      fmt::format("step {}: {} numbers of tensor {} are NaN or infinite", in.step + 1,
-                                  trial.failure().terms, trial.failure().tensor));
+    throw AgreedError(
+        ExitCode::kInternal,
+        fmt::format("step {}: NaN or infinite: {} of the terms, the last in tensor {}", in.step + 1,
+                    counted(trial.failure().terms, "number"), trial.failure().tensor));
   in.reducer.sums().mean(gradient.data());
   ++in.step;
   return in.reducer.sums().totals().samples;
@@ -159,6 +162,8 @@ void GradientReducer::restore(const Units& units) {
   if (units.exponents.size() != inside_->units.tensors())
     throw ShapeError(
         fmt::format("restore: {} units for {} tensors", units.exponents.size(), inside_->units.tensors()));
+  if (!std::ranges::all_of(units.exponents, is_exact_exponent))
+    throw ConfigError("restore: its units are none; give those of GradientReducer::units()");
   inside_->units.restore(units.exponents, units.changed_at);
   inside_->step = units.steps;
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace lockstep::v0 {
 
@@ -27,6 +28,7 @@ class AdaptedLoss final : public HostLoss {
     const auto classes = static_cast<std::size_t>(shape.classes),
                columns = static_cast<std::size_t>(shape.batch);
     std::vector<float> outputs(classes), gradient(dlogits == nullptr ? 0 : classes);
+    constexpr double kMost = std::numeric_limits<float>::max();  // sums have room for floats
     *sums = {};
     for (std::size_t n = 0; n < columns; ++n) {
       const bool is_sample = n < static_cast<std::size_t>(shape.samples);
@@ -34,7 +36,7 @@ class AdaptedLoss final : public HostLoss {
       if (is_sample) {
         for (std::size_t c = 0; c < classes; ++c) outputs[c] = logits[c * columns + n];
         const double loss = own_->compute(outputs, labels[n], gradient);
-        if (std::isfinite(loss))
+        if (std::abs(loss) <= kMost)
           sums->loss += std::nearbyint(loss * kLossScale) / kLossScale;
         else
           ++sums->not_finite;

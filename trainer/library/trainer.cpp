@@ -5,6 +5,7 @@
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
+#include "common/yaml.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/checkpoint/state.hpp"
@@ -15,6 +16,7 @@
 #include "trainer/verify/rank_checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <lockstep/trainer.hpp>
 
 #include <algorithm>
@@ -29,11 +31,21 @@ LossKind kind_of(Loss::Kind kind) {
   return kind == Loss::Kind::kBinaryCrossEntropy ? LossKind::kBinaryCrossEntropy : LossKind::kCrossEntropy;
 }
 
+/// True of a number from 0 to `most` that is not 0 as fp32, unless it is 0.
+bool is_within(double number, double most) {
+  return number >= 0 && number <= most && (number == 0 || static_cast<float>(number) != 0);
+}
+
 /// Numbers that the core's tables take as a job's reader has checked them.
 void check(const TrainerOptions& options) {
   const auto refuse = [](const char* option, const std::string& cause) { throw OptionError(option, cause); };
   const auto require = [&](bool holds, const char* option, const auto& given, const char* expected) {
-    if (!holds) refuse(option, fmt::format("{}; expected {}", given, expected));
+    if (holds) return;
+    const std::string text = fmt::format("{}", given);
+    refuse(option, fmt::format("{}{}; expected {}", text, fp32_hint(text), expected));
+  };
+  const auto has = [](const std::vector<MemberKey>& keys, std::string_view name) {
+    return std::ranges::find(keys, name, &MemberKey::name) != keys.end();
   };
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
@@ -43,25 +55,38 @@ void check(const TrainerOptions& options) {
   require(options.global_batch >= 1, "global_batch", options.global_batch, "1 or more");
   require(options.grain >= 1, "grain", options.grain, "1 or more");
   require(options.threads >= 1 && options.threads <= 1024, "threads", options.threads, "1 to 1024");
-  require(options.epochs >= 1, "epochs", options.epochs, "1 or more");
-  require(options.clip_norm >= 0, "clip_norm", options.clip_norm, "0 or more");
+  require(options.epochs >= 1 && options.epochs <= 1'000'000'000, "epochs", options.epochs,
+          "1 or more, at most a billion");
+  require(is_within(options.clip_norm, 1e9), "clip_norm", options.clip_norm, "0 or more, at most 1e9");
   if (!named(optimizer_kinds(), optimizer.kind))
     refuse("optimizer", fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb",
                                     optimizer.kind));
-  require(optimizer.lr > 0, "optimizer.lr", optimizer.lr, "a number above 0");
+  require(is_within(optimizer.lr, 1e6) && optimizer.lr > 0, "optimizer.lr", optimizer.lr,
+          "a number above 0, at most 1e6");
   for (const auto& [name, number] : {std::pair{"optimizer.momentum", optimizer.momentum},
                                      {"optimizer.beta1", optimizer.beta1},
                                      {"optimizer.beta2", optimizer.beta2},
                                      {"loss.label_smoothing", options.loss.label_smoothing}})
-    require(number >= 0 && number < 1, name, number, "a number from 0 on, below 1");
-  require(optimizer.weight_decay >= 0, "optimizer.weight_decay", optimizer.weight_decay, "0 or more");
+    require(is_within(number, 1) && static_cast<float>(number) < 1, name, number,
+            "a number from 0 on, below 1");
+  require(is_within(optimizer.weight_decay, 1e6), "optimizer.weight_decay", optimizer.weight_decay,
+          "0 or more, at most 1e6");
+  if (has(find_optimizer({.kind = optimizer.kind}).keys, "eps"))
+    require(is_within(optimizer.eps, 1) && optimizer.eps > 0, "optimizer.eps", optimizer.eps,
+            "a number above 0, at most 1");
   if (!named(schedule_kinds(), schedule.kind) || schedule.kind == "multistep")
     refuse("schedule",
            fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
                        schedule.kind));
   require(schedule.kind != "step" || schedule.every >= 1, "schedule.every",
           fmt::format("{} epochs", schedule.every), "1 or more");
-  require(schedule.warmup_epochs >= 0, "schedule.warmup_epochs", schedule.warmup_epochs, "0 or more");
+  if (has(find_schedule({.kind = schedule.kind}).keys, "gamma"))
+    require(is_within(schedule.gamma, 1e6) && schedule.gamma > 0, "schedule.gamma", schedule.gamma,
+            "a number above 0, at most 1e6");
+  if (has(find_schedule({.kind = schedule.kind}).keys, "min_lr"))
+    require(is_within(schedule.min_lr, 1e6), "schedule.min_lr", schedule.min_lr, "0 or more, at most 1e6");
+  require(schedule.warmup_epochs >= 0 && schedule.warmup_epochs < options.epochs, "schedule.warmup_epochs",
+          schedule.warmup_epochs, "0 or more, fewer than epochs");
 }
 
 /// As a job's sections have them.
@@ -97,7 +122,7 @@ void require_keys_that_fit(const UpdateOptions& update) {
   auto complaint = optimizer.check != nullptr ? optimizer.check(update.optimizer) : std::nullopt;
   if (!complaint && schedule.check != nullptr)
     complaint = schedule.check(update.schedule, update.optimizer.lr);
-  if (complaint) throw OptionError(complaint->key, complaint->message);
+  if (complaint) throw ConfigError(complaint->message);
 }
 
 void require_network_for(const lockstep::Network& network, const lockstep::Dataset& data) {
@@ -109,15 +134,15 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
                   channels_rows_columns(data.shape), data.classes));
 }
 
-/// Facts that are the same on all ranks, in short. For samples that a function makes, the labels stand.
+/// Facts that are the same on all ranks, in short. Of samples that a function makes there are the labels alone.
 std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, const lockstep::Dataset& data) {
   const Optimizer& optimizer = given.optimizer;
   const Schedule& schedule = given.schedule;
-  const std::string data_digest = data.rows != nullptr ? quick_digest(std::as_bytes(std::span(data.labels)))
-                                                       : quick_fingerprint_of(data).samples;
+  const Fingerprint contents = quick_fingerprint_of(data);
   const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
-  std::string facts =
-      fmt::format("network {} | data of {} samples, {} | options", network_digest, data.size(), data_digest);
+  std::string facts = fmt::format("network {} | data of {} samples, {} {} [{}] [{}] | options",
+                                  network_digest, data.size(), contents.samples, contents.labels,
+                                  fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
   const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
   add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
       given.device.is_gpu());
@@ -186,8 +211,6 @@ struct Trainer::Inside {
     const auto sampling = sampler_options(*setup, comm);
     DistributedSampler::check(sampling);
     require_samples_for_cuts(setup->network, sampling);
-    WeightUpdate(setup->options, setup->network.parameters(), DistributedSampler::steps_per_epoch(sampling))
-        .require_warmup_within_run();
   }
 
   std::int64_t steps_per_epoch() const { return strategy->sampler().steps_per_epoch(); }

@@ -116,6 +116,12 @@ TEST(BurnComparison, NamesBothEndsOfOneSlowLink) {
   EXPECT_EQ(said(ranks),
             "SLOW 1 link: a message of 1 MiB to rank 3 on node3 and back takes 60.0 ms, to others 10.0 ms\n"
             "SLOW 3 link: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n");
+  auto quick = ranks;
+  set_seconds(quick, 0, 1, 4e-3);
+  EXPECT_EQ(said(quick),
+            "SLOW 1 link: a message of 1 MiB to rank 3 on node3 and back takes 60.0 ms, to others 4.0 ms\n"
+            "SLOW 3 link: a message of 1 MiB to rank 1 on node1 and back takes 60.0 ms, to others 10.0 ms\n")
+      << "the times of each to others are its own";
   ranks[3].oversubscribed = true;
   EXPECT_EQ(said(ranks), "") << "one of the two shares its cores";
   ranks[3].oversubscribed = false, ranks[0].oversubscribed = true;

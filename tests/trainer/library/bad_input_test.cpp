@@ -43,12 +43,26 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"schedule.every: 0 epochs"}, with([](auto& o) { o.schedule = lockstep::step_decay(0); })},
       {{"train.schedule.min_lr, 0.5, must not"},
        with([](auto& o) { o.schedule = lockstep::cosine(0, 0.5); })},
-      {{"warm"}, with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
-      {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })}};
+      {{"schedule.warmup_epochs: 3; expected 0 or more, fewer than epochs"},
+       with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
+      {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })},
+      {{"epochs: 9223372036854775807; expected 1 or more, at most a billion"},
+       with([](auto& o) { o.epochs = INT64_MAX; })},
+      {{"clip_norm: inf;"}, with([](auto& o) { o.clip_norm = INFINITY; })},
+      {{"optimizer.lr: inf;"}, with([](auto& o) { o.optimizer.lr = INFINITY; })},
+      {{"optimizer.lr: 1e-60, which is 0 as fp32"}, with([](auto& o) { o.optimizer.lr = 1e-60; })},
+      {{"optimizer.beta2: 0.9999999999, which is 1 as fp32"},
+       with([](auto& o) { o.optimizer.beta2 = 0.9999999999; })},
+      {{"optimizer.weight_decay: inf;"}, with([](auto& o) { o.optimizer.weight_decay = INFINITY; })},
+      {{"optimizer.eps: 0;"}, with([](auto& o) { o.optimizer = lockstep::adam(), o.optimizer.eps = 0; })},
+      {{"schedule.gamma: -0.5;"}, with([](auto& o) { o.schedule = lockstep::step_decay(1, -0.5); })},
+      {{"schedule.min_lr: -0.1;"}, with([](auto& o) { o.schedule = lockstep::cosine(0, -0.1); })}};
   for (const auto& [parts, options] : wrong)
     expect_error(kUsage, parts, [&given = options] { make_trainer(given); });
   EXPECT_NO_THROW(
       make_trainer({.global_batch = 1, .schedule = lockstep::step_decay(1), .epochs = 1, .grain = 1}));
+  EXPECT_NO_THROW(make_trainer(with([](auto& o) { o.optimizer.eps = o.schedule.gamma = 0; })))
+      << "sgd and a constant rate have none";
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
@@ -118,6 +132,23 @@ TEST(LibraryInputTest, RanksWithOtherDataOrNetworksAreRefused) {
   };
   refused("other data", black, small_net());
   refused("another network", ours, other);
+}
+
+/// The samples are the same bytes.
+TEST(LibraryInputTest, RanksWithOtherLabelsOrAnotherNormalisationAreRefused) {
+  const auto set_of = [](std::int32_t first_label, double mean, double deviation) {
+    std::vector<std::int32_t> labels(40);
+    labels[0] = first_label;
+    return lockstep::Dataset::from_bytes(kShape, kClasses, std::vector<std::uint8_t>(40 * kFeatures), labels,
+                                         {.mean = {mean}, .std = {deviation}});
+  };
+  const auto ours = set_of(0, 0, 1);
+  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)})
+    expect_error(kUsage, {"rank 1 has other data than rank 0"}, [&] {
+      lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+        const lockstep::Trainer trainer(small_net(), world.rank() == 0 ? ours : other, world, kOptions);
+      });
+    });
 }
 
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
@@ -222,6 +253,15 @@ TEST(LibraryInputTest, OwnLayersThatDoNotFitAreNamed) {
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {2, 0}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1 << 16, 1 << 15}}});
   refused("parameter 'w' needs a name, a shape", kShape, {{.name = "w", .shape = {1}, .fan_in = 0}});
+  const auto twins = [&](const std::string& words, const std::string& layers,
+                         const std::vector<lockstep::LayerParameter>& parameters) {
+    const auto make = [&](auto&, auto&) { return std::make_unique<Uncomputed>(kShape, parameters); };
+    expect_error(kUsage, {words}, [&] { network_with({.name = "mine", .make = make}, layers); });
+  };
+  twins("layer a: two tensors are called a.w; ", "{mine: {name: a}}",
+        {{.name = "w", .shape = {1}}, {.name = "w", .shape = {2}}});
+  twins("layer a.b: two tensors are called a.b.weight; ", "{mine: {name: a}}, {linear: {name: a.b, out: 2}}",
+        {{.name = "b.weight", .shape = {1}}});
 }
 
 /// The loss of each sample, and the first number of its gradient.
@@ -253,6 +293,8 @@ TEST(LibraryInputTest, LossThatGivesNanEndsTheStepOnAllRanks) {
   };
   refused("the gradient of ", 1, NAN);
   refused("the loss of 20 of ", NAN, 1);
+  refused("the loss of 20 of ", 1e39, 1);
+  refused("the loss of 20 of ", -1e300, 1);
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     expect_error(kUsage, {"begin_step: 5 terms; expected 0 to 4"}, [&] { reducer.begin_step(5); });
     expect_error(kUsage, {"begin_step: -1 terms"}, [&] { reducer.begin_step(-1); });
     expect_error(kUsage, {"restore: 1 units for 2 tensors"}, [&] { reducer.restore({.exponents = {-40}}); });
+    for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
+      expect_error(kUsage, {"restore: its units are none"}, [&] {
+        reducer.restore({.exponents = {-40, exponent}});
+      });
     reducer.begin_step(1);
     expect_error(kUsage, {"add: 4 numbers", "expected 5"}, [&] { reducer.add(few, 1); });
     for (const std::int64_t samples : {std::int64_t{-1}, std::int64_t{1} << 31})
@@ -39,8 +43,17 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
     term[4] = NAN;
     reducer.add(term, INT32_MAX);
     expect_error(kUsage, {"here is one more"}, [&] { reducer.add(term, 1); });
-    expect_error(lockstep::ExitCode::kInternal, {"step 1", "tensor 1", "NaN"}, [&] { reducer.mean(term); });
-    term[4] = 1;
+    const auto expect_not_finite = [&](const std::string& numbers) {
+      expect_error(lockstep::ExitCode::kInternal,
+                   {"step 1: NaN or infinite: " + numbers + " of the terms, the last in tensor 1"},
+                   [&] { reducer.mean(term); });
+    };
+    expect_not_finite("1 number");
+    term[0] = INFINITY;
+    reducer.begin_step(1);
+    reducer.add(term, 1);
+    expect_not_finite("2 numbers");
+    term[0] = 0, term[4] = 1;
     reducer.begin_step(2);
     reducer.add(term, 2);
     reducer.add(std::vector<float>(5), 0);
@@ -74,6 +87,61 @@ TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
     lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
     expect_error(kUsage, {other, "its tensors are not those of network"}, [&] { trainer.load(other); });
     expect_error(lockstep::ExitCode::kDataMissing, {"/nowhere"}, [&] { trainer.load("/nowhere"); });
+  });
+}
+
+TEST(LibraryInputTest, CheckpointsThatCouldNotBeReadAreNotWritten) {
+  const lockstep::testing::TemporaryDirectory directory;
+  const auto refused = [&](const std::string& words, const auto& change, lockstep::ExitCode code = kUsage) {
+    lockstep::Checkpoint checkpoint{.tensors = {{"w", {2}}},
+                                    .weights = {1, 2},
+                                    .optimizer = {{"momentum", {0, 0}}},
+                                    .units = {.exponents = {-40}}};
+    change(checkpoint);
+    expect_error(code, {words}, [&] { lockstep::save_checkpoint(directory.path(), checkpoint); });
+  };
+  for (const char* name : {"Momentum", "adam.m", ""})
+    refused(fmt::format("buffers of the optimizer are called {}; expected", name), [&](auto& checkpoint) {
+      checkpoint.optimizer = {{name, {0, 0}}};
+    });
+  refused("the name 'w' is taken", [](auto& checkpoint) {
+    checkpoint.tensors = {{"w", {1}}, {"w", {1}}}, checkpoint.units.exponents = {-40, -40};
+  });
+  refused("the name '__metadata__' is taken",
+          [](auto& checkpoint) { checkpoint.tensors[0].name = "__metadata__"; });
+  refused("tensor 'w' has a shape", [](auto& checkpoint) { checkpoint.tensors[0].shape.assign(33, 1); });
+  refused("tensor 'w' has a shape", [](auto& checkpoint) {
+    checkpoint.tensors[0].shape = {std::size_t{1} << 62, 8};
+  });
+  for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
+    refused("its units are none", [&](auto& checkpoint) { checkpoint.units.exponents = {exponent}; });
+  refused("its units are none", [](auto& checkpoint) { checkpoint.units.changed_at = -1; });
+  refused(
+      "1 of 2 numbers of w is NaN or infinite", [](auto& checkpoint) { checkpoint.weights[1] = NAN; },
+      lockstep::ExitCode::kInternal);
+  EXPECT_FALSE(std::filesystem::exists(directory.path("checkpoints")));
+}
+
+/// Its gradient is finite, and a rate of a million makes it infinite.
+class Steep final : public lockstep::OwnLoss {
+ public:
+  double compute(std::span<const float> /*outputs*/, std::int32_t /*label*/,
+                 std::span<float> gradient) const override {
+    if (!gradient.empty()) gradient[0] = 1e36F;
+    return 1;
+  }
+};
+
+TEST(LibraryInputTest, WeightsThatAreInfiniteAreNotSaved) {
+  const lockstep::testing::TemporaryDirectory directory;
+  lockstep::TrainerOptions options = kOptions;
+  options.optimizer = lockstep::sgd(1e6);
+  options.loss = lockstep::own_loss(std::make_shared<Steep>());
+  lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+    trainer.step();
+    expect_error(lockstep::ExitCode::kInternal, {"nothing is saved, for ", "numbers of fc1.", "infinite"},
+                 [&] { trainer.save(directory.path("run")); });
   });
 }
 
