@@ -153,6 +153,14 @@ TEST_F(WholeRunTest, ARunThatTakesNoStepAfterTheCheckpointOfAnotherHasItsOwn) {
   test::expect_words(told_by(job), {"already finished: DIR/b holds all 2 steps; nothing was trained"});
 }
 
+/// Its patience is at its end, too.
+TEST_F(WholeRunTest, ARunThatTookAllItsStepsWasNotEndedByItsPatience) {
+  const std::string told = told_by(job_of("run", kTwoRanks, {"train.epochs=1"}));
+  EXPECT_EQ(told.find("train.patience"), told.npos) << told;
+  EXPECT_EQ(saved("run", 2).facts.patience, (CheckpointPatience{0.125, 1, 0}));
+  EXPECT_FALSE(events_of("run").back().contains("stopped_early"));
+}
+
 TEST_F(WholeRunTest, PatienceIsCountedAnewWhereARunGoesOnWithAnotherTestSet) {
   const std::string yaml =
       "model: linear\ndata: {set: synthetic, train_samples: 32, test_samples: 16, global_batch: 16}\n"
