@@ -54,7 +54,7 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
   bool is_from_another_ = false;
-  bool holds_another_job_ = false;  ///< then: the run that lies here trains other weights
+  bool holds_another_job_ = false;  ///< the run that lies here is of a job that trains other weights
 };
 
 // Files that a start reads besides its data.
