@@ -121,7 +121,7 @@ void EventFile::add_line(const Json& line) {
   for (const auto& [key, value] : line.items()) {
     constexpr double kMost = std::numeric_limits<float>::max();
     if (!value.is_number() || std::ranges::find(kNoScalars, key) != kNoScalars.end()) continue;
-    if (std::abs(value.get<double>()) > kMost) continue;
+    if (std::isnan(value.get<double>()) || std::abs(value.get<double>()) > kMost) continue;
     auto* scalar = event.mutable_summary()->add_value();
     scalar->set_tag(name + "/" + key);
     scalar->set_simple_value(static_cast<float>(value.get<double>()));

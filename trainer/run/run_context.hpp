@@ -60,7 +60,7 @@ struct RunContext {
 struct RunStart {
   std::string chosen;              ///< rank 0: which directory was chosen, and why; may be empty
   std::vector<std::string> hosts;  ///< names by rank
-  bool resumed = false;
+  bool resumed = false;            ///< from a checkpoint of its own, not of another run
   bool nothing_left = false;
   bool lacks_page = false;          ///< the run had ended before, and was killed before its page was written
   std::string names_taken;          ///< the sentence of a run that had no names of classes

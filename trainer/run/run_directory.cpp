@@ -210,10 +210,12 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   if (job_.run.takes_newest() || is_checkpoint_of(path_, facts.step, found->path)) return found;
   is_from_another_ = true;
   // Its run has these files. Where none is here none was lost; nor where they are of a start of this job that was killed
-  // before it had saved.
+  // before it had saved, or of another job.
   const auto own = list_checkpoints(env_, path_);
-  const bool has_saved = !own.empty() && own.back().step <= facts.step;
-  const bool is_begun = !has_saved && is_run_of(env_, path_, job_);
+  const bool has_saved = !own.empty() && own.back().step <= facts.step,
+             is_same_job = is_run_of(env_, path_, job_);
+  holds_another_job_ = is_there(env_, path_ + "/job.yaml") && !is_same_job;
+  const bool is_begun = holds_another_job_ || (!has_saved && is_same_job);
   if (is_begun || !is_there(env_, path_ + "/" + kMetricsFile)) facts.metrics.reset();
   if (is_begun || !is_there(env_, path_ + "/" + kTrailFile)) facts.trail.reset();
   return found;
@@ -223,7 +225,10 @@ std::unique_ptr<RunWriter> RunDirectory::open(std::int64_t step, bool evaluated,
                                               const CheckpointFacts& facts) && {
   require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
-  if (step == 0) clear_for_a_new_run(env_, job_);
+  if (step == 0)
+    clear_for_a_new_run(env_, job_);
+  else if (holds_another_job_)
+    move_previous_run_aside(env_, path_);
   // Gone by now where a new run has moved everything aside.
   std::erase_if(damaged_, [&](const std::string& path) { return !is_there(env_, path); });
   set_aside_damaged(env_, path_, damaged_, print_error);

@@ -39,8 +39,9 @@ class RunDirectory {
   /// Makes the directory agree with a run that is at `step`. It cuts metrics.jsonl back, writes job.yaml, and moves what
   /// is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier one) to previous-N. At
   /// step 0, what an earlier run left here is moved to previous-N and said so on standard error, unless it is this very
-  /// run, interrupted before it had saved anything. run.resume in job.yaml is auto, so that it goes on with the run, or
-  /// the checkpoint of another run until this one has saved.
+  /// run, interrupted before it had saved anything. So is a run of another job where run.resume names a checkpoint
+  /// that lies elsewhere. run.resume in job.yaml is auto, so that it goes on with the run, or the checkpoint of another
+  /// run until this one has saved.
   /// @param evaluated  the step was evaluated, if it is one after which the run is
   /// @param facts      of the checkpoint gone on from: lines that are lost of metrics.jsonl are told, on standard error
   ///                   and by an event "lost"
@@ -53,6 +54,7 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
   bool is_from_another_ = false;
+  bool holds_another_job_ = false;  ///< the run that lies here is of a job that trains other weights
 };
 
 // Files that a start reads besides its data.

@@ -137,7 +137,8 @@ void add_facts(const CheckpointFacts& facts, const std::string& checkpoint, Weig
 
 WeightsFile file_at(const std::string& path) {
   WeightsFile file{.path = path, .bytes = Env::posix().read(path)};
-  const std::string directory = std::filesystem::path(path).parent_path().string();
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string directory = folder.empty() ? "." : folder.string();
   try {
     if (Env::posix().exists(directory + "/" + kManifestFile))
       add_facts(load_manifest(Env::posix(), directory).facts, directory, file);

@@ -162,7 +162,7 @@ std::string StepTrace::before_step(std::int64_t step, const std::string& directo
 
 std::string StepTrace::end(std::int64_t steps_taken, const std::string& directory) {
   if (timeline_ == nullptr) return "";
-  if (timeline_->is_open()) return write(std::min(steps_taken, steps_.last), directory);
+  if (timeline_->is_open()) return write(std::clamp(steps_taken, first_, steps_.last), directory);
   if (first_ > 0) return "";
   return fmt::format("trace: none, since this start took no step of {}..{}", steps_.first, steps_.last);
 }

@@ -78,7 +78,7 @@ class StepTrace {
   /// @param directory  of the run, on rank 0
   /// @returns what rank 0 says of it; may be empty
   std::string before_step(std::int64_t step, const std::string& directory);
-  /// No step follows in this start of the run. Likewise.
+  /// No step follows in this start of the run. Likewise. A step that was begun and not taken has slices, too.
   std::string end(std::int64_t steps_taken, const std::string& directory);
 
  private:

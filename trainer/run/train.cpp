@@ -115,13 +115,13 @@ RunStart begin_run(RunContext& run) {
     const TrainedState trained = run.strategy->whole_state();
     CheckpointFacts facts;
     if (const auto checkpoint = start.directory->resume_point()) {
-      start.resumed = true;
+      start.resumed = !start.directory->goes_on_from_another();
       run.state = restore(checkpoint->state, run.job, run.setup, run.strategy->sampler(), trained);
       facts = checkpoint->state.facts;
       restart_patience(run.state, facts, run.job, run.setup);
       start.names_taken = names_taken(facts, *run.setup.data);
       start.nothing_left = nothing_left(run);
-      if (start.nothing_left && start.directory->goes_on_from_another())
+      if (run.state.step > run.steps() && start.directory->goes_on_from_another())
         throw ConfigError(
             fmt::format("run.resume: {} is at step {}, and this job ends with step {}: let it end later "
                         "(train.epochs, train.max_steps), or name an earlier checkpoint",

@@ -314,7 +314,7 @@ class TrainingRun {
                                                  .published = run_.compare_with_published(sha256),
                                                  .seconds = seconds_since(run_start_),
                                                  .from_step = run_.first_step,
-                                                 .stopped_early = run_.out_of_patience(),
+                                                 .stopped_early = !run_.steps_finished(),
                                                  .strategy = run_.job.parallel.strategy,
                                                  .numbers = summary.numbers});
     return 0;

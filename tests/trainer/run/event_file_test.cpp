@@ -82,6 +82,7 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
     file.add_line({{"event", "loss"},
                    {"step", 4},
                    {"too_large", -1e39},
+                   {"not_finite", std::nan("")},
                    {"mean_loss", 0.5},
                    {"largest", std::numeric_limits<float>::max()}});
     file.add_line(nlohmann::ordered_json::array());
@@ -101,6 +102,7 @@ TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNo
   EXPECT_NE(records[3].find("loss/mean_loss"), std::string::npos);
   EXPECT_NE(records[3].find("loss/largest"), std::string::npos);
   EXPECT_EQ(records[3].find("too_large"), std::string::npos) << "no float is";
+  EXPECT_EQ(records[3].find("not_finite"), std::string::npos) << "null in metrics.jsonl";
 }
 
 /// Two starts: lines before the second are in the first file alone, and that declares its end.

@@ -248,6 +248,28 @@ TEST_F(RunDirectoryFilesTest, NothingIsLostWhereARunGoesOnFromACheckpointOfAnoth
   EXPECT_TRUE(facts().metrics && facts().trail) << "its own are gone";
 }
 
+TEST_F(RunDirectoryFilesTest, TheRunOfAnotherJobGivesWayToACheckpointFromElsewhere) {
+  const std::string path = job_.run.dir, other = directory_.path("other");
+  job_ = parse_job("model: net\n", "job.yaml");
+  job_.run.dir = path;
+  job_.run.resume = other;
+  CheckpointState state = make_state(7);
+  state.facts.job = determining_keys(job_);
+  fs::create_directory(other);
+  save_checkpoint(Env::posix(), other, state);
+  save_checkpoint(Env::posix(), path, make_state(1));
+  write("metrics.jsonl", "{\"event\":\"step\",\"step\":1}\n");
+  write("job.yaml", to_yaml(parse_job("model: net\n", "job.yaml", {"train.optimizer.lr=0.5"})));
+  ::testing::internal::CaptureStderr();
+  RunDirectory directory(Env::posix(), job_, false);
+  const CheckpointFacts facts = directory.resume_point()->state.facts;
+  std::move(directory).open(facts.step, true, facts);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), moved("previous-1"));
+  EXPECT_EQ(names("/previous-1"), (std::set<std::string>{"checkpoints", "job.yaml", "metrics.jsonl"}));
+  EXPECT_EQ(text_of(path + "/metrics.jsonl"), "");
+  EXPECT_TRUE(list_checkpoints(Env::posix(), path).empty());
+}
+
 TEST_F(RunDirectoryFilesTest, LaterCheckpointsAreMovedAsideWithTheirMetrics) {
   for (const std::int64_t step : {1, 2, 3}) save_checkpoint(Env::posix(), job_.run.dir, make_state(step));
   const std::string lines = "{\"event\":\"step\",\"step\":1}\n{\"event\":\"step\",\"step\":2}\n";

@@ -274,6 +274,11 @@ TEST_F(StartingWeightsTest, ColumnsInAnotherOrderAreRefused) {
       Network::parse("layers:\n  - linear: {out: 2, name: new}\n  - linear: {out: classes, name: fc1}\n",
                      "new.yaml", {1, 1, 2}, 2);
   EXPECT_EQ(begin_on(other, turned).fresh.size(), 2U) << "the first layer begins anew";
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(checkpoint);
+  job_.train.initial_weights = "model.safetensors";
+  EXPECT_THROW(begin_on(one_, turned), DataError) << "its manifest is beside it";
+  std::filesystem::current_path(before);
 }
 
 }  // namespace

@@ -213,6 +213,11 @@ TEST(StepTraceTest, AWindowIsWrittenWhenItHasPassedOrTheRunEnds) {
   EXPECT_EQ(told_at(1, 2, true), "trace: steps 2..2" + in_file);
   EXPECT_EQ(told_at(1, 4, true), "trace: steps 2..3" + in_file) << "once";
   EXPECT_EQ(told_at(4, 9, true), "trace: none, since this start took no step of 2..3");
+  run_thread_ranks(1, [&](Communicator& comm) {
+    StepTrace trace(job, comm);
+    trace.before_step(2, directory.path());
+    EXPECT_TRUE(trace.end(1, directory.path()).starts_with("trace: steps 2..2 of")) << "it was not taken";
+  });
   job.run.trace = {};
   EXPECT_EQ(told_at(1, 4, true), "");
   job.run.trace = {5, 7};

@@ -142,6 +142,25 @@ TEST_F(WholeRunTest, ARunThatGoesOnFromACheckpointOfAnotherIsToldFromItsStart) {
   EXPECT_EQ(events.back()["step"], 5);
 }
 
+/// The checkpoint is of the step that this job ends with.
+TEST_F(WholeRunTest, ARunThatTakesNoStepAfterTheCheckpointOfAnotherHasItsOwn) {
+  const std::string of_a = "run.resume=" + path("a");
+  outcome_of(job_of("a", kTwoRanks, {"train.patience=0", "train.max_steps=2"}));
+  const Job job = job_of("b", kTwoRanks, {"train.patience=0", "train.max_steps=2", of_a});
+  EXPECT_EQ(outcome_of(job).first, 0);
+  EXPECT_EQ(saved("b", 2).weights, saved("a", 2).weights);
+  test::expect_words(text_of(path("b/job.yaml")), {"\n  resume: auto\n"});
+  test::expect_words(told_by(job), {"already finished: DIR/b holds all 2 steps; nothing was trained"});
+}
+
+/// Its patience is at its end, too.
+TEST_F(WholeRunTest, ARunThatTookAllItsStepsWasNotEndedByItsPatience) {
+  const std::string told = told_by(job_of("run", kTwoRanks, {"train.epochs=1"}));
+  EXPECT_EQ(told.find("train.patience"), told.npos) << told;
+  EXPECT_EQ(saved("run", 2).facts.patience, (CheckpointPatience{0.125, 1, 0}));
+  EXPECT_FALSE(events_of("run").back().contains("stopped_early"));
+}
+
 TEST_F(WholeRunTest, PatienceIsCountedAnewWhereARunGoesOnWithAnotherTestSet) {
   const std::string yaml =
       "model: linear\ndata: {set: synthetic, train_samples: 32, test_samples: 16, global_batch: 16}\n"
