@@ -65,6 +65,10 @@ class Change:
     def name(self, path):
         return f"{path}:{self.lines[0] + 1}: {self.kind}: {' '.join(' '.join(self.old).split())[:60]} -> {' '.join(' '.join(self.new).split())[:60]}"
 
+    def key(self, path):
+        """As equivalents() has it."""
+        return path, "\n".join(line.strip() for line in self.old), "\n".join(line.strip() for line in self.new)
+
 
 class Source:
     """A product file and the changes that each of its lines allows."""

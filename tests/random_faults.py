@@ -205,16 +205,16 @@ def draw(count, seeds, build, refused, rooms):
                     forms.update(found)
                 for source, change in batch:
                     form = forms[source.path, change.start, change.end, change.text]
-                    drawn += form is not None
+                    drawn += form is not None and not (label.startswith("more") and change.key(source.path) in known)
                     redrawn += form is None
                     if form is not None:
                         yield label, source, change, form
                 print(f"{label}: {drawn} of {count}", file=sys.stderr)
 
-        counts = collections.defaultdict(collections.Counter)
+        counts, known = collections.defaultdict(collections.Counter), equivalents()
         for seed in seeds:
             for fault in draw_from(lines, count, random.Random(f"faults {seed}"), f"seed {seed}"):
-                counts[seed][room_of(fault[1].path)] += 1
+                counts[seed][room_of(fault[1].path)] += fault[2].key(fault[1].path) not in known
                 yield fault
         for seed in seeds if not rooms else ():
             for room in sorted({room_of(path) for path, _ in lines} - {""}):
