@@ -237,6 +237,7 @@ TEST(GradientUnitsTest, SumsOfFewerBitsThanAFloatAreRefined) {
   EXPECT_TRUE(units.refine(std::vector<double>{0}, 9));
   EXPECT_EQ(units.exponents()[0], -104);
   EXPECT_EQ(units.changed_at(), 9);
+  EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{0, 0}), 0);
   EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 3}), 5);
   EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 7, 6}), 7);
 }

@@ -21,8 +21,8 @@
 
 namespace {
 
-/// Communicators of MPI that this process has made and not freed, by way of MPI's profiling interface.
-int open_communicators = 0;
+/// Communicators and windows of MPI that this process has made and not freed, by way of MPI's profiling interface.
+int open_communicators = 0, open_windows = 0;
 /// So many threads MPI says that it serves, instead of starting again.
 std::optional<int> threads_served;
 
@@ -54,6 +54,17 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
 int MPI_Comm_free(MPI_Comm* comm) {
   --open_communicators;
   return PMPI_Comm_free(comm);
+}
+
+int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base,
+                            MPI_Win* made) {
+  ++open_windows;
+  return PMPI_Win_allocate_shared(size, unit, info, comm, base, made);
+}
+
+int MPI_Win_free(MPI_Win* window) {
+  --open_windows;
+  return PMPI_Win_free(window);
 }
 
 }  // extern "C"
@@ -134,14 +145,16 @@ TEST(LaunchedProcessesTest, OfTwoOfARankTheMarkedOneCountsAndElseTheLastOne) {
   EXPECT_EQ(marked.program, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
-TEST(MpiCommunicatorTest, CommunicatorsOfMpiAreFreed) {
-  const int before = open_communicators;
+TEST(MpiCommunicatorTest, CommunicatorsAndWindowsOfMpiAreFreed) {
+  const int before = open_communicators, windows_before = open_windows;
   {
     const auto comm = make_comm(), part = comm->split(0);
     const SharedMemory memory = share_memory(*comm, 8);
     EXPECT_EQ(open_communicators, before + 4) << "two each: one is for messages";
+    EXPECT_EQ(open_windows, windows_before + 1);
   }
   EXPECT_EQ(open_communicators, before);
+  EXPECT_EQ(open_windows, windows_before);
 }
 
 /// MPI_Comm_split has no deadline: a rank that hangs before it would be waited for without a word.

@@ -286,6 +286,15 @@ TEST(ThreadRanksTest, AbortReleasesTheOthersAlsoOutsideOfAPart) {
   }
 }
 
+/// Alone a rank waits for nobody, and would go on.
+TEST(ThreadRanksTest, NothingBeginsAfterAnAbort) {
+  const auto comm = make_lone_rank();
+  comm->abort(70);
+  std::byte byte{};
+  EXPECT_THROW(comm->barrier(), PeerLostError);
+  EXPECT_THROW(comm->point_to_point().start_send({&byte, 1}, 0, 0), PeerLostError);
+}
+
 TEST(ThreadRanksTest, ABufferThatWasAbandonedIsNeverWrittenAndItsPartnersWaitOn) {
   std::array<std::int64_t, 2> abandoned{1, 1}, other{2, 2};
   std::latch is_abandoned(1);

@@ -185,6 +185,16 @@ TEST(MemoryTest, ThePeakIsNeverBelowWhatIsResident) {
   }
 }
 
+/// In KiB there, and never quite exactly.
+TEST(MemoryTest, ThePeakIsTheOneThatLinuxCounts) {
+  const std::vector<std::byte> much(64 << 20, std::byte{1});
+  const std::uint64_t peak = peak_resident_bytes();
+  rusage usage{};
+  ASSERT_EQ(::getrusage(RUSAGE_SELF, &usage), 0);
+  EXPECT_GE(peak, much.size() / 2);
+  EXPECT_LE(peak, 1536 * static_cast<std::uint64_t>(usage.ru_maxrss)) << "half more at most";
+}
+
 TEST(MemoryTest, WhatAnotherProcessHasTooIsShared) {
   constexpr std::uint64_t kShared = 64 << 20;
   const std::vector<std::byte> shared(kShared, std::byte{1});

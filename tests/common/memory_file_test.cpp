@@ -5,6 +5,7 @@
 
 #include "tests/support/prelude.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,18 @@ TEST(MemoryFileTest, MoreThanAFileCanHaveIsNotToBeHad) {
   EXPECT_EQ(MemoryFile::next_part(0), 0U);
   EXPECT_EQ(MemoryFile::next_part(1), 64U);
   EXPECT_EQ(MemoryFile::next_part(64), 64U);
+}
+
+/// A file without pages may be larger than all addresses of a process.
+TEST(MemoryFileTest, MoreThanCanBeMappedIsNotOpened) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 60;
+  const int descriptor = ::memfd_create("lockstep", MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(descriptor, kBytes), 0);
+  ASSERT_EQ(::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  EXPECT_EQ(MemoryFile::open(
+                {.pid = ::getpid(), .descriptor = descriptor, .bytes = kBytes - MemoryFile::kPartAlignment}),
+            nullptr);
+  ::close(descriptor);
 }
 
 TEST(MemoryFileTest, AnotherProcessFindsItAndItEndsWithTheLast) {

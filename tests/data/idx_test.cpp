@@ -60,7 +60,7 @@ TEST(IdxTest, WhatIsWrongIsSaidWithItsOffset) {
   for (const int type : {0x09, 0x0B, 0x0C, 0x0D, 0x0E, 0x00, 0xFF}) {
     Bytes file = idx_file({4});
     file[2] = static_cast<std::uint8_t>(type);
-    expect_damage(file, {"offset 2", "element type"});
+    expect_damage(file, {"offset 2", fmt::format("element type 0x{:02x} is not supported", type)});
   }
   for (const int count : {0, 5, 255}) {
     Bytes file = idx_file({4}) + Bytes(2000);

@@ -222,6 +222,10 @@ TEST(TensorPlanTest, NothingBeforeTheFirstTrainedLayerHasAGradient) {
   EXPECT_EQ(plan.layers[2].dx, TensorPlan::kNone);
   EXPECT_NE(plan.layers[3].dx, TensorPlan::kNone);
   EXPECT_EQ(plan.layers[4].dy, TensorPlan::kNone);
+  const Network branched = Network::parse(
+      "layers: [relu: {name: a}, conv2d: {out: 1, kernel: 3, padding: 1}, concat: a, linear: classes]",
+      "t.yaml", {1, 8, 8}, 3);
+  EXPECT_EQ(plan_tensors(branched, 16).layers[2].dbranch, TensorPlan::kNone);
 }
 
 // Scratch memory of kernels.

@@ -72,15 +72,20 @@ class DeviceGroupNormTest : public testing::Test {
   DeviceRig rig_;
 };
 
-TEST_F(DeviceGroupNormTest, HasTheBitsOfTheCpu) {
-  for (const GroupNormShape& shape : {GroupNormShape{kBatch, 1, 1, 1},
-                                      {kBatch, 1, 40, 1},
-                                      {kBatch, 2, 6, 5},
-                                      {kBatch, 6, 6, 16},
-                                      {kBatch, 1, 3, 49}}) {
-    try_shape(shape, true);
-    try_shape(shape, false);
+TEST_F(DeviceGroupNormTest, HasTheBitsOfTheCpuInEveryThreadOrder) {
+  for (const std::uint64_t seed : thread_orders()) {
+    SCOPED_TRACE(fmt::format("thread order {}", seed));
+    set_thread_order(seed);
+    for (const GroupNormShape& shape : {GroupNormShape{kBatch, 1, 1, 1},
+                                        {kBatch, 1, 40, 1},
+                                        {kBatch, 2, 6, 5},
+                                        {kBatch, 6, 6, 16},
+                                        {kBatch, 1, 3, 49}}) {
+      try_shape(shape, true);
+      try_shape(shape, false);
+    }
   }
+  set_thread_order(0);
 }
 
 TEST_F(DeviceGroupNormTest, NormalisesEachGroupOfEachSample) {

@@ -47,6 +47,7 @@ std::string outline(std::string text) {
 
 TEST_F(RuntimeTest, MemoryInUseIsCounted) {
   constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  EXPECT_EQ(platform_under_test().make_device(0)->memory_use().most_allocated, 0U) << "of a new one";
   const DeviceMemoryUse before = device().memory_use();
   {
     const DeviceBuffer<char> buffer(device(), 4 * kMebibyte);

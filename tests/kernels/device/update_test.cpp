@@ -250,6 +250,19 @@ TEST_F(DeviceUpdateTest, HasTheBitsOfTheCpuAndReadsWhatEachStepIsTold) {
   }
 }
 
+TEST_F(DeviceUpdateTest, ARuleThatUsesNormsTakesASingleTensor) {
+  for (const RuleCase& rule : rule_cases()) {
+    if (!uses_norms(rule.rule)) continue;
+    SCOPED_TRACE(rule.name);
+    Model model(rig_, rule, 100);
+    model.ranges = rig_.upload(std::vector<UpdateTensor>{{.size = 100}});
+    model.range_of = rig_.upload(std::vector<std::int32_t>(100));
+    model.factors = rig_.upload(std::vector<TensorFactors>(1, {NAN, NAN}));
+    for (unsigned i = 0; i < kSteps; ++i) model.update(exact_sums(100, 64, i));
+    EXPECT_EQ(model.all_now(), train_on_cpu(rule, 100, 64, Sums::kExact, false));
+  }
+}
+
 TEST_F(DeviceUpdateTest, WhatARuleNeedsMustBeThereAndFloatsHaveNoFingerprints) {
   const auto sums = rig_.zeroed<std::int64_t>(kCounterSlots + 4);
   const auto weights = rig_.zeroed<float>(4), buffer = rig_.zeroed<float>(4);

@@ -112,6 +112,9 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
         << by << ": " << why;
   }
   EXPECT_EQ(refusal(forged(R"("epoch": 0,)", "")), "m.json: manifest.epoch is missing");
+  const std::string key = R"("crc32": ")", good = manifest_text();
+  EXPECT_EQ(refusal(forged(good.substr(good.find(key), key.size() + 8), key + "0000000g", good)),
+            "m.json: model.safetensors.sections[0].crc32 is not hexadecimal");
   const auto with_parameter = [](const char* json) {
     return refusal(forged("\"parameters\": [", fmt::format("\"parameters\": [{},", json)));
   };

@@ -193,6 +193,20 @@ TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
   expect_words(of_trail.out, {"refuted at step 6: the trail is damaged: ", "proved: steps 1 to 5\n"});
 }
 
+/// Every rank that replays sees it in the head, and rank 0 tells it.
+TEST_F(ProveTest, TrailOfAnotherOptimiserIsRefutedOnceByAnyNumberOfRanks) {
+  train("run");
+  forge_trail(path("run"),
+              [](TrailHead& head, std::vector<TrailRecord>&) { head.buffers.front() = "velocity"; });
+  for (const char* more : {"", "--ranks 2"}) {
+    const auto outcome = prove("run", more);
+    expect_says(outcome, 1,
+                {"refuted at step 1: the head of trail.bin is not that of this job: tensors (",
+                 " with velocity there, ", " with momentum here)\n"});
+    EXPECT_EQ(count_of("refuted at", outcome.out), 1) << outcome.out;
+  }
+}
+
 TEST_F(ProveTest, OtherDataAreRefused) {
   for (const std::string set : {"own", "other"}) test::write_image_set(path(set), 40, 10);
   std::string labels = read_text(path("other/train-labels-idx1-ubyte"));
