@@ -618,6 +618,16 @@ Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   expect_equal "$(cut -d = -f 2 <asked | xargs)" "5 4 4 4"
 }
 
+Run_takes_the_loopback_where_no_route_leads_anywhere() {
+  [ -r /proc/net/route ] || skip "this kernel tells of no routes"
+  make_world 8
+  stand_in tail '[ "$*" = "-n +2 /proc/net/route" ] || PATH=${PATH#*:} exec tail "$@"'
+  stand_in mpirun '[ "$1" = --version ] || echo "$OMPI_MCA_oob_tcp_if_include" >interface'
+  unset OMPI_MCA_oob_tcp_if_{include,exclude}
+  expect_exit 0 "$repo/launch/run" -np 2 train job.yaml
+  expect_equal "$(cat interface)" lo
+}
+
 # Its watcher is then killed before it has traps of its own.
 Run_keeps_its_files_where_mpirun_ends_at_once() {
   make_world 8

@@ -321,6 +321,12 @@ TEST_F(RuntimeTest, AnErrorInTheMiddleOfACaptureLeavesTheDeviceUsable) {
   };
   expect_error<InternalError>(synchronize,
                               {"internal error: cudaStreamSynchronize", "stream.cu:", "please report"});
+  const auto allocate = [&] {
+    const auto capturing = device().make_stream();
+    capturing->begin_capture();
+    device().allocate(4);
+  };
+  expect_error<InternalError>(allocate, {"device.cu:", "cudaErrorStreamCaptureUnsupported"});
   stream().fill_zero(buffer.data(), buffer.bytes());
   EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
 }

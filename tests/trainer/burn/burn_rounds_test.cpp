@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Burns of several rounds and trainings, what goes between their ranks, and stops. Ends of the group see to it.
+#include "common/machine.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/burn/thread_burns.hpp"
 #include "trainer/ranks/checks.hpp"
@@ -153,6 +154,36 @@ TEST(BurnRounds, ARoundForWhichTooLittleTimeIsLeftIsNotBegun) {
   BurnOptions options = options_for("cpu", {"slow-link", 0}, {"links"});
   options.seconds = 0.85;
   EXPECT_EQ(burn_with(2, options).rounds, 1);
+}
+
+/// A training of both ranks takes 30 ms at least. Eight times as much is never left for the next one.
+TEST(BurnRounds, ATrainingForWhichTooLittleTimeIsLeftIsNotBegun) {
+  BurnOptions options = options_for("cpu", {}, {"jobs"});
+  options.seconds = 1;  // a quarter of it each round
+  run_thread_ranks(2, [&](Communicator& ranks) {
+    OpenEnd comm(ranks);
+    comm.after_broadcast = [](std::span<std::byte> data) {
+      if (data.size() > kManyBytes) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    };
+    const BurnReport report = run_burn(comm, options);
+    for (const RankResult& result : report.ranks) EXPECT_EQ(result.answers.size(), 1U);
+  });
+}
+
+/// Ranks that are given a backend by name ask each other whether they may share a GPU. That is a sum of ones.
+TEST(BurnRounds, TrainingsOfAllRanksTakeTheBackendOfTheBurn) {
+  if (host_boot_id().empty()) GTEST_SKIP() << "ranks on hosts of two names do not know that they share one";
+  run_thread_ranks(2, [](Communicator& ranks) {
+    OpenEnd comm(ranks);
+    int asked = 0;
+    comm.before_sum = [&](std::span<const std::int64_t> mine) {
+      if (mine.size() == 1 && mine[0] == 1) ++asked;
+    };
+    BurnOptions options = options_for("emulated", {}, {"jobs"});
+    options.parallel.backend = "thread";
+    run_burn(comm, options);
+    EXPECT_EQ(asked, 2) << "for the burn, and for its training";
+  });
 }
 
 TEST(BurnRounds, JobsOnACpuTrainOnAsManyThreadsAsARankHas) {

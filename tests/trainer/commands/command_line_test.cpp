@@ -215,6 +215,18 @@ TEST(ValidateCommandTest, NotesOnTheJobAreInItsJson) {
                                    "takes all of them"}));
 }
 
+TEST(ValidateCommandTest, AHostHoldsSamplesOnceMoreThatStreamPastADevice) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path("job.yaml"))
+      << "model: linear\ndata: {set: synthetic, train_samples: 100, test_samples: 10, global_batch: 20}\n";
+  const auto host_bytes = [&](const std::string& on_device) {
+    return parse_json(answer_to({"validate", directory.path("job.yaml"), "parallel.device=emulated",
+                                 "data.on_device=" + on_device, "--json"}))["host_bytes"]
+        .get<std::int64_t>();
+  };
+  EXPECT_GT(host_bytes("stream"), host_bytes("whole"));
+}
+
 TEST(ValidateCommandTest, NotesOnTheSetAreInItsJson) {
   const testing::RunFolders folders;
   for (const std::string name : {"a/1", "a/2", "a/3", "b/1", "b/2", "b/3"})

@@ -294,6 +294,8 @@ TEST(VersionTest, SaysWhatAReportOfABugAndAProgramNeed) {
   EXPECT_TRUE(std::filesystem::exists(json["jobs"].get<std::string>() + "/hashes.txt")) << json;
   EXPECT_TRUE(json["commit"] == "not known" || json["commit"].get<std::string>().size() >= 40) << json;
   EXPECT_FALSE(json["simd"]["choices"].empty()) << json;
+  for (const char* wrong : {"lockstep_make_vendor_ops", "has no function"})
+    EXPECT_EQ(json["cudnn"].get<std::string>().find(wrong), std::string::npos) << json;
   expect_says(run_shell("LOCKSTEP_SIMD=none $LOCKSTEP_PROGRAM --version"), 2,
               {"LOCKSTEP_SIMD=none is not an instruction set"});
 }

@@ -142,6 +142,15 @@ TEST(TerminalTest, AnObjectForProgramsHasNoBar) {
   EXPECT_TRUE(output.bytes.starts_with("{")) << output.bytes;
 }
 
+TEST(TerminalTest, ABurnOfLevel2HasTenMinutes) {
+  const std::string left = " left";
+  const auto output = run_in_terminal(
+      {.columns = 80, .environment = kUtf8, .columns_later = 79, .resize_at = left, .stop_at = left},
+      "$LOCKSTEP_PROGRAM burn --level 2 --device cpu --threads 1");
+  EXPECT_EQ(output.exit_code, 75) << output.bytes;
+  expect_words(output.bytes, {"  level 2  round 1  jobs  9:"});
+}
+
 TEST(TerminalTest, HelpFitsToo) {
   for (const std::string command : {"", "train ", "predict ", "bench allreduce "}) {
     for (const int columns : {60, 80}) {

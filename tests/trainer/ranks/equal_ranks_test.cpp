@@ -125,6 +125,8 @@ TEST(EqualRanksTest, OneByteOfDataIsADifferenceAndSoAreAnotherShapeOfTheSameByte
   data.class_names.back() = "ten";
   test::expect_words(refusal(), {"the shape of synthetic train samples is 1 x 28 x 28", "but 1 x 14 x 56 ",
                                  "the names of the classes"});
+  data.validation.labels = {7};
+  EXPECT_EQ(data_facts(data).size(), 13U) << "and four of held-out samples";
 }
 
 TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {

@@ -193,6 +193,14 @@ c: failed: ended with an error, which it has printed
   EXPECT_EQ(names(runs), (Names{"b", "c", "a"}));
 }
 
+TEST_F(RunsTableTest, ARemarkOf300ColumnsStandsWhole) {
+  RunHistory run;
+  run.path = "a";
+  run.status = RunStatus::kFailed;
+  run.remark = std::string(300, 'x');
+  EXPECT_TRUE(runs_text({run}, kAnyWidth).ends_with("\na: failed: " + run.remark + "\n"));
+}
+
 TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
   RunHistory run;
   EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(run), "---");

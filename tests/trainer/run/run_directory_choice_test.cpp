@@ -104,7 +104,7 @@ TEST_F(ChosenDirectoryTest, WhatIsNoRunOfTheJobIsLeftAlone) {
   job_.train.seed = 5;
   write_run("digits");
   job_.train.seed = 6;
-  EXPECT_TRUE(choose().starts_with("runs/digits differs in train.seed")) << choose();
+  EXPECT_TRUE(choose().starts_with("runs/digits differs in train.seed (was 5, now 6);")) << choose();
   write("runs/digits/job.yaml", "# job 'digits-x'\n");
   EXPECT_EQ(choose(), "this run: runs/digits-2 (the first of this job)") << "another job's";
 }

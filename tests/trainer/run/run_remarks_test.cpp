@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Words of runs of a few steps, each only where it is true.
+#include "comm/thread/thread_ranks.hpp"
+#include "kernels/platform.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/run/whole_run.hpp"
+#include "trainer/run/run_context.hpp"
+#include "trainer/run/run_reporter.hpp"
 
 namespace lockstep {
 namespace {
@@ -58,6 +62,24 @@ TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
                      {"its schedule ends with train.epochs: to train on, begin another run with its weights, "
                       "lockstep train DIR/whole/job.yaml train.initial_weights=DIR/whole "
                       "run.dir=DIR/whole-further"});
+}
+
+/// Nothing is allocated on these, so that one byte too many shows.
+TEST_F(WholeRunTest, MemoryOfAllDevicesIsTheSumOfTheirs) {
+  const Job job = job_of("run", kTwoRanks);
+  const DatasetFuture data = load_in_advance(job);
+  ::testing::internal::CaptureStdout();
+  run_thread_ranks(2, [&](Communicator& comm) {
+    RunContext run(job, comm, data);
+    begin_run(run);
+    run.setup.device.gpu = std::make_shared<Gpu>();
+    run.setup.device.gpu->device = emulated::platform().make_device(0);
+    Progress progress(comm.rank());
+    RunReporter(run, progress).memory();
+  });
+  test::expect_words(::testing::internal::GetCapturedStdout(),
+                     {"\ndevice memory: 0 B allocated, at most 0 B, ",
+                      " reserved, on rank 0; 0 B allocated on all 2 ranks\n"});
 }
 
 }  // namespace

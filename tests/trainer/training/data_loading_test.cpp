@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: MIT
 /// Data of a job on their way: loaded in advance, or by another rank.
 #include "comm/agreement.hpp"
+#include "common/env.hpp"
 #include "data/sets/leave_out.hpp"
+#include "data/sets/shards.hpp"
 #include "data/shared_set.hpp"
 #include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/training/setup_fixture.hpp"
+
+#include <unistd.h>
 
 namespace lockstep::setup_test {
 namespace {
@@ -132,6 +136,33 @@ TEST(AwaitDataTest, ARankThatFailedSaysSoAndTheOthersGoOnUntilTheyAgree) {
       EXPECT_THROW(data.get(), IoError);
     EXPECT_EQ(test::error_of<AgreedError>([&] { set_up(job, comm, in_advance); }),
               comm.rank() == 0 ? "rank 1 failed" : "rank 1 on " + comm.host() + ": a disk");
+  });
+}
+
+/// A rank's end of a group whose last rank seems to be in another process. All hear another number of it.
+class OfTwoProcesses final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    const pid_t process = ::getpid();
+    std::vector<std::byte> all = ForwardingCommunicator::all_gather(mine);
+    if (std::ranges::equal(mine, std::as_bytes(std::span(&process, 1)))) all.back() ^= std::byte{1};
+    return all;
+  }
+};
+
+TEST(ShareChecksTest, TheProcessesOfAHostCompareBlocksOfASetOnceBetweenThem) {
+  const testing::TemporaryDirectory directory;
+  Job job = job_of("data");
+  job.model = "linear";
+  write_in_shards(Env::posix(), dataset_options(job), directory.path("digits"), {});
+  job.data.set = "shards";
+  job.data.root = directory.path("digits");
+  run_thread_ranks(2, [&](Communicator& ranks) {
+    OfTwoProcesses comm(ranks);
+    const JobSetup setup = set_up(job, comm, load_in_advance(job));
+    for (const Dataset* half : {&setup.data->train, &setup.data->test})
+      EXPECT_EQ(half->store->make_shared_checks(), nullptr) << half->name << ": they share theirs";
   });
 }
 
