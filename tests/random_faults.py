@@ -12,8 +12,8 @@
 
 Each line of code is as likely as any other, then each kind of change that it allows (an early return, which nearly all do, one time
 in four), then each such change. One that does not compile, or whose choice only the compiler can make, is drawn again. Where no ROOM
-is named, rooms of which chance chose fewer than LEAST get others, in the same way: they count for their room ("more 1"), not among
-all of the seed.
+is named, rooms of which chance chose fewer than LEAST that are no equivalents get others, in the same way: they count for their room
+("more 1"), not among all of the seed.
 """
 import collections
 import concurrent.futures
@@ -115,20 +115,38 @@ class Build:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.flags, self.compiled = folder, {}, set()
+        self.home = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", (folder / "CMakeCache.txt").read_text())[1]
         for entry in json.loads((folder / "compile_commands.json").read_text()):
             root = str(folder.resolve())
-            home = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", (folder / "CMakeCache.txt").read_text())[1]
             words, file = shlex.split(entry["command"]), entry["file"]
             if "nvcc" in words[0] or "/tests/" in file or file.endswith(".hxx.cxx"):
                 continue
-            sources = [file.replace(home + "/", "")]
-            if "/build/" in file and Path(file.replace(entry["directory"], root)).exists():
+            sources = [file.replace(self.home + "/", "")]
+            if file.startswith(entry["directory"] + "/") and Path(file.replace(entry["directory"], root)).exists():  # made by CMake
                 text = Path(file.replace(entry["directory"], root)).read_text()
-                sources = [name.replace(home + "/", "") for name in re.findall(r'#include "([^"]*\.(?:cpp|cuh?))"', text)]
+                sources = [name.replace(self.home + "/", "") for name in re.findall(r'#include "([^"]*\.(?:cpp|cuh?))"', text)]
             keep = words[:words.index("-o")]
             for source in sources:
                 self.compiled.add(source)
                 self.flags.setdefault(source, (keep, entry["directory"]))
+
+    def headers(self):
+        """Those of ours that a compiled source comes by. Others are of what is not built here."""
+        found, included = set(), {}
+        for source, (words, _) in ((name, entry) for name, entry in self.flags.items() if (REPO / name).is_file()):
+            folders = [word[2:].removeprefix(self.home).strip("/") for word in words if word.startswith("-I" + self.home)]
+            seen, left = {source}, [source]
+            while left:
+                path = left.pop()
+                if path not in included:
+                    included[path] = re.findall(r'^ *# *include [<"]([^<>"]+)', (REPO / path).read_text(), re.M)
+                for name in included[path]:
+                    header = next((at for at in (os.path.join(folder, name) for folder in folders) if (REPO / at).is_file()), "")
+                    if header and header not in seen:
+                        seen.add(header)
+                        left.append(header)
+            found |= seen
+        return found
 
     def flags_of(self, path: str):
         """Those of the file, or of the nearest one that is compiled."""
@@ -161,10 +179,11 @@ class Build:
 def product_files(build: Build, rooms):
     """Paths of product sources that are compiled here, and of scripts."""
     listed = subprocess.run(["git", "-C", str(REPO), "ls-files", *FOLDERS], capture_output=True, text=True, check=True).stdout.split()
+    headers = build.headers()
     for path in listed:
         if rooms and not any(path.startswith(room) or entry_of(path).startswith(room + ":") for room in rooms):
             continue
-        if path.endswith((".hpp", ".cuh")) or path in build.compiled or \
+        if path in headers or path in build.compiled or \
                 (not fault_kinds.is_cpp(path) and path.startswith("launch/") and fault_kinds.language(REPO / path)):
             yield path
 

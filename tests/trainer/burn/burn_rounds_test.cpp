@@ -156,20 +156,6 @@ TEST(BurnRounds, ARoundForWhichTooLittleTimeIsLeftIsNotBegun) {
   EXPECT_EQ(burn_with(2, options).rounds, 1);
 }
 
-/// A training of both ranks takes 30 ms at least. Eight times as much is never left for the next one.
-TEST(BurnRounds, ATrainingForWhichTooLittleTimeIsLeftIsNotBegun) {
-  BurnOptions options = options_for("cpu", {}, {"jobs"});
-  options.seconds = 1;  // a quarter of it each round
-  run_thread_ranks(2, [&](Communicator& ranks) {
-    OpenEnd comm(ranks);
-    comm.after_broadcast = [](std::span<std::byte> data) {
-      if (data.size() > kManyBytes) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    };
-    const BurnReport report = run_burn(comm, options);
-    for (const RankResult& result : report.ranks) EXPECT_EQ(result.answers.size(), 1U);
-  });
-}
-
 /// Ranks that are given a backend by name ask each other whether they may share a GPU. That is a sum of ones.
 TEST(BurnRounds, TrainingsOfAllRanksTakeTheBackendOfTheBurn) {
   if (host_boot_id().empty()) GTEST_SKIP() << "ranks on hosts of two names do not know that they share one";
