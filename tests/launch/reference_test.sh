@@ -76,7 +76,7 @@ Options_and_what_they_mean_are_columns_of_help() {
     expect_equal "$command: $(awk 'before != "" && substr($0, 1, 30) !~ /^ +$/ { print before } { before = /^  -/ && length > 30 && substr($0, 29, 2) != "  " ? $0 : "" }' <<<"$output")" "$command: "
   done
   output=$(COLUMNS=200 lockstep report --help)
-  expect_contains "$output" "until no run goes on (not with --format)"
+  expect_contains "$output" "until no run goes on (not with --format, --output)"
   expect_contains "$(COLUMNS=200 lockstep convert --help)" "(needs --size)"
 }
 
