@@ -105,7 +105,7 @@ bool has_tiles() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxInt8) != 0;
 }
 
-/// Linux lets a process use tiles from when it asks on; a refusal, as where it saves none, is for good.
+/// Linux lets a process use tiles from when it asks on. A refusal, as where it saves none, is for good.
 bool may_use_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool may = has_tiles() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -86,6 +86,10 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
     EXPECT_GE(way["skew_share"], -1e-9)
         << "no rank waits less than the one that waits for communication alone";
     EXPECT_LE(way["hidden_seconds"], way["under_way_seconds"]);
+    const double waited = way["exposed_share"].get<double>() + way["skew_share"].get<double>();
+    EXPECT_NEAR(way["under_way_seconds"].get<double>() - way["hidden_seconds"].get<double>(),
+                waited * seconds, 1e-12)
+        << "hidden is all that is not waited for";
     EXPECT_GE(way["comparing_seconds"], 0);
   }
   EXPECT_EQ(report["ways"][0]["bucket_leaves_seconds"].size(), report["buckets"]);
