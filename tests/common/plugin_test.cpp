@@ -71,6 +71,10 @@ TEST(InstalledTest, AScriptHasItsInstalledNameWhereItIsFound) {
   }
   const test::SetVariable none("PATH", nullptr);
   EXPECT_EQ(script_command("conjure"), "launch/conjure");
+  const auto beside = plugin_folders()[0] / "lockstep-conjure-beside-a-test";
+  std::ofstream(beside) << "";
+  EXPECT_EQ(script_command("conjure-beside-a-test"), "lockstep-conjure-beside-a-test");
+  std::filesystem::remove(beside);
 }
 
 TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {

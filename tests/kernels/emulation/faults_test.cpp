@@ -227,6 +227,11 @@ TEST_F(FaultsTest, ShuffleWhoseMaskNamesThreadsThatDoNotTakePart) {
         {"block (0,0,0): thread (0,0,0) waits forever at faults_test.cpp:", faults[kind]});
   expect_error<InternalError>([&] { run(2); }, {"with mask 0xfff80000"});
   EXPECT_NO_THROW(run(4));
+  expect_error<InternalError>(
+      [&] {
+        launch(nullptr, {1, 20}, divergent_shuffle_kernel, 4, out.data());
+      },
+      {"0xffffffff names lane 20, which has left the kernel or never was"});
 }
 
 TEST_F(FaultsTest, FaultsInAGraphNameTheirKernel) {

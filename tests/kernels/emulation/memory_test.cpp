@@ -6,6 +6,8 @@
 #include "tests/kernels/emulation/rig.hpp"
 #include "tests/support/prelude.hpp"
 
+#include <unistd.h>
+
 namespace lockstep::emulated {
 
 namespace {
@@ -13,10 +15,12 @@ namespace {
 using MemoryTest = EmulatorTest;
 
 TEST_F(MemoryTest, NewMemoryIsPoisonedAndAligned) {
-  const DeviceArray<float> one(3), other(1000);
-  for (const float value : other.values()) EXPECT_TRUE(std::isnan(value));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(one.data()) % 256, 0U);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(other.data()) % 256, 0U);
+  std::vector<std::unique_ptr<DeviceArray<float>>> arrays;
+  for (std::size_t size = 1; size < 40; ++size) {
+    const auto& array = arrays.emplace_back(std::make_unique<DeviceArray<float>>(size));
+    EXPECT_TRUE(std::ranges::all_of(array->values(), [](float value) { return std::isnan(value); }));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(array->data()) % 256, 0U);
+  }
 }
 
 TEST_F(MemoryTest, TheDeviceCanBeFullAndHasNothingForNoBytes) {
@@ -92,6 +96,34 @@ TEST_F(MemoryTest, ErrorsHaveTheNamesOfCuda) {
   EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
   EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
   EXPECT_STREQ(cudaGetErrorName(static_cast<cudaError_t>(12345)), "unrecognized error code");
+}
+
+// Stacks of threads, of which each OS thread keeps some.
+
+__global__ void wait_kernel(unsigned* arrived) {
+  atomicAdd(arrived, 1U);
+  __syncthreads();
+}
+
+/// Address space of this process.
+std::size_t mapped_bytes() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Each OS thread has 64 stacks of 256 KiB, 16 MiB. All threads after the first few reuse what those gave back.
+TEST_F(MemoryTest, StacksAreGivenBackWithTheirOsThread) {
+  const DeviceArray<unsigned> arrived(1, 0);
+  const auto run_threads = [&](int count) {
+    for (int i = 0; i < count; ++i)
+      std::thread([&] { launch(nullptr, {1, 64}, wait_kernel, arrived.data()); }).join();
+  };
+  run_threads(4);
+  const std::size_t before = mapped_bytes();
+  run_threads(32);
+  EXPECT_EQ(arrived[0], 36U * 64);
+  EXPECT_LT(mapped_bytes(), before + (std::size_t{256} << 20)) << "of 512 MiB";
 }
 
 // Shared memory of the emulator: of a block, poisoned, exactly as large as asked for.

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/json_text.hpp"
+#include "common/timeline.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
@@ -29,7 +30,11 @@ std::string printed_by(int ranks, const std::string& device, const StepBenchOpti
   const Job job = job_on(device, overrides);
   const DatasetFuture data = load_in_advance(job);
   ::testing::internal::CaptureStdout();
-  run_thread_ranks(ranks, [&](Communicator& comm) { bench_step(comm, job, data, options); });
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    bench_step(comm, job, data, options);
+    const Timeline* const timeline = comm.activity().timeline();
+    EXPECT_FALSE(timeline != nullptr && timeline->is_open()) << "nothing is traced after the traced steps";
+  });
   return ::testing::internal::GetCapturedStdout();
 }
 
@@ -77,9 +82,14 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
       EXPECT_GE(way[share], 0) << share;
       EXPECT_LE(way[share], 1) << share;
     }
+    EXPECT_GT(way["exposed_share"], 0) << "all ranks wait for a sum that all have sent";
     EXPECT_GE(way["skew_share"], -1e-9)
         << "no rank waits less than the one that waits for communication alone";
     EXPECT_LE(way["hidden_seconds"], way["under_way_seconds"]);
+    const double waited = way["exposed_share"].get<double>() + way["skew_share"].get<double>();
+    EXPECT_NEAR(way["under_way_seconds"].get<double>() - way["hidden_seconds"].get<double>(),
+                waited * seconds, 1e-12)
+        << "hidden is all that is not waited for";
     EXPECT_GE(way["comparing_seconds"], 0);
   }
   EXPECT_EQ(report["ways"][0]["bucket_leaves_seconds"].size(), report["buckets"]);
@@ -123,10 +133,14 @@ TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
                     two = printed_by(kTwoRanks, "cpu",
                                      {.rounds = 1, .steps_per_round = 2, .explain = true, .trace = {}});
   test::expect_words(
-      alone, {"linear: 7,850 parameters, ", "; global batch 32, grain 8\n1 rank x 1 thread, ",
+      alone, {"linear: 7,850 parameters, 0.031 MFLOP a sample; global batch 32, grain 8\n1 rank x 1 thread, ",
               "\nnapkin limit: ", "\nworld ", "\noff ", "\nworld: buckets leave after ", "\nworld costs "});
   EXPECT_EQ(alone.find("gradients under way"), std::string::npos) << "one rank sends none";
   EXPECT_EQ(alone.find("Where a step"), std::string::npos);
+  test::expect_words(
+      printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .trace = {}}, {"model=lenet"}),
+      {"lenet: 129,068 parameters, 13.259 MFLOP a sample, 10.637 without padding and what pools "
+       "drop; global batch 32, grain 8\n"});
   test::expect_words(
       two, {"\n2 ranks x 1 thread, backend thread, ", "\nworld: gradients under way for ",
             "\noff: gradients under way for ", "\n\nWhere a step of rank 0 goes (mean of 2 steps, "});
