@@ -82,6 +82,7 @@ TEST_F(WatchdogTest, RankThatComesBackGoesOnWithTheSameBits) {
                        std::to_string(std::stoll(steps)) + " run.dir=" + alone),
               0);
   EXPECT_EQ(lockstep("hash " + run_).out, lockstep("hash " + alone).out);
+  EXPECT_FALSE(std::filesystem::exists(verdict_));
 }
 
 TEST_F(WatchdogTest, RankOutOfStepIsNamedBeforeTheTimeout) {
