@@ -98,14 +98,20 @@ HWY_POP_ATTRIBUTES
 namespace lockstep::cpu::int16 {
 namespace {
 
-/// The processor multiplies 8-bit integers on tiles.
+/// The processor has tiles of 8-bit integers, and the kernel saves them.
 bool has_tiles() {
-  constexpr unsigned kAmxInt8 = 1U << 25U;
+  constexpr unsigned kAmxTile = 1U << 24U, kAmxInt8 = 1U << 25U, kSavesState = 1U << 27U;
+  constexpr std::uint32_t kTileState = 3U << 17U;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxInt8) != 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSavesState) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxTile) == 0 || (d & kAmxInt8) == 0)
+    return false;
+  std::uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTileState) == kTileState;
 }
 
-/// Linux lets a process use tiles from when it asks on. A refusal, as where it saves none, is for good.
+/// Linux lets a process use tiles from when it asks on; a refusal is for good.
 bool may_use_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool may = has_tiles() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
