@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Files that a user has named, and those of a run: whole or not at all, and nothing of others is replaced.
+/// Files that a user has named, and those of a run, are whole or not at all. Nothing of others is replaced.
 #include "common/output_file.hpp"
 
 #include "common/error.hpp"
