@@ -193,7 +193,8 @@ TEST(ReportCommandTest, FollowingARunReadsNoCheckpoint) {
 
 TEST(ReportCommandTest, AFileIsOpenedInABrowserOnlyIfItIsAPage) {
   const testing::RunFolders folders;
-  const std::string run = folders.run("a", {testing::start_line()}), file = folders.path("a.json");
+  const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5)}),
+                    file = folders.path("a.json");
   const std::string said = answer_to({"report", run, "--format", "json", "-o", file});
   EXPECT_TRUE(said.starts_with(file + ": ") && said.ends_with(" bytes, 1 run\n")) << said;
   EXPECT_TRUE(std::filesystem::exists(file));
