@@ -60,8 +60,8 @@ OutputFile::~OutputFile() {
 void OutputFile::publish() {
   file_->sync();
   file_->close();
-  require_free_output(env_, path_, replace_);
   if (replace_) {
+    require_free_output(env_, path_, replace_);
     env_.rename(unfinished_, path_);
   } else if (const int error = rename_to_free_name(unfinished_, path_); error == EEXIST) {
     refuse_existing(path_);

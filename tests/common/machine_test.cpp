@@ -154,6 +154,7 @@ TEST(MemoryTest, WhatNoMachineHasIsRefusedInOneSentence) {
   const auto message = message_of<MemoryError>([] { require_memory(kTooLarge - 1, "a dream", "wake up"); });
   EXPECT_TRUE(message.starts_with("not enough memory: a dream would take 16 EiB, and ")) << message;
   EXPECT_TRUE(message.ends_with("; wake up")) << message;
+  EXPECT_THROW(require_memory((std::uint64_t{1} << 44) - 1, "16 TiB", ""), MemoryError);
   EXPECT_NO_THROW(require_memory(1000, "little", ""));
 }
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Bars, errors and standard streams that fail, byte by byte; the words of a timeline.
+/// Bars, errors and standard streams that fail, byte by byte.
 #include "common/output.hpp"
 
 #include "common/error.hpp"
-#include "common/timeline.hpp"
 #include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
@@ -113,6 +112,22 @@ TEST(ProgressBarTest, IsDrawnOverWhatIsThereAndWipedBeforeAnErrorAndAtItsEnd) {
   }
 }
 
+/// A line that is wider than the window takes several lines of it.
+TEST(ProgressBarTest, IsWipedBeforeItIsDrawnInANarrowerWindow) {
+  ProgressBar progress(ProgressBar::Style::kSilent,
+                       {.is_terminal = true, .redraws = true, .escapes = false, .unicode = false});
+  const std::string wide = "epoch 1  " + std::string(12, '#') + std::string(12, '.') + "  loss 2";
+  const std::string in_60 = test::drawn_by(60, [&] { progress.draw({{"epoch 1"}, {"loss 2"}}, 0.5); });
+  EXPECT_TRUE(in_60.starts_with("\r" + wide + "\r")) << in_60;
+  const std::string in_30 = test::drawn_by(30, [&] {
+    progress.draw({{"epoch 1"}}, 1);
+    wipe_bar();
+  });
+  EXPECT_TRUE(
+      in_30.starts_with("\r" + std::string(wide.size(), ' ') + "\r\repoch 1  " + std::string(20, '#') + "\r"))
+      << in_30;
+}
+
 TEST(ProgressBarTest, PlainLinesAreWholeAndSilenceIsSilent) {
   EXPECT_EQ(captured([] {
               ProgressBar plain(ProgressBar::Style::kPlain, OutputTerminal{});
@@ -196,80 +211,41 @@ TEST(StandardOutputDeathTest, TextThatNobodyReadsDoesNotHoldAStopUp) {
   EXPECT_EXIT(write_unread(1 << 16, 0), ExitedWithCode(0), "^$") << "no room at all";
 }
 
+[[noreturn]] void write_where_there_is_room() {
+  std::array<int, 2> ends{};
+  std::fflush(stdout);
+  if (::pipe(ends.data()) != 0 || ::dup2(ends[1], STDOUT_FILENO) < 0) std::_Exit(3);
+  drop_unread_output();
+  write_out("kept");
+  ::close(ends[1]);
+  ::close(STDOUT_FILENO);
+  std::array<char, 8> read{};
+  std::_Exit(::read(ends[0], read.data(), read.size()) == 4 ? 0 : 1);
+}
+
+TEST(StandardOutputDeathTest, TextThatThereIsRoomForIsNotDropped) {
+  EXPECT_EXIT(write_where_there_is_room(), ::testing::ExitedWithCode(0), "^$");
+}
+
 dev_t device_behind(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 ? status.st_rdev : 0;
 }
 
-[[noreturn]] void close_and_open_streams() {
-  struct stat null {
-  }, before{}, after{};
+[[noreturn]] void close_and_open_streams(const std::vector<int>& closed) {
+  struct stat null {};
   ::stat("/dev/null", &null);
-  ::fstat(STDERR_FILENO, &before);
-  ::close(STDIN_FILENO);
-  ::close(STDOUT_FILENO);
+  for (const int stream : closed) ::close(stream);
   open_standard_streams();
-  ::fstat(STDERR_FILENO, &after);
   const bool are_null =
-      device_behind(STDIN_FILENO) == null.st_rdev && device_behind(STDOUT_FILENO) == null.st_rdev;
-  std::_Exit(are_null && before.st_ino == after.st_ino ? 0 : 1);
+      std::ranges::all_of(closed, [&](int stream) { return device_behind(stream) == null.st_rdev; });
+  const int next = ::open("/dev/null", O_RDONLY);
+  std::_Exit(are_null && next > STDERR_FILENO ? 0 : 1);
 }
 
 TEST(StandardOutputDeathTest, StreamsThatAreClosedAreOpenedAndTheOthersStay) {
-  EXPECT_EXIT(close_and_open_streams(), ::testing::ExitedWithCode(0), "^$");
-}
-
-// Slices of time in words, and the tracks that they lie on.
-
-TEST(TimelineTest, SlicesAreToldInWords) {
-  std::string names;
-  for (int work = 0; work < kWorks; ++work) names += std::string(work_name(static_cast<Work>(work))) + ", ";
-  EXPECT_EQ(names,
-            "step, attempt, input, forward, loss, backward, sums, all-reduce, waiting, deciding, update, "
-            "micro-batch, "
-            "evaluation, checkpoint, ");
-  EXPECT_EQ(describe({.number = 3, .work = Work::kAllReduce}), "all-reduce of bucket 3");
-  EXPECT_EQ(describe({.of = "ring", .work = Work::kAllReduce}), "ring all-reduce");
-  EXPECT_EQ(describe({.of = "a barrier", .work = Work::kWaiting}), "waiting: a barrier");
-  EXPECT_EQ(describe({.of = "forward", .number = 2, .work = Work::kMicroBatch}), "forward of micro-batch 2");
-  EXPECT_EQ(describe({.number = 100, .work = Work::kStep}), "step 100");
-  EXPECT_EQ(describe({.of = "conv1", .work = Work::kForward}), "conv1 forward");
-  EXPECT_EQ(describe({.work = Work::kEvaluation}), "evaluation");
-}
-
-TEST(TimelineTest, ThreadsAreNumberedAmongThreadsAndTextsAreKept) {
-  Timeline timeline;
-  EXPECT_EQ(timeline.track("bucket 0"), 0U);
-  EXPECT_EQ(timeline.thread_track(), 1U);
-  std::thread([&] { EXPECT_EQ(timeline.thread_track(), 2U); }).join();
-  EXPECT_EQ(timeline.track("bucket 1"), 3U);
-  EXPECT_EQ(timeline.track("bucket 0"), 0U);
-  std::string names;
-  for (const TimeTrack& track : timeline.tracks()) names += track.name + (track.is_thread() ? "+ " : " ");
-  EXPECT_EQ(names, "bucket 0 main thread+ thread 1+ bucket 1 ");
-  const std::string text = "a barrier";
-  const std::string_view kept = timeline.keep(text);
-  EXPECT_NE(kept.data(), text.data());
-  EXPECT_EQ(kept, text);
-  EXPECT_EQ(timeline.keep(text).data(), kept.data());
-}
-
-TEST(TimelineTest, ASpanIsASliceOfItsThread) {
-  Timeline timeline;
-  timeline.track("bucket 0");
-  timeline.open();
-  const std::int64_t before = clock_ns();
-  { const TimeSpan span(&timeline, Work::kAttempt, "", 2); }
-  ASSERT_EQ(timeline.slices().size(), 1U);
-  const TimeSlice& slice = timeline.slices().front();
-  EXPECT_EQ(describe(slice), "attempt 2");
-  EXPECT_EQ(slice.track, 1U);
-  EXPECT_GE(slice.begin_ns, before);
-  EXPECT_GE(slice.nanoseconds(), 0);
-  EXPECT_LE(slice.end_ns, clock_ns());
-  timeline.close();
-  timeline.add(slice);
-  EXPECT_EQ(timeline.slices().size(), 1U) << "it is closed";
+  for (const std::vector<int>& closed : {std::vector{0, 1}, {1}, {2}, {0, 1, 2}})
+    EXPECT_EXIT(close_and_open_streams(closed), ::testing::ExitedWithCode(0), "^$");
 }
 
 }  // namespace

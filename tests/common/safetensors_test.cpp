@@ -54,10 +54,14 @@ TEST(SafetensorsTest, RoundTripKeepsTensorsOrderAndMetadata) {
 
 TEST(SafetensorsTest, DataStartsAtAMultipleOfEightBytes) {
   const std::vector<float> w = {1};
+  std::set<std::size_t> sizes;
   for (std::size_t length = 1; length < 20; ++length) {
     const TensorView tensor[] = {{std::string(length, 'n'), "F32", {1}, bytes_of(w)}};
-    EXPECT_EQ(write_safetensors(tensor).size() % 8, sizeof(float));
+    const std::size_t size = write_safetensors(tensor).size();
+    EXPECT_EQ(size % 8, sizeof(float));
+    sizes.insert(size);
   }
+  EXPECT_EQ(*std::next(sizes.begin()) - *sizes.begin(), 8U) << "at the next one";
 }
 
 TEST(SafetensorsTest, EmptyFileHasNoTensors) {
@@ -102,6 +106,16 @@ TEST(SafetensorsTest, HeaderLengthBeyondTheFileIsRefused) {
             "f.safetensors: says its header takes 18374686479671623682 bytes, but the file has 2: damaged, "
             "truncated, "
             "or not a safetensors file");
+}
+
+TEST(SafetensorsTest, HeadersOfMoreThan100MillionBytesAreRefused) {
+  const auto refusal_of = [](std::uint64_t header_bytes) {
+    std::vector<std::byte> file(8 + 100'000'001);
+    std::memcpy(file.data(), &header_bytes, sizeof header_bytes);
+    return refusal(std::move(file));
+  };
+  EXPECT_TRUE(contains(refusal_of(100'000'000), {"does not start with '{'"}));
+  EXPECT_TRUE(contains(refusal_of(100'000'001), {"says its header takes 100000001 bytes"}));
 }
 
 TEST(SafetensorsTest, WhatDoesNotFitTogetherIsABugOfTheWriter) {

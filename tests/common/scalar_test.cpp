@@ -45,8 +45,9 @@ TEST(ScalarTest, ByteCountsKnowBinaryUnits) {
   EXPECT_EQ(parse_byte_count("64 KiB"), 65536U);
   EXPECT_EQ(parse_byte_count("25MiB"), 26214400U);
   EXPECT_EQ(parse_byte_count("1GiB"), 1073741824U);
+  EXPECT_EQ(parse_byte_count("18014398509481983KiB"), 18446744073709550592U);
   for (const char* text :
-       {"", "KiB", "64kb", "64KB", "1.5MiB", "-1KiB", "64  KiB", "18446744073709551615KiB"}) {
+       {"", "KiB", "64kb", "64KB", "64 ", "1.5MiB", "-1KiB", "64  KiB", "18014398509481984KiB"}) {
     EXPECT_EQ(parse_byte_count(text), std::nullopt) << text;
   }
 }
@@ -103,6 +104,9 @@ TEST(DidYouMeanTest, TheNearestNameIsSuggested) {
                                   std::string(), std::string("x"), std::string(1'000'000, 'e')})
     EXPECT_EQ(did_you_mean(word, kNames), "") << word.substr(0, 12);
   EXPECT_EQ(did_you_mean("epochs", {}), "");
+  EXPECT_EQ(did_you_mean("epochs" + std::string(58, '_'), kNames), " (did you mean 'epochs'?)");
+  EXPECT_EQ(did_you_mean("epochs" + std::string(59, '_'), kNames), "") << "no key has 65 letters";
+  EXPECT_EQ(did_you_mean("my_run_value", std::array<std::string_view, 1>{"run"}), "") << "in many words";
 }
 
 TEST(QuotedTest, ControlCharactersAreEscaped) {
@@ -186,6 +190,7 @@ TEST(QuotedTest, LongTextIsClippedBetweenCharacters) {
 TEST(QuotedTest, AShellReadsAWordBack) {
   EXPECT_EQ(shell_word("run.dir=runs/a-1_2@x,y:z+%"), "run.dir=runs/a-1_2@x,y:z+%");
   EXPECT_EQ(shell_word("runs/a b'c"), "'runs/a b'\\''c'");
+  EXPECT_EQ(shell_word("a''b"), "'a'\\'''\\''b'");
   EXPECT_EQ(shell_word(""), "''");
 }
 

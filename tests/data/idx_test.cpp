@@ -4,6 +4,7 @@
 #include "data/idx.hpp"
 
 #include "common/error.hpp"
+#include "data/byte_source.hpp"
 #include "tests/data/allocation_probe.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/support/prelude.hpp"
@@ -194,6 +195,17 @@ TEST(GzipTest, AllocationIsBoundedByWhatTheCompressedDataCanHold) {
     expect_damage(file, {"the-file", "promises"});
     EXPECT_EQ(test::largest_aligned_allocation(), 0U) << count;
   }
+}
+
+TEST(GzipTest, WhatMayFollowIsToldBeforeAnythingIsRead) {
+  const Bytes file = gzip(idx_file({40}));
+  MemorySource compressed(file, "the-file");
+  GzipSource source(compressed);
+  EXPECT_EQ(source.worth_reserving(), 8 * file.size() + 262144);
+  EXPECT_EQ(source.remaining_at_most(), 1032 * (file.size() + 64));
+  Bytes all(100);
+  EXPECT_EQ(source.read(all), 48U);
+  EXPECT_EQ(source.remaining_at_most(), 0U);
 }
 
 TEST(GzipTest, TheBestCompressionThereIsStaysWithinTheBound) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Files of others in a run's directory stay as they are, and so do targets of links.
 #include "common/error.hpp"
-#include "common/output_file.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
@@ -112,70 +111,6 @@ TEST_F(OwnershipTest, FileThatIsAlsoElsewhereIsReplacedByACopy) {
   make_own(env_, run_ + "/metrics.jsonl");
   write(run_ + "/metrics.jsonl", "other");
   expect_victim_untouched();
-}
-
-TEST_F(OwnershipTest, OutputReplacesNothingUnlessTold) {
-  const std::string target = victim_ + "/precious";
-  EXPECT_EQ(message_of<UsageError>([&] { write_output_file(env_, target, {}, false); }),
-            target + ": is there already; --force replaces it");
-  expect_victim_untouched();
-  EXPECT_NO_THROW(write_output_file(env_, target, {}, true));
-  EXPECT_EQ(text_of(target), "");
-  EXPECT_NO_THROW(write_output_file(env_, victim_ + "/new", {}, false));
-  EXPECT_EQ(env_.list(victim_).size(), 4U) << "and nothing else is left there";
-}
-
-TEST_F(OwnershipTest, OutputReplacesOnlyRegularFilesEvenIfTold) {
-  fs::create_symlink(victim_ + "/precious", place_.path() + "/link");
-  ASSERT_EQ(::mkfifo((place_.path() + "/fifo").c_str(), 0600), 0);
-  const std::string other = ": is not a regular file (a device or a FIFO); name another file",
-                    within = ": is a directory; name a file in it, such as " + victim_;
-  for (const auto& [path, why] : std::vector<std::pair<std::string, std::string>>{
-           {place_.path() + "/link", ": is a symbolic link, which is not followed; name the file itself"},
-           {place_.path() + "/fifo", other},
-           {"/dev/null", other},
-           {victim_, within + "/model.npz"},
-           {victim_ + "/new/", within + "/new/model.npz"},
-           {"", "the file to write has no name; give one such as model.npz"}})
-    EXPECT_EQ(message_of<UsageError>([&, where = path] { write_output_file(env_, where, {}, true); }),
-              path + why);
-  EXPECT_TRUE(fs::is_fifo(place_.path() + "/fifo"));
-  expect_victim_untouched();
-}
-
-TEST_F(OwnershipTest, OutputThatIsGivenUpLeavesNothing) {
-  const auto names = env_.list(victim_);
-  {
-    OutputFile file(env_, victim_ + "/new", false), other(env_, victim_ + "/new", false);
-    file.write(std::as_bytes(std::span("half")));
-    EXPECT_EQ(env_.list(victim_).size(), names.size() + 2);
-  }
-  EXPECT_EQ(env_.list(victim_), names);
-}
-
-TEST_F(OwnershipTest, OutputThatCannotBeClosedReplacesNothing) {
-  RunEnv env;
-  write_synced(env, "run/out", std::as_bytes(std::span("old")));
-  env.on_call = [](const std::string& call, const std::string& path) {
-    if (call == "close") throw IoError(path);
-  };
-  EXPECT_THROW(write_output_file(env, "run/out", {}, true), IoError);
-  EXPECT_EQ(env.file("run/out").size(), sizeof "old");
-}
-
-TEST_F(OwnershipTest, OutputDoesNotReplaceWhatCameMeanwhile) {
-  const std::string path = place_.path() + "/out";
-  for (const bool replace : {true, false}) {
-    OutputFile file(env_, path, replace);
-    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-    EXPECT_THROW(file.publish(), UsageError);
-    EXPECT_TRUE(fs::is_fifo(path));
-    fs::remove(path);
-  }
-  OutputFile file(env_, path, false);
-  write(path, "mine");
-  EXPECT_THROW(file.publish(), UsageError);
-  EXPECT_EQ(text_of(path), "mine");
 }
 
 }  // namespace

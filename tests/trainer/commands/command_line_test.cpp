@@ -193,6 +193,29 @@ TEST(ReportCommandTest, FollowingARunReadsNoCheckpoint) {
                      {"--follow", "--output"});
 }
 
+TEST(ReportCommandTest, AFileIsOpenedInABrowserOnlyIfItIsAPage) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5)}),
+                    file = folders.path("a.json");
+  const std::string said = answer_to({"report", run, "--format", "json", "-o", file});
+  EXPECT_TRUE(said.starts_with(file + ": ") && said.ends_with(" bytes, 1 run\n")) << said;
+  EXPECT_TRUE(std::filesystem::exists(file));
+  std::filesystem::create_symlink(file, run + "/report.html");
+  test::expect_words(said_to({"report", run}, 74).err, {"/a/report.html: is a symbolic link; "});
+}
+
+TEST(ReportCommandTest, RunsOfOneNameHaveFoldersOfTheirOwn) {
+  const testing::RunFolders folders;
+  const std::string boards = folders.path("boards");
+  std::vector<std::string> report = {"report", "--format", "tensorboard", "-o", boards};
+  for (const char* name : {"one/a", "two/a", "three/a"})
+    report.push_back(folders.run(name, {testing::start_line()}));
+  EXPECT_EQ(answer_to(report), fmt::format("{0}/a: 0 logged steps for 'tensorboard --logdir {0}'\n"
+                                           "{0}/a-2: 0 logged steps for 'tensorboard --logdir {0}'\n"
+                                           "{0}/a-2-2: 0 logged steps for 'tensorboard --logdir {0}'\n",
+                                           boards));
+}
+
 TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFor) {
   const testing::RunFolders folders;
   const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5)}),

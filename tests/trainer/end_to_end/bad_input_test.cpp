@@ -207,6 +207,18 @@ TEST_F(BadInputTest, ARankWithAWrongCommandLineOfItsOwnSpeaksForItself) {
               2, {"lockstep: rank 1: there is no command 'nosuch'"});
 }
 
+/// Before anything is measured.
+TEST_F(BadInputTest, RanksWithOtherOptionsAreRefused) {
+  for (const auto& [command, option] :
+       {std::pair<std::string, std::string>{"bench allreduce", "--iterations"},
+        {"bench step " + job_, "--rounds"},
+        {"burn", "--level"}})
+    expect_says(run_shell(fmt::format("mpirun --bind-to none -np 1 $LOCKSTEP_PROGRAM {0} {1} 1 : -np 1 "
+                                      "$LOCKSTEP_PROGRAM {0} {1} 2",
+                                      command, option)),
+                2, {option + " is 1 on rank 0, but 2 on rank 1"});
+}
+
 /// A rank that is another program: rank 0 says so when the least time for a start has passed.
 TEST_F(BadInputTest, ARankThatDoesNotComeIsNamed) {
   expect_says(run_shell(mpirun_command(1, "train " + job_ + " parallel.timeout_seconds=1 : -np 1 sleep 100")),

@@ -107,6 +107,11 @@ TEST_F(LeaveOutTest, WordsAndEmptyCellsOfNewRowsAreReadAsThoseOfTheSet) {
   expect_words(predicted.out, {"line 3:"});
   EXPECT_EQ(answer(predicted), answer(succeed("predict " + path("run") + " " + path("same.csv"))));
   expect_says(lockstep("predict " + path("run") + " " + path("t.csv")), 65, {"column 3 (y)", "--drop y"});
+  for (const char* option : {" --raw", " --invert yes"})
+    expect_says(lockstep("predict " + path("run") + " " + path("same.csv") + option), 2,
+                {"was trained on a table, and --raw and --invert are for pictures"});
+  expect_says(lockstep("predict " + path("run") + " " + path("job.yaml")), 2,
+              {"job.yaml: the network was trained on a table; give it files called .csv"});
 }
 
 }  // namespace

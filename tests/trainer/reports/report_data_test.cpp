@@ -88,6 +88,12 @@ TEST(ReportDataTest, ALongCurveKeepsItsPeaksAndEnds) {
   lines.resize(1);
   for (int step = 1; step <= 8000; ++step) lines.push_back(testing::step_line(1, step, 1));
   EXPECT_EQ(document_of(lines)["steps_drawn"], 4000) << "each point once";
+  lines.resize(1);
+  for (int step = 1; step <= 8000; ++step)
+    lines.push_back(testing::step_line(1, step, step % 4 / 2 == 0 ? 1 : 5));
+  const Json pairs = document_of(lines)["curves"]["step"]["step"];
+  EXPECT_EQ(Json(pairs.begin(), pairs.begin() + 5), Json::parse("[1, 2, 3, 6, 7]"))
+      << "the last high, the first low";
 }
 
 TEST(ReportDataTest, OfManyRunsACurveHasFewerPointsButAHundred) {

@@ -140,5 +140,65 @@ TEST(DataWatchTest, AWaitIsSaidAfterFiveSecondsThenEveryThirtyAndWhenItIsOver) {
   EXPECT_EQ(said_at({}), "");
 }
 
+// The line under a bar: its fields at any width.
+
+std::vector<ProgressStatus> progress_of_all_sizes() {
+  return {{.epoch = 1,
+           .epochs = 4,
+           .step = 1,
+           .steps = 7,
+           .samples_per_second = 1,
+           .loss = 2.3,
+           .eta_seconds = 3},
+          {.epoch = 3,
+           .epochs = 10,
+           .step = 120,
+           .steps = 469,
+           .samples_per_second = 143210,
+           .loss = 0.1234,
+           .eta_seconds = 65},
+          {.epoch = 17,
+           .epochs = 1000000000,
+           .step = 4294967295,
+           .steps = 4294967295,
+           .samples_per_second = 98765432,
+           .loss = 1e30,
+           .eta_seconds = 1e9},
+          {.epoch = 1,
+           .epochs = 1,
+           .step = 0,
+           .steps = 0,
+           .samples_per_second = std::nan(""),
+           .loss = std::nan(""),
+           .eta_seconds = 0}};
+}
+
+TEST(ProgressLineTest, FitsEveryWidth) {
+  for (const ProgressStatus& facts : progress_of_all_sizes()) {
+    for (int columns = 39; columns <= 199; ++columns) {
+      for (const bool unicode : {false, true}) {
+        const auto line = fit_with_bar(progress_fields(facts), progress_fraction(facts), columns, unicode);
+        EXPECT_LE(display_width(line), columns) << line;
+        EXPECT_EQ(line.find("epoch"), 0U) << line;
+      }
+      EXPECT_LE(display_width(fit(progress_fields(facts), columns)), columns);
+    }
+  }
+}
+
+TEST(ProgressLineTest, UsesTheRoomThereIs) {
+  const ProgressStatus facts = progress_of_all_sizes()[1];
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 119, false),
+            "epoch  3/10  ######..................  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 79, false),
+            "epoch  3/10  ##.......  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 59, false),
+            "epoch  3/10  ##......  120/469 steps  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(fit_with_bar(progress_fields(facts), progress_fraction(facts), 39, false),
+            "epoch  3/10  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(fit(progress_fields(facts), kAnyWidth),
+            "epoch  3/10  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+}
+
 }  // namespace
 }  // namespace lockstep
