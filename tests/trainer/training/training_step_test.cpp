@@ -211,6 +211,10 @@ TEST_F(StepTrialTest, WhatIsNotFiniteFailsAndChangesNoUnit) {
   StepTrial losses(units_, 0);
   EXPECT_EQ(decide(losses, {{}, {}}, 1), Outcome::kFail);
   EXPECT_EQ(losses.failure().tensor, StepFailure::kNoTensor);
+  StepTrial term(units_, 0);
+  EXPECT_EQ(decide(term, {{}, {.not_finite = 1}}), Outcome::kFail);
+  EXPECT_EQ(term.failure().losses, 0);
+  EXPECT_EQ(term.failure().tensor, 1U);
 }
 
 TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
