@@ -38,7 +38,7 @@ std::uint64_t resident_together(std::span<const RankMemory> ranks);
 class EpochClock {
  public:
   /// An epoch begins, or goes on after a resume with so many samples.
-  void start(const ParallelStrategy& strategy, std::int64_t samples = 0);
+  void start(const ParallelStrategy& strategy, std::int64_t samples);
   /// A series of steps has ended: each of them took its share.
   void add(std::int64_t steps, double seconds);
   /// Leaves out of the steps' time what was no step: an evaluation, a save.

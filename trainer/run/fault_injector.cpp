@@ -136,7 +136,6 @@ std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t c
 void FaultInjector::before_series(std::int64_t steps_taken) {
   if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
   if (struck_ || steps_taken != step_ - 1) return;
-  struck_ = true;
   agree(comm_, [&] {
     if (comm_.rank() != 0) return;
     print_error(fmt::format("injected on purpose: {}", story_));

@@ -70,9 +70,9 @@ class FaultInjector final : public StepObserver {
   TrainTestData& data_;
   Communicator& comm_;
   ParallelStrategy& strategy_;
-  bool slows_steps_;  ///< kSlow, kBusy: in the step, as a slow machine does; false: before it
-  bool struck_ = false;
-  std::atomic<bool> armed_ = false;                               ///< it strikes at the next chance
+  bool slows_steps_;                 ///< kSlow, kBusy: in the step, as a slow machine does; false: before it
+  bool struck_ = false;              ///< in an earlier start of the run
+  std::atomic<bool> armed_ = false;  ///< it strikes at the next chance
   std::map<std::size_t, std::vector<std::int64_t>> sums_before_;  ///< kStale: by the first one of a bucket
   double lost_seconds_ = 0;                                       ///< kSlow, kBusy: by a step
   Clock::time_point last_series_{};                               ///< kSlow, kBusy: when it was let go

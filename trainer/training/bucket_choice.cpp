@@ -17,10 +17,11 @@ constexpr double kPeakMeasurementSeconds = 0.002;
 constexpr double kTypicalFractionOfPeak = 0.75;
 
 /// Only the last grain of a rank hides communication: before it, no bucket is complete.
-std::vector<GradientRange> ranges_of_last_grain(const Network& network, int grain, double flops_per_second) {
+/// @param seconds_of_flop  that a grain takes for one operation on each of its samples
+std::vector<GradientRange> ranges_of_last_grain(const Network& network, double seconds_of_flop) {
   std::vector<GradientRange> ranges;
   for (const BackwardRange& range : backward_ranges(network))
-    ranges.push_back({range.offset, range.size, range.flops * grain / flops_per_second});
+    ranges.push_back({range.offset, range.size, range.flops * seconds_of_flop});
   return ranges;
 }
 
@@ -31,8 +32,7 @@ std::size_t bytes_of_element(const StepOptions& step) {
 }  // namespace
 
 BucketPlan plan_buckets_of_size(const Network& network, const StepOptions& step, std::size_t bucket_bytes) {
-  return plan_buckets_of_size(ranges_of_last_grain(network, step.grain, 1.0), bytes_of_element(step),
-                              bucket_bytes);
+  return plan_buckets_of_size(ranges_of_last_grain(network, 0), bytes_of_element(step), bucket_bytes);
 }
 
 BucketPlan plan_buckets_by_latency(const Network& network, const StepOptions& step, Communicator& comm) {
@@ -41,7 +41,7 @@ BucketPlan plan_buckets_by_latency(const Network& network, const StepOptions& st
   if (comm.rank() == 0)
     flops_per_second = kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds);
   broadcast(comm, flops_per_second);
-  const auto ranges = ranges_of_last_grain(network, step.grain, flops_per_second);
+  const auto ranges = ranges_of_last_grain(network, step.grain / flops_per_second);
   const auto latency = measure_latency(comm, network.parameters().size * bytes_of_element(step));
   return plan_buckets_auto(ranges, bytes_of_element(step), latency);
 }

@@ -189,6 +189,31 @@ TEST(LateDevicesTest, RunsOfEveryStrategyLeaveTheTracesOfOneCpu) {
   }
 }
 
+/// Looks at every step.
+class SharePartsCounter final : public StepObserver {
+ public:
+  bool looks_at(std::int64_t /*global_step*/) const override { return true; }
+  void before_update(ReducedStep& step) override { parts = step.own_share().size(); }
+  std::size_t parts = 0;
+};
+
+/// A share's numbers are those of a cut in each direction, and of six tensors.
+TEST(LateDevicesTest, AShareHasTheSumsThatARankAddedAtEachCut) {
+  for (const bool on_device : {false, true}) {
+    run_thread_ranks(2, [&](Communicator& comm) {
+      const JobSetup setup = setup_of_rank(job_of({}), kNormed, {.on_device = on_device, .ranks = 2}, comm);
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      const auto counter = std::make_shared<SharePartsCounter>();
+      strategy->observe(counter);
+      if (comm.rank() == 0) setup.network.initialise(5, strategy->whole_state().weights);
+      strategy->distribute();
+      EXPECT_EQ(strategy->run({}, 1, false).steps, 1);
+      EXPECT_EQ(counter->parts, 2 + 6U) << on_device;
+      EXPECT_EQ(strategy->teams().share_parts.size(), counter->parts);
+    });
+  }
+}
+
 StepPosition step_at(std::int64_t step) {
   return {.epoch = step / 8, .step_in_epoch = step % 8, .global_step = step};
 }

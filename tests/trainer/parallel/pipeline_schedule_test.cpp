@@ -158,6 +158,10 @@ TEST(StageBalanceTest, WorkIsThatOfAllDirections) {
       Network::parse("layers:\n  - linear: 3\n  - relu\n  - linear: classes\n", "my.yaml", {1, 2, 2}, 2);
   EXPECT_EQ(layer_work(network), (std::vector<double>{2 * 24, 2 * 3, 3 * 12}));
   EXPECT_EQ(balance_stages(network, 0), std::nullopt);
+  std::vector<double> shares;
+  for (const PipelineStage& stage : plan_stages({.stages = {3, {}}}, network, 3).stages)
+    shares.push_back(stage.work);
+  EXPECT_EQ(shares, (std::vector<double>{48.0 / 90, 6.0 / 90, 36.0 / 90}));
 }
 
 Network with_a_connection() {

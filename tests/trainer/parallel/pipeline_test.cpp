@@ -117,10 +117,20 @@ TEST(PipelineTest, AnEvaluationEndsOnAllRanksWhereOneLeavesIt) {
   with_pipeline(leave_on_rank_1, {"data.test_samples=197"});
 }
 
+/// Makes every forward pass of a rank's last stage so long, at least.
+class LongPasses final : public StepObserver {
+ public:
+  static constexpr double kSeconds = 0.05;
+  void outputs_computed(std::span<float> /*outputs*/, int /*lanes*/) override {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+  }
+};
+
 /// Four micro-batches pass 256 numbers of 16 columns of four bytes, and as many gradients come back.
 TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
   const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
     EXPECT_TRUE(pipeline.summary().lines.empty()) << "no step was taken";
+    pipeline.observe(std::make_shared<LongPasses>());
     pipeline.run({}, 1, false);
     const StrategySummary summary = pipeline.summary();
     EXPECT_EQ(summary.lines.size(), comm.rank() == 0 ? 3U : 0U);
@@ -131,6 +141,8 @@ TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
     EXPECT_EQ(numbers["stage_0_in_flight"], 2);
     EXPECT_EQ(numbers["stage_1_in_flight"], 1);
     EXPECT_LT(numbers["bubble"], 1);
+    EXPECT_GE(numbers["stage_0_forward_seconds"], LongPasses::kSeconds) << "the mean of its passes";
+    EXPECT_GE(numbers["stage_1_forward_seconds"], LongPasses::kSeconds);
     EXPECT_EQ(summary.lines[0],
               fmt::format("pipeline: bubble {:.1f} % of the ranks' time in steps; 128 KiB of activations and "
                           "gradients sent",

@@ -122,6 +122,16 @@ TEST(StrategiesTest, TheSharesOfTwoRanksWeighTheSameOnAnyRanks) {
   EXPECT_EQ(sums.size(), 1U);
 }
 
+TEST(StrategiesTest, TheShareThatIsRoundedToZeroIsThatOfAllRanks) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const std::int64_t rank = comm.rank();
+    EXPECT_EQ(share_rounded_to_zero(comm, std::nullopt), std::nullopt);
+    EXPECT_EQ(share_rounded_to_zero(comm, cpu::int16::RoundingCount{4 * rank, rank}), 0.25);
+    EXPECT_EQ(share_rounded_to_zero(comm, cpu::int16::RoundingCount{rank, rank}), 1.0);
+    EXPECT_EQ(share_rounded_to_zero(comm, cpu::int16::RoundingCount{}), 0.0) << "of none";
+  });
+}
+
 /// All that an epoch leaves on rank 0.
 struct Result {
   std::vector<double> numbers;

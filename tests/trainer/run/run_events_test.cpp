@@ -217,7 +217,7 @@ TEST(EpochClockTest, AnEpochsSpeedIsOfTheStepsOfThisStart) {
 TEST(EpochClockTest, AnEpochsTimeHasWhatWasLeftOutOfThatOfItsSteps) {
   const TimedStrategy strategy;
   EpochClock clock;
-  clock.start(strategy);
+  clock.start(strategy, 0);
   for (int i = 0; i < 2; ++i) clock.leave_out(std::chrono::minutes(30));
   EXPECT_NEAR(clock.train_seconds(), -3600, 600);
   EXPECT_NEAR(clock.seconds(), 0, 600);

@@ -85,6 +85,13 @@ TEST(AwaitDataTest, HasEndedWhereTheDataAreThere) {
   EXPECT_TRUE(has_ended(data));
 }
 
+TEST(AwaitDataTest, ASetOfOneSampleIsHere) {
+  const LoadedData loaded{.sets = std::make_shared<TrainTestData>()};
+  EXPECT_FALSE(loaded.is_here());
+  loaded.sets->train.labels.resize(1);
+  EXPECT_TRUE(loaded.is_here());
+}
+
 /// A rank of another host.
 class Stranger final : public test::ForwardingCommunicator {
  public:

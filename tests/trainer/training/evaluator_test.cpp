@@ -24,6 +24,8 @@ TEST(LossTextTest, MissingLossesAreCounted) {
     const Evaluation nothing = evaluation_over_all(comm, {});
     EXPECT_EQ(nothing.loss, 0);
     EXPECT_EQ(nothing.accuracy(), 0);
+    for (const std::int64_t few : {1, 3})
+      EXPECT_EQ((Evaluation{.samples = few, .correct = few}.accuracy()), 1) << few;
     LossSums sums;
     sums.loss = 2.5;
     EXPECT_EQ(evaluation_over_all(comm, loss_counters(sums, 1, 0)).loss, 2.5);

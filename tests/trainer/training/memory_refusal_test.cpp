@@ -9,6 +9,7 @@
 #include "models/execution.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+#include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/training/memory_need_fixture.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
@@ -94,6 +95,17 @@ TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoint
                      {"training big with 3 ranks on this machine (each: 18,010 parameters with gradients and "
                       "optimiser state 985 KiB, ",
                       " would take " + format_memory(bytes(0) + 2 * bytes(1)) + ", and "});
+}
+
+/// They take some 800 MiB together, where each of three processes would have 512.
+TEST(MemoryNeedTest, RanksThatAreThreadsShareTheLimitOfTheirProcess) {
+  const std::string kib = value_after("/proc/self/status", "VmData:");
+  if (kib.empty()) GTEST_SKIP() << "the system does not say";
+  const SoftLimit data(RLIMIT_DATA, 1024 * std::stoull(kib) + (512 << 20));
+  if (!data.is_set()) GTEST_SKIP() << "a hard limit is lower";
+  const std::string layers = "  - linear: 7000\n  - linear: classes\n";
+  test::expect_words(refusal(small_job("cpu"), layers, {1, 28, 28}, 1000, 3),
+                     {"training big with 3 ranks on this machine"});
 }
 
 TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {

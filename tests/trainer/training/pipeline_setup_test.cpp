@@ -5,6 +5,7 @@
 #include "models/device/device_execution.hpp"
 #include "models/execution.hpp"
 #include "tests/support/messages.hpp"
+#include "tests/support/small_disk.hpp"
 #include "tests/trainer/training/setup_fixture.hpp"
 #include "trainer/device/device_arena.hpp"
 #include "trainer/setup/memory_need.hpp"
@@ -90,6 +91,17 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
   job.data.global_batch = 16 * 1024;
   expect_refusal(1, emulated_gpu(), "not enough memory on Emulated GPU: training cut would take about ",
                  "; lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
+}
+
+/// They take some 650 MiB together, where each of two processes would have 512.
+TEST(PipelineChecksTest, RanksThatAreThreadsShareTheLimitOfTheirProcess) {
+  const std::string kib = value_after("/proc/self/status", "VmData:");
+  if (kib.empty()) GTEST_SKIP() << "the system does not say";
+  const SoftLimit data(RLIMIT_DATA, 1024 * std::stoull(kib) + (512 << 20));
+  if (!data.is_set()) GTEST_SKIP() << "a hard limit is lower";
+  const Network network = network_of("  - linear: 18000\n  - linear: classes\n");
+  test::expect_words(check_of(job_of("pipeline", {{"fc1"}, {"fc2"}}), network, 2).refusal,
+                     {"training cut in 2 stages with 2 ranks on this machine"});
 }
 
 TEST(PipelineChecksTest, WhatAGpusGridCannotHaveIsRefusedThere) {

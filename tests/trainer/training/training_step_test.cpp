@@ -211,6 +211,10 @@ TEST_F(StepTrialTest, WhatIsNotFiniteFailsAndChangesNoUnit) {
   StepTrial losses(units_, 0);
   EXPECT_EQ(decide(losses, {{}, {}}, 1), Outcome::kFail);
   EXPECT_EQ(losses.failure().tensor, StepFailure::kNoTensor);
+  StepTrial term(units_, 0);
+  EXPECT_EQ(decide(term, {{}, {.not_finite = 1}}), Outcome::kFail);
+  EXPECT_EQ(term.failure().losses, 0);
+  EXPECT_EQ(term.failure().tensor, 1U);
 }
 
 TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
@@ -220,8 +224,8 @@ TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
   const std::vector<float> weights = {1, -2.5e20F, 3};
   const std::string largest = "NaN or infinite; the largest weight before it is 2.5e+20, in conv1.weight. ";
   spell_advice_as(kJobSpelling);
-  EXPECT_EQ(describe_failure({.losses = 3, .terms = 7, .tensor = 1}, 128, 12, layout, weights),
-            "step 12: the loss of 3 of 128 samples and the gradient of conv1.bias are " + largest +
+  EXPECT_EQ(describe_failure({.losses = 1, .terms = 1, .tensor = 1}, 128, 12, layout, weights),
+            "step 12: the loss of 1 of 128 samples and the gradient of conv1.bias are " + largest +
                 "Try this: lower train.optimizer.lr, raise data.std if inputs are large, or use a smaller "
                 "data.global_batch. This step changed nothing");
   EXPECT_EQ(describe_failure({.losses = 1}, 128, 1, layout, weights),
