@@ -4,8 +4,8 @@
 #include "comm/device/device_gradient_reducer.hpp"
 
 #include "tests/support/late_device.hpp"
+#include "tests/support/lone_all_reduce.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/trainer/training/lone_all_reduce.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -157,7 +157,7 @@ TEST_F(DeviceGradientReducerTest, SumsOnStreamsFollowWhatIsQueuedAndComeBeforeWh
     main->copy_to_host(seen_words.data(), words.data(), words.bytes());
     reducer.begin();
     constexpr std::size_t kFirst =
-        kCounterSlots + 3;  // of the bucket that leaves by itself; the other one is missing
+        kCounterSlots + 3;  // the bucket that leaves by itself; the other one is missing
     main->copy_to_device(sums.data() + kFirst, &terms[kFirst], 2 * sizeof(std::int64_t));
     reducer.ready(*main, 3, 2);
     main->copy_to_device(sums.data(), terms.data(), kFirst * sizeof(std::int64_t));

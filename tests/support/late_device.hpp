@@ -81,7 +81,7 @@ class LateDevice final : public Device {
   LateDevice(const LateDevice&) = delete;
   LateDevice& operator=(const LateDevice&) = delete;
   ~LateDevice() override {
-    for (const auto& work : streams_) work->queued.clear();  // whose waits hold each other
+    for (const auto& work : streams_) work->queued.clear();  // waits hold each other
   }
 
   const DeviceProperties& properties() const override { return properties_; }
