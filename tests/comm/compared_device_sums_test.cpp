@@ -138,7 +138,7 @@ TEST_F(ComparedDeviceSumsTest, BecomeThoseOfAllRanksAndTheirFingerprintsAreToldO
       reducer.begin();
       reducer.ready(*main_, 3, 2);
       reducer.finish(*main_);
-      EXPECT_EQ(all_reduce.sent.size(), 0U);
+      EXPECT_TRUE(all_reduce.sent.empty());
       int waits = 0;
       reducer.reduce_watched(*main_, *alone_, [&] {
         ++waits;

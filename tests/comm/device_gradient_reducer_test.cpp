@@ -148,21 +148,21 @@ TEST_F(DeviceGradientReducerTest, SumsOnStreamsFollowWhatIsQueuedAndComeBeforeWh
     LateDevice late;
     Device& device = late;
     LateDoubling all_reduce;
-    const auto main = device.make_stream();
+    const auto stream = device.make_stream();
     const DeviceBuffer<std::int64_t> sums(device, kWords), words(device, 2);
     DeviceGradientReducer reducer(device, *ops_, &all_reduce, plan, units, Determinism::kWorld, sums.data(),
                                   /*compares=*/false);
-    main->copy_to_device(words.data(), terms.data(), words.bytes());
-    reducer.sum(*main, words.data(), words.size());
-    main->copy_to_host(seen_words.data(), words.data(), words.bytes());
+    stream->copy_to_device(words.data(), terms.data(), words.bytes());
+    reducer.sum(*stream, words.data(), words.size());
+    stream->copy_to_host(seen_words.data(), words.data(), words.bytes());
     reducer.begin();
     constexpr std::size_t kFirst =
         kCounterSlots + 3;  // the bucket that leaves by itself; the other one is missing
-    main->copy_to_device(sums.data() + kFirst, &terms[kFirst], 2 * sizeof(std::int64_t));
-    reducer.ready(*main, 3, 2);
-    main->copy_to_device(sums.data(), terms.data(), kFirst * sizeof(std::int64_t));
-    reducer.finish(*main);
-    main->copy_to_host(seen.data(), sums.data(), sums.bytes());
+    stream->copy_to_device(sums.data() + kFirst, &terms[kFirst], 2 * sizeof(std::int64_t));
+    reducer.ready(*stream, 3, 2);
+    stream->copy_to_device(sums.data(), terms.data(), kFirst * sizeof(std::int64_t));
+    reducer.finish(*stream);
+    stream->copy_to_host(seen.data(), sums.data(), sums.bytes());
     late.run_all(newest_first);
     EXPECT_EQ(seen_words, (std::vector<std::int64_t>{2, 4}));
     EXPECT_EQ(seen, doubled);
