@@ -170,8 +170,7 @@ AllReduceDecision agree_on_all_reduce(Communicator& comm, AllReduceSituation sit
 
 /// Advice for this rank, as it was started.
 std::string advice_on_binding() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
+  cpu_set_t usable{};
   if (sched_getaffinity(0, sizeof usable, &usable) != 0) return "";
   return binding_advice(CPU_COUNT(&usable), static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }

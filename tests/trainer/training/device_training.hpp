@@ -5,8 +5,9 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "models/network.hpp"
-#include "tests/trainer/training/lone_all_reduce.hpp"
+#include "tests/support/lone_all_reduce.hpp"
 #include "trainer/device/device_step.hpp"
+#include "trainer/setup/job_setup.hpp"
 
 namespace lockstep::step_graphs_test {
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// An all-reduce of one rank on a device.
 #pragma once
+#include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/prelude.hpp"
-#include "trainer/setup/job_setup.hpp"
 
 namespace lockstep::test {
 

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sums of a device: when they leave, on which stream, and where they are compared.
+#include "comm/device/device_gradient_reducer.hpp"
+
+#include "tests/support/late_device.hpp"
+#include "tests/support/lone_all_reduce.hpp"
 #include "tests/support/messages.hpp"
-#include "tests/trainer/training/lone_all_reduce.hpp"
-#include "trainer/device/device_step.hpp"
 
 namespace lockstep::test {
 namespace {
@@ -113,6 +115,58 @@ TEST_F(DeviceGradientReducerTest, RangesBeyondThePlanAreRefused) {
   reducer.ready(*main_, 0, 2);
   EXPECT_THROW(reducer.ready(*main_, 2, 2), InternalError) << "the bucket has one range";
   EXPECT_EQ(all_reduce_->calls(), 0);
+}
+
+/// Sums come back twice as large, late.
+class LateDoubling final : public DeviceAllReduce {
+ public:
+  std::string_view name() const override { return "late"; }
+  bool on_stream() const override { return true; }
+  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                       std::size_t count) override {
+    dynamic_cast<LateStream&>(stream).queue([=] {
+      for (std::size_t i = 0; i < count; ++i) sums[i] = 2 * terms[i];
+    });
+  }
+  void all_reduce_into(Stream& /*stream*/, const float* /*terms*/, float* /*sums*/,
+                       std::size_t /*count*/) override {
+    ADD_FAILURE() << "sums of floats";
+  }
+  void check() override {}
+};
+
+TEST_F(DeviceGradientReducerTest, SumsOnStreamsFollowWhatIsQueuedAndComeBeforeWhatIsQueuedLater) {
+  const std::vector<GradientRange> ranges{{3, 2, 0}, {0, 3, 0}};
+  const BucketPlan plan = plan_buckets_of_size(ranges, sizeof(std::int64_t), 1);
+  const GradientUnits units(std::vector<std::size_t>{3, 2}, 1);
+  constexpr std::size_t kWords = kCounterSlots + 5;
+  std::vector<std::int64_t> terms(kWords), doubled, seen(kWords), seen_words(2);
+  std::iota(terms.begin(), terms.end(), 1);
+  for (const std::int64_t term : terms) doubled.push_back(2 * term);
+  for (const bool newest_first : {false, true}) {
+    SCOPED_TRACE(newest_first);
+    LateDevice late;
+    Device& device = late;
+    LateDoubling all_reduce;
+    const auto stream = device.make_stream();
+    const DeviceBuffer<std::int64_t> sums(device, kWords), words(device, 2);
+    DeviceGradientReducer reducer(device, *ops_, &all_reduce, plan, units, Determinism::kWorld, sums.data(),
+                                  /*compares=*/false);
+    stream->copy_to_device(words.data(), terms.data(), words.bytes());
+    reducer.sum(*stream, words.data(), words.size());
+    stream->copy_to_host(seen_words.data(), words.data(), words.bytes());
+    reducer.begin();
+    constexpr std::size_t kFirst =
+        kCounterSlots + 3;  // the bucket that leaves by itself; the other one is missing
+    stream->copy_to_device(sums.data() + kFirst, &terms[kFirst], 2 * sizeof(std::int64_t));
+    reducer.ready(*stream, 3, 2);
+    stream->copy_to_device(sums.data(), terms.data(), kFirst * sizeof(std::int64_t));
+    reducer.finish(*stream);
+    stream->copy_to_host(seen.data(), sums.data(), sums.bytes());
+    late.run_all(newest_first);
+    EXPECT_EQ(seen_words, (std::vector<std::int64_t>{2, 4}));
+    EXPECT_EQ(seen, doubled);
+  }
 }
 
 }  // namespace
