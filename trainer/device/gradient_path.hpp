@@ -51,7 +51,7 @@ std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceProperties& min
 struct AllReduceSituation {
   std::optional<GradientPath> wanted;  ///< by the backend's name; nothing: the best that works
   std::string device_kind;             ///< "cpu", "cuda", "emulated"
-  int world_size;
+  int world_size = 1;
   std::vector<SharedGpu> shared_gpus = {};
   bool may_share_gpus = false;  ///< the wanted path can do with that here, for tests
   /// Why a rank cannot load what a path needs; empty: all can. Not there: not tried.
