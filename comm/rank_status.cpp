@@ -84,7 +84,6 @@ RankStatus RankActivity::status() const {
   PlaceWords words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = place_[i].load(memory_order_relaxed);
   now.place = std::bit_cast<std::array<char, kPlaceBytes>>(words);
-  now.place.back() = '\0';
   return now;
 }
 

@@ -120,7 +120,7 @@ class RankActivity {
   std::atomic<Waiting> waiting_{Waiting::kNo};
   std::atomic<std::uint64_t> collective_{0};
   std::atomic<std::int32_t> bucket_{-1};
-  std::array<std::atomic<std::uint64_t>, kPlaceBytes / 8> place_{};
+  std::array<std::atomic<std::uint64_t>, kPlaceBytes / sizeof(std::uint64_t)> place_{};
   std::unique_ptr<Timeline> timeline_;
   TimeSlice wait_;  ///< under way; begin_ns 0: none that is traced
 };

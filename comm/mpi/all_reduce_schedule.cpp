@@ -221,7 +221,7 @@ std::vector<Exchange> sharing_out(int rank, int size, std::size_t count, int ran
 
 std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
                                           std::size_t bytes_per_element, int ranks_per_host) {
-  if (size <= 1 || count == 0) return {};
+  if (count == 0) return {};
   return count * bytes_per_element < kSharedOutFromBytes ? doubling(rank, size, count, ranks_per_host)
                                                          : sharing_out(rank, size, count, ranks_per_host);
 }

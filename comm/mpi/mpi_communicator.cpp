@@ -32,7 +32,6 @@ struct HostShare {
 int cores_of(MPI_Comm host) {
   cpu_set_t mine, all;
   CPU_ZERO(&mine);
-  CPU_ZERO(&all);
   if (sched_getaffinity(0, sizeof(mine), &mine) != 0) CPU_SET(0, &mine);
   LOCKSTEP_MPI(MPI_Allreduce(&mine, &all, sizeof(mine), MPI_BYTE, MPI_BOR, host));
   return CPU_COUNT(&all);

@@ -298,7 +298,6 @@ double GradientReducer::wait() {
   PendingWork all([&s] { return s.all_over(); });
   s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")),
               Waiting::kForAll);
-  s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
   const double waited = seconds_since(start);
   s.compare_sums();

@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(DoublingAndSharing, AllReduceScheduleTest,
                          ::testing::Values(8, kSharedOutFromBytes));
 
 TEST(AllReduceScheduleTest, LargeBufferIsSentTwiceLessOnesOwnPart) {
-  for (const int ranks : {2, 3, 4, 5, 6, 15, 48}) {
+  for (const int ranks : {2, 3, 4, 5, 6, 7, 15, 27, 48}) {
     const std::size_t part = 1 << 14, count = part * static_cast<std::size_t>(ranks);
     for (const int rank : {0, ranks - 1}) {
       std::size_t sent = 0;
@@ -175,6 +175,33 @@ TEST(AllReduceScheduleTest, RanksThatNoGroupTakesKeepNoPart) {
     }
     EXPECT_EQ(without, guests) << ranks << " ranks";
   }
+  EXPECT_EQ(all_reduce_schedule(0, 13, 1 << 20, 8, 1).size(), 10U) << "three partners, then two; and back";
+}
+
+/// Messages in the round that has most of them.
+std::size_t most_at_once(int rank, int ranks, int per_host) {
+  std::size_t most = 0, at_once = 0;
+  for (const Exchange& exchange : all_reduce_schedule(rank, ranks, 1 << 20, 8, per_host)) {
+    at_once = exchange.together ? at_once + 1 : 1;
+    most = std::max(most, at_once);
+  }
+  return most;
+}
+
+TEST(AllReduceScheduleTest, MessagesAreUnderWayAtOnceBetweenHostsOnlyAndEightPartsAtMost) {
+  EXPECT_EQ(most_at_once(0, 5, 1), 4U) << "a host each";
+  EXPECT_EQ(most_at_once(0, 5, 5), 1U) << "on one host";
+  EXPECT_EQ(most_at_once(8, 9, 8), 8U) << "the parts of eight ranks";
+  EXPECT_EQ(most_at_once(9, 10, 9), 3U) << "nine parts would be too many";
+  EXPECT_EQ(all_reduce_schedule(16, 17, 1 << 20, 8, 16).size(), 16U) << "eight to one partner, and back";
+  std::size_t sent = 0;
+  for (const Exchange& exchange : all_reduce_schedule(0, 17, 1 << 20, 8, 16)) sent += exchange.send.count;
+  EXPECT_EQ(sent, 2U * ((1 << 20) - (1 << 16))) << "as if there were 16 ranks";
+}
+
+TEST(AllReduceScheduleTest, BuffersAreSharedOutFromSixteenKibibytesOn) {
+  EXPECT_EQ(all_reduce_schedule(0, 2, 2047, 8, 1).front().send.count, 2047U);
+  EXPECT_EQ(all_reduce_schedule(0, 2, 2048, 8, 1).front().send.count, 1024U);
 }
 
 }  // namespace

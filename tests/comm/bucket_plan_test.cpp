@@ -56,6 +56,9 @@ TEST(BucketPlanTest, RangesMustFollowEachOtherAndEachBucketTakesOne) {
   EXPECT_THROW(plan_buckets_of_size(ranges, 4, 1), InternalError);
   EXPECT_THROW(plan_buckets_auto(ranges, 8, {}), InternalError);
   EXPECT_TRUE(plan_buckets_auto({}, 8, {}).buckets.empty());
+  EXPECT_EQ(cuts_of(plan_buckets_auto(ranges_of({10, 20, 30}), 8, {}, 2)),
+            (Cuts{{50, 10, 0, 0}, {0, 50, 1, 2}}))
+      << "of equal plans the one whose last bucket is the largest";
 }
 
 TEST(BucketPlanTest, LongBackwardAfterALargeLayerHidesIt) {
@@ -237,6 +240,10 @@ TEST(GradientUnitsTest, SumsOfFewerBitsThanAFloatAreRefined) {
   EXPECT_TRUE(units.refine(std::vector<double>{0}, 9));
   EXPECT_EQ(units.exponents()[0], -104);
   EXPECT_EQ(units.changed_at(), 9);
+  units = one_tensor(1 << 24);  // the limit has 34 bits, 6 of which are room to grow
+  EXPECT_FALSE(units.refine(std::vector<double>{0x1p12}, 7));
+  EXPECT_TRUE(units.refine(std::vector<double>{0x1p8}, 8));
+  EXPECT_EQ(units.exponents()[0], -60) << "2^8 becomes 2^28";
   EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{0, 0}), 0);
   EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 3}), 5);
   EXPECT_EQ(largest_magnitude(std::vector<std::int64_t>{-5, 7, 6}), 7);

@@ -9,6 +9,7 @@
 #include "common/machine.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/prelude.hpp"
 
 namespace lockstep::testing {
@@ -187,7 +188,7 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
 TEST(GradientReducerTest, RefusalsOfOtherUnitsAreForeseenByAllRanks) {
   run_thread_ranks(3, [](Communicator& comm) {
     SmallReducer small(comm, {2}, 2);
-    const auto sums = small.step({0.25F, comm.rank() == 1 ? -100.0F : 0.5F}, true);
+    const auto sums = small.step({0.25F, comm.rank() == 1 ? -exact_limit(3, -57) : 0.5F}, true);
     EXPECT_EQ(sums.foreseen_refusals()[0].too_large, 0);
     small.units.restore(std::vector<std::int16_t>{-57}, 0);
     EXPECT_GT(1.0F, small.units.format(0).limit / 2);
@@ -290,6 +291,9 @@ TEST(GradientReducerTest, ARankThatPassesOverAddsNothingAndTimesAreKept) {
     for (const std::size_t first : {std::size_t{2}, std::size_t{0}})
       comm.rank() == 0 ? reducer.add(first, 2, &gradients[first]) : reducer.pass_over(first, 2);
     reducer.add_sums({}, comm.rank() == 0 ? 1 : 0);
+    comm.barrier();
+    reducer.poll();
+    EXPECT_GT(reducer.times().under_way, 0) << "seen before it is waited for";
     EXPECT_GT(reducer.wait(), 0);
     EXPECT_EQ(small.mean(), gradients);
     const ReducerTimes& times = reducer.times();
@@ -326,19 +330,20 @@ TEST(KeptTermsTest, TheSmallestTensorsAreKeptAsFarAsThereIsRoom) {
 TEST(KeptTermsTest, APieceIsNotedInEachTensorThatItTouches) {
   const GradientUnits units(std::vector<std::size_t>{2, 2}, 1);
   KeptTerms terms(units);
+  EXPECT_FALSE(terms.notes());
   terms.begin_step(true);
   EXPECT_TRUE(terms.notes());
-  const float piece[] = {-3, 2}, more[] = {1};
+  const float piece[] = {-3, 0.5F}, more[] = {0.25F};
   terms.note(1, piece);
   terms.note(3, more);
   EXPECT_EQ(terms.largest(0), 3);
-  EXPECT_EQ(terms.largest(1), 2);
+  EXPECT_EQ(terms.largest(1), 0.5F);
   ASSERT_EQ(terms.pieces(0).size(), 1U);
   EXPECT_EQ(terms.pieces(0)[0].first, 1U);
   EXPECT_EQ(terms.pieces(0)[0].terms, std::vector<float>{-3});
   ASSERT_EQ(terms.pieces(1).size(), 2U);
   EXPECT_EQ(terms.pieces(1)[0].first, 2U);
-  EXPECT_EQ(terms.pieces(1)[0].terms, std::vector<float>{2});
+  EXPECT_EQ(terms.pieces(1)[0].terms, std::vector<float>{0.5F});
   EXPECT_EQ(terms.pieces(1)[1].first, 3U);
   terms.begin_step(false);
   EXPECT_FALSE(terms.notes());
@@ -383,6 +388,25 @@ TEST(GradientReducerTest, PlanMustCoverTheArena) {
     for (const BucketPlan& plan :
          std::vector<BucketPlan>{{}, {.buckets = {{5, 5, 0, 0}}}, {.buckets = {{4, 5, 0, 0}}}})
       EXPECT_THROW(GradientReducer(comm, plan, units, Determinism::kWorld), InternalError);
+  });
+}
+
+/// Says that there are as many ranks.
+class ManyRanks final : public test::ForwardingCommunicator {
+ public:
+  ManyRanks(Communicator& comm, int ranks) : ForwardingCommunicator(comm), ranks_(ranks) {}
+  int size() const override { return ranks_; }
+
+ private:
+  int ranks_;
+};
+
+TEST(GradientReducerTest, FloatSumsAreOfFourThousandRanksAtMost) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    ManyRanks most(comm, 4096), more(comm, 4097);
+    EXPECT_NO_THROW(SmallReducer(most, {1}, 1, Determinism::kOff));
+    EXPECT_THROW(SmallReducer(more, {1}, 1, Determinism::kOff), InternalError);
+    EXPECT_NO_THROW(SmallReducer(more, {1}, 1)) << "exact sums";
   });
 }
 

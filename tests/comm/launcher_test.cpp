@@ -51,7 +51,7 @@ TEST(LauncherTest, EachIsKnownByTheVariablesThatItSets) {
         {"SLURM_STEP_TASKS_PER_NODE", "1"}},
        {.launcher = Launcher::kOpenMpi, .rank = 3, .world_size = 4, .local_rank = 1, .local_size = 2}},
       // PMI, which does not say who is on a host.
-      {{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}, {.launcher = Launcher::kPmi, .rank = 3, .world_size = 4}},
+      {{{"PMI_RANK", "19"}, {"PMI_SIZE", "24"}}, {.launcher = Launcher::kPmi, .rank = 19, .world_size = 24}},
       {{{"PMIX_RANK", "1"}}, {.launcher = Launcher::kPmi, .rank = 1}},
       {{{"PMIX_NAMESPACE", "1"}}, {.launcher = Launcher::kPmi}},
       {{{"PMI_RANK", "0"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}},
@@ -67,6 +67,7 @@ TEST(LauncherTest, EachIsKnownByTheVariablesThatItSets) {
       {{{"SLURM_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}}, {}},
       // torchrun, where it says that there are others.
       {{{"RANK", "3"}, {"WORLD_SIZE", "4"}}, {.launcher = Launcher::kTorchrun, .rank = 3, .world_size = 4}},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, {.launcher = Launcher::kTorchrun, .world_size = 2}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, {}},
       {{{"RANK", "5"}}, {}},
       {{{"WORLD_SIZE", "4"}}, {}},

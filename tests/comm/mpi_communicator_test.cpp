@@ -23,6 +23,8 @@ namespace {
 
 /// Communicators and windows of MPI that this process has made and not freed, by way of MPI's profiling interface.
 int open_communicators = 0, open_windows = 0;
+/// Messages that it has begun to send.
+int sends = 0;
 /// So many threads MPI says that it serves, instead of starting again.
 std::optional<int> threads_served;
 
@@ -67,6 +69,12 @@ int MPI_Win_free(MPI_Win* window) {
   return PMPI_Win_free(window);
 }
 
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  ++sends;
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
 }  // extern "C"
 
 namespace lockstep::testing {
@@ -103,6 +111,36 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   cpu_set_t cores;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(cores), &cores), 0);
   EXPECT_EQ(comm->oversubscribed(), size > CPU_COUNT(&cores)) << "ranks are bound to none of them";
+}
+
+TEST(MpiCommunicatorTest, RanksThatAreBoundToOneCoreAreTooMany) {
+  cpu_set_t before, last;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  int core = CPU_SETSIZE - 1;
+  while (CPU_ISSET(core, &before) == 0) --core;
+  CPU_ZERO(&last);
+  CPU_SET(core, &last);
+  ::sched_setaffinity(0, sizeof(last), &last);
+  const bool too_many = make_comm()->oversubscribed();
+  ::sched_setaffinity(0, sizeof(before), &before);
+  EXPECT_EQ(too_many, mpi_runtime().size() > 1);
+}
+
+/// Tests run on one host, whose ranks have one partner after the other.
+TEST(MpiCommunicatorTest, ALargeSumBeginsWithOneMessageAndAMessageIsOne) {
+  const auto comm = make_comm();
+  std::vector<std::int64_t> data(20000, 1);
+  const int before = sends;
+  const auto sum = comm->host_all_reduce().start(std::span(data));
+  EXPECT_EQ(sends - before, comm->size() > 1 ? 1 : 0);
+  comm->wait(*sum, "a sum");
+  const std::vector<std::byte> sent(100000);
+  std::vector<std::byte> received(sent.size());
+  const int before_message = sends;
+  const auto message = comm->point_to_point().start_send(sent, comm->rank(), 0);
+  EXPECT_EQ(sends - before_message, 1);
+  comm->receive(received, comm->rank());
+  comm->wait(*message, "a message");
 }
 
 TEST(MpiRuntimeTest, AnMpiWithoutThreadsIsRefused) {

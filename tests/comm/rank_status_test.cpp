@@ -26,6 +26,7 @@ TEST(FixedTextTest, IsWholeOrEndsWithAWordAndDots) {
   EXPECT_EQ(as_put<16>("abcdef ghijklmnopqrst"), "abcdef...");
   EXPECT_EQ(as_put<16>("abcde fghijklmnopqrst"), "abcde fghijk...") << "half of the room at least";
   EXPECT_EQ(as_put<16>("elfe Buchst\u00e4\u00e4ben"), "elfe Buchst...") << "no half character";
+  EXPECT_EQ(as_put<16>(std::string(20, '\x80')), "...") << "nor a part of no character";
   EXPECT_EQ(as_put<16>(""), "");
 }
 
@@ -39,6 +40,8 @@ TEST(RankActivityTest, WhatIsWaitedForIsWhole) {
     EXPECT_EQ(activity.status().place_text(), what);
     activity.end_wait();
   }
+  activity.begin_wait(std::string(96, 'x'), Waiting::kForSome);
+  EXPECT_EQ(activity.status().place_text(), std::string(92, 'x') + "...");
 }
 
 TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
@@ -58,6 +61,8 @@ TEST(RankActivityTest, EachChangeIsSeenWithItsMoment) {
     EXPECT_GE(activity.status().since_ns, before);
   };
   EXPECT_EQ(activity.status().phase, Phase::kStarting);
+  EXPECT_EQ(activity.status().step, 0);
+  EXPECT_EQ(activity.status().bucket, -1);
   expect_since([&] { activity.bucket_leaves(3); });
   EXPECT_EQ(activity.status().bucket, 3);
   expect_since([&] { activity.begin_step(7); });

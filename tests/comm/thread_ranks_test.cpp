@@ -43,12 +43,13 @@ INSTANTIATE_TEST_SUITE_P(ThreadCollectives, ThreadConformanceTest,
                          kName);
 
 TEST(ThreadRanksTest, ThereIsOneRankAtLeast) {
-  EXPECT_THROW(run_thread_ranks(0, [](Communicator&) {}), InternalError);
+  EXPECT_THROW(run_thread_ranks(0, [](Communicator&) { ADD_FAILURE(); }), InternalError);
 }
 
 TEST(ThreadRanksTest, BackendAndCoresAreKnown) {
   EXPECT_EQ(make_lone_rank()->backend(), "none");
   EXPECT_FALSE(make_lone_rank()->oversubscribed());
+  EXPECT_TRUE(make_lone_rank()->timeout() == std::chrono::minutes(5));
   cpu_set_t before, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
   CPU_ZERO(&one);
@@ -56,6 +57,7 @@ TEST(ThreadRanksTest, BackendAndCoresAreKnown) {
   ::sched_setaffinity(0, sizeof(one), &one);  // new threads inherit it
   run_thread_ranks(2, [](Communicator& comm) {
     EXPECT_EQ(comm.backend(), "thread");
+    EXPECT_TRUE(comm.timeout() == std::chrono::minutes(5));
     EXPECT_TRUE(comm.oversubscribed());
     EXPECT_TRUE(comm.split(comm.rank())->oversubscribed()) << "the other rank has the core, too";
   });
@@ -133,6 +135,11 @@ TEST(ThreadRanksTest, PiecesThatAreNotTheWholeAreABug) {
       EXPECT_THROW(scatter(comm, whole, counts, 0), InternalError);
     EXPECT_THROW(gather_to(comm, whole, std::vector<std::size_t>{3, 0}, 0), InternalError);
   });
+}
+
+TEST(ThreadRanksTest, ABroadcastFromARankThatIsNoneIsABug) {
+  std::array<std::byte, 4> bytes{};
+  for (const int root : {-1, 1}) EXPECT_THROW(make_lone_rank()->broadcast(bytes, root), InternalError);
 }
 
 TEST(ThreadRanksTest, LengthsAtBothEndsOfAMessageAreTold) {
@@ -322,7 +329,7 @@ TEST(ThreadRanksTest, ABufferThatWasAbandonedIsNeverWrittenAndItsPartnersWaitOn)
 // Waiting for work on a device that may never end.
 
 namespace {
-std::atomic<int> pauses = 0;
+std::atomic<int> pauses = 0, sleeps = 0;
 }  // namespace
 
 // In place of the C library's, which std::this_thread's yield() and sleep_for() call.
@@ -331,7 +338,7 @@ extern "C" int sched_yield() {
   return static_cast<int>(syscall(SYS_sched_yield));
 }
 extern "C" int nanosleep(const timespec* wanted, timespec* left) {
-  ++pauses;
+  ++pauses, ++sleeps;
   return static_cast<int>(syscall(SYS_nanosleep, wanted, left));
 }
 
@@ -389,6 +396,23 @@ TEST(DeviceWaitTest, WhoWaitsForAnAllReduceOnAStreamGivesUpTheCoreEachTime) {
     EXPECT_GE(pauses - before, kQuestions - 2);
     EXPECT_EQ(meanwhile, kQuestions - 1);
   });
+}
+
+/// More than a second between two tests never passes while a process runs: it was stopped.
+TEST(DeviceWaitTest, TimeInWhichTheProcessWasStoppedCountsAsASecondAtMost) {
+  for (const int more : {0, 20}) {
+    const auto comm = make_lone_rank(std::chrono::seconds(more == 0 ? 1 : more));
+    int tests = 0;
+    PendingWork stopped([&] {
+      const auto begun = Clock::now();
+      while (tests == 0 && seconds_since(begun) < 1.1) {
+      }
+      return tests++ > more;
+    });
+    const int before = sleeps;
+    EXPECT_NO_THROW(comm->wait(stopped, "something")) << more << " quick tests afterwards";
+    EXPECT_GT(sleeps - before, 0) << "in a long wait";
+  }
 }
 
 TEST(DeviceWaitTest, WorkThatNeverEndsIsAPeerLostOrWhatTheAllReduceSays) {

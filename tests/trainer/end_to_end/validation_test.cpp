@@ -103,6 +103,10 @@ TEST_F(ValidationTest, PatienceEndsARunThatGetsNoBetter) {
   EXPECT_EQ(train_in_parts("steps"), 7);
   EXPECT_EQ(metrics("steps"), metrics("run"));
   succeed("prove " + path("steps"));
+  forge_checkpoint(path("steps"), 6,
+                   [](CheckpointState& state) { ++state.facts.patience.value().without_better; });
+  expect_says(lockstep("prove " + path("steps")), 1,
+              {"refuted at step 6: the manifest", "patience.without_better is 3, and came to 2"});
   ended_well(train("run", "train.patience=4"));
   ended_well(train("four", "train.patience=4"));
   EXPECT_EQ(metrics("run"), metrics("four"));

@@ -345,6 +345,8 @@ TEST_F(RunningStatisticsTest, EachTensorOfTheCheckpointAtTheEndIsCompared) {
   momentum_ = checkpoint_.optimizer.front().values;
   momentum_[4] = -momentum_[4];
   EXPECT_EQ(diagnose_end()->flipped, (FlippedBit{{1, 1}, 31}));
+  checkpoint_.optimizer.clear();
+  EXPECT_EQ(said_of_end(), "nothing") << "of buffers that both have";
 }
 
 }  // namespace

@@ -138,6 +138,8 @@ TEST(StepRangeTest, SamplesHaveTheirSizeAndWhatIsAlwaysAmongThem) {
   }
   EXPECT_EQ(merged(seen), (std::vector<StepRange>{{11, 60}})) << "each step has its turn";
   EXPECT_EQ(sample_steps({1, 9}, 1, 3, {9, 6}), (std::vector<StepRange>{{6, 6}, {9, 9}}));
+  // By the C++ standard's generator; a seed names the same steps for ever.
+  EXPECT_EQ(sample_steps({1, 100}, 4, 1, {}), (std::vector<StepRange>{{1, 1}, {3, 3}, {36, 36}, {47, 47}}));
 }
 
 /// "1 to 40, c40; 41 to 60, ; ": first and last steps, and the checkpoint at the end.

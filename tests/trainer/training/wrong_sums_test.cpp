@@ -45,13 +45,13 @@ TEST(WrongSumsTest, SecondSumThatArrivesWronglyIsNamed) {
   });
 }
 
-TEST(WrongSumsTest, ARankWhoseLabelsChangedIsNamed) {
-  run_thread_ranks(3, [](Communicator& comm) {
+void expect_named_with_other_samples(const std::function<void(Dataset&)>& change) {
+  run_thread_ranks(3, [&](Communicator& comm) {
     Job job = make_job();
     job.data.global_batch = 3;
     job.parallel.replay_every_steps = 1;
     auto data = make_data();
-    if (comm.rank() == 1) std::ranges::fill(data->train.labels, 0);
+    if (comm.rank() == 1) change(data->train);
     const JobSetup setup = setup_of(job, kOneLayer, kOneBucket, nullptr, std::move(data));
     const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
     check_ranks(*strategy, setup, comm);
@@ -60,6 +60,12 @@ TEST(WrongSumsTest, ARankWhoseLabelsChangedIsNamed) {
     EXPECT_EQ(found.ranks, std::vector{1});
     test::expect_words(found.what, {"its training samples are not those of the others"});
   });
+}
+
+TEST(WrongSumsTest, ARankWhoseLabelsOrPicturesChangedIsNamed) {
+  expect_named_with_other_samples([](Dataset& set) { std::ranges::fill(set.labels, 0); });
+  expect_named_with_other_samples(
+      [](Dataset& set) { std::ranges::fill(set.images.span(), std::uint8_t{200}); });
 }
 
 /// As NCCL sums, but at once.
