@@ -63,7 +63,7 @@ TEST(NcclChoiceTest, RanksShareAGpuIfAllOfThemMay) {
       ADD_FAILURE() << "rank 1 may not share its GPU";
     } catch (const AgreedError& error) {
       EXPECT_EQ(error.speaker(), 0) << "only some ranks have heard that one refuses";
-      test::expect_words(error.what(), {"needs a whole GPU for each rank"});
+      if (comm.rank() == 0) test::expect_words(error.what(), {"needs a whole GPU for each rank"});
     }
     // Nobody demands it: then GPUs are not shared.
     EXPECT_EQ(set_up_all_reduce(comm, gpu, std::nullopt).path, GradientPath::kStaged);
