@@ -398,23 +398,6 @@ TEST(DeviceWaitTest, WhoWaitsForAnAllReduceOnAStreamGivesUpTheCoreEachTime) {
   });
 }
 
-/// More than a second between two tests never passes while a process runs: it was stopped.
-TEST(DeviceWaitTest, TimeInWhichTheProcessWasStoppedCountsAsASecondAtMost) {
-  for (const int more : {0, 20}) {
-    const auto comm = make_lone_rank(std::chrono::seconds(more == 0 ? 1 : more));
-    int tests = 0;
-    PendingWork stopped([&] {
-      const auto begun = Clock::now();
-      while (tests == 0 && seconds_since(begun) < 1.1) {
-      }
-      return tests++ > more;
-    });
-    const int before = sleeps;
-    EXPECT_NO_THROW(comm->wait(stopped, "something")) << more << " quick tests afterwards";
-    EXPECT_GT(sleeps - before, 0) << "in a long wait";
-  }
-}
-
 TEST(DeviceWaitTest, WorkThatNeverEndsIsAPeerLostOrWhatTheAllReduceSays) {
   alone([](Communicator& comm) {
     CountingEvent never(kNever);
