@@ -15,9 +15,9 @@ namespace lockstep {
 struct DeviceReducer {
   GradientPath path;
   /// Name of the backend that chooses it; empty: the control plane's name does.
-  std::string_view name = "";
+  std::string_view name = {};
   /// The one kind of device whose memory it can sum; empty: any.
-  std::string_view device_kind = "";
+  std::string_view device_kind = {};
   bool whole_gpus = false;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
   bool threads = false;     ///< it has separate threads, which want cores
   /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
