@@ -20,7 +20,7 @@ namespace {
 std::string completed(std::vector<std::string> words) {
   words.insert(words.begin(), std::string("--"));
   words.insert(words.begin(), std::string("complete"));
-  return answer_to(std::move(words));
+  return answer_to(words);
 }
 
 TEST(CompletionTest, AnswersGoOnFromTheLastWord) {

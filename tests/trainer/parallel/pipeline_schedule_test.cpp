@@ -203,7 +203,7 @@ TEST(StagePlanTest, StagesThatAreNotTheNetworksAreRefusedWithItsLayers) {
     return message_of<OptionError>([&] { plan_stages(options, network, 2); });
   };
   const Network mlp = Network::load("mlp", {1, 28, 28}, 10), branched = with_a_connection();
-  const std::string name = mlp.name(), layers = "flatten1, fc1, relu1, fc2, relu2, fc3";
+  const std::string layers = "flatten1, fc1, relu1, fc2, relu2, fc3", &name = mlp.name();
   EXPECT_EQ(refusal(mlp, {.stages = {7, {}}}),
             "parallel.stages: 7 stages, but " + name + " has only 6 layers; ask for 6 or fewer");
   EXPECT_EQ(refusal(branched, {.stages = {4, {}}}),

@@ -33,7 +33,7 @@ class StrictLink final : public DeviceLink {
   }
 
  private:
-  static std::unique_ptr<PendingCollective> begin(std::shared_ptr<PendingCollective> message) {
+  static std::unique_ptr<PendingCollective> begin(const std::shared_ptr<PendingCollective>& message) {
     EXPECT_EQ(seen.started++, seen.ended) << "the GPU takes part in another message";
     return std::make_unique<PendingWork>([message, tests = 0, is_over = false]() mutable {
       if (is_over) return true;
