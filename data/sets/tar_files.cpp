@@ -18,8 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kArchive = ".tar";
-constexpr std::string_view kCompressed[] = {".tgz",     ".tbz2",   ".txz",     ".tar.gz",
-                                            ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4"};
+constexpr std::string_view kCompressed[] = {".tgz",      ".tbz2",   ".txz",     ".tar.gz",
+                                            ".tar.bz2",  ".tar.xz", ".tar.zst", ".tar.lz4",
+                                            ".tar.lzma", ".tar.lz", ".tar.z"};
 
 /// @param name  in small letters
 std::optional<SetHalf> half_by_name(std::string_view name, const fs::path& path) {

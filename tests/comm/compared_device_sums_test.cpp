@@ -194,7 +194,7 @@ TEST_F(ComparedDeviceSumsTest, AnObserverSeesThemLeaveAndArrive) {
     DeviceGradientReducer reducer = make(all_reduce);
     if (on_stream) reducer.hold_buckets(true);
     load(terms());
-    reduce(reducer);  // nobody looks
+    reduce(reducer);
     int shown = 0;
     std::int64_t change = 0;
     const auto look = [&](const ShownSums& sums, std::int64_t factor) {

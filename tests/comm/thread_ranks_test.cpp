@@ -293,7 +293,7 @@ TEST(ThreadRanksTest, AbortReleasesTheOthersAlsoOutsideOfAPart) {
   }
 }
 
-/// Alone a rank waits for nobody, and would go on.
+/// A lone rank meets no other that could end its wait.
 TEST(ThreadRanksTest, NothingBeginsAfterAnAbort) {
   const auto comm = make_lone_rank();
   comm->abort(70);

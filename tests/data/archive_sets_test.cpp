@@ -136,7 +136,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   for (const char* name :
        {"Train_1.TAR", "my-training-0.tar", "TEST.tar", "x/y.tar", "val/train.tar",
         "imagenet_validation-0.tar", "trainers.tar", "shop.tar", "train/a.tar", "train/val/b.tar",
-        "notes.txt", "train-2.tar.gz", "test.tgz", "test-1.tar.zst", "TEST.tar.sha256", "train.tar.index",
+        "notes.txt", "train-2.tar.Z", "test.tgz", "test-1.tar.zst", "TEST.tar.sha256", "train.tar.index",
         "._train-1.tar", "train-00000-of-00001.tar", "cifar10_test.tar"})
     write(std::string("names/") + name, {});
   const TarFiles files = find_tar_files(path("names"));
@@ -151,7 +151,7 @@ TEST_F(PictureSetsTest, HalvesAreThoseOfNamesAndFolders) {
   EXPECT_EQ(names(files.test), (Names{"TEST.tar", "cifar10_test.tar"}));
   EXPECT_EQ(names(files.validation), (Names{"imagenet_validation-0.tar", "val/train.tar"}));
   EXPECT_EQ(names(files.others), (Names{"shop.tar"}));
-  EXPECT_EQ(names(files.compressed), (Names{"test-1.tar.zst", "test.tgz", "train-2.tar.gz"}));
+  EXPECT_EQ(names(files.compressed), (Names{"test-1.tar.zst", "test.tgz", "train-2.tar.Z"}));
 }
 
 /// Names for labels, too.

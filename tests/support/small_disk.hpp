@@ -3,6 +3,7 @@
 /// A full disk, low limits, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
+#include "common/machine.hpp"
 #include "tests/support/prelude.hpp"
 
 #include <sys/resource.h>
@@ -51,6 +52,11 @@ class SoftLimit {
   rlimit before_{};
   bool is_set_ = false;
 };
+
+/// On what this process allocates from now on, in bytes.
+inline SoftLimit limit_on_more_data(rlim_t more) {
+  return {RLIMIT_DATA, 1024 * std::stoull(value_after("/proc/self/status", "VmData:")) + more};
+}
 
 /// While it lives, this process gets no further thread, or only two or three. There is no memory for more
 /// stacks. Not under AddressSanitizer, which needs that memory itself.

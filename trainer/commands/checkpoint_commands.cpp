@@ -235,7 +235,9 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   difference->add_option("b", *b, kCheckpointHelp)->required();
   auto json = std::make_shared<bool>(false);
   difference->add_flag("--json", *json, kJsonHelp);
-  difference->footer("Exit code 0: the same weights and optimiser state; 1: they differ.");
+  difference->footer(
+      "Exit code 0: the same weights, optimiser state and facts, such as step, layers and data; 1: they "
+      "differ.");
   on_choice(*difference, action, [=] { return diff(*a, *b, *json); });
 
   auto* exporting = app.add_subcommand("export", "Write a trained network for other programs");

@@ -65,7 +65,7 @@ TEST(NcclChoiceTest, RanksShareAGpuIfAllOfThemMay) {
       EXPECT_EQ(error.speaker(), 0) << "only some ranks have heard that one refuses";
       if (comm.rank() == 0) test::expect_words(error.what(), {"needs a whole GPU for each rank"});
     }
-    // Nobody demands it: then GPUs are not shared.
+    // Ranks choose for themselves: they share no GPU.
     EXPECT_EQ(set_up_all_reduce(comm, gpu, std::nullopt).path, GradientPath::kStaged);
   });
 }

@@ -99,9 +99,7 @@ TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoint
 
 /// They take some 800 MiB together, where each of three processes would have 512.
 TEST(MemoryNeedTest, RanksThatAreThreadsShareTheLimitOfTheirProcess) {
-  const std::string kib = value_after("/proc/self/status", "VmData:");
-  if (kib.empty()) GTEST_SKIP() << "the system does not say";
-  const SoftLimit data(RLIMIT_DATA, 1024 * std::stoull(kib) + (512 << 20));
+  const SoftLimit data = limit_on_more_data(512 << 20);
   if (!data.is_set()) GTEST_SKIP() << "a hard limit is lower";
   const std::string layers = "  - linear: 7000\n  - linear: classes\n";
   test::expect_words(refusal(small_job("cpu"), layers, {1, 28, 28}, 1000, 3),

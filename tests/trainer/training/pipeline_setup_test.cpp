@@ -95,9 +95,7 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
 
 /// They take some 650 MiB together, where each of two processes would have 512.
 TEST(PipelineChecksTest, RanksThatAreThreadsShareTheLimitOfTheirProcess) {
-  const std::string kib = value_after("/proc/self/status", "VmData:");
-  if (kib.empty()) GTEST_SKIP() << "the system does not say";
-  const SoftLimit data(RLIMIT_DATA, 1024 * std::stoull(kib) + (512 << 20));
+  const SoftLimit data = limit_on_more_data(512 << 20);
   if (!data.is_set()) GTEST_SKIP() << "a hard limit is lower";
   const Network network = network_of("  - linear: 18000\n  - linear: classes\n");
   test::expect_words(check_of(job_of("pipeline", {{"fc1"}, {"fc2"}}), network, 2).refusal,
