@@ -115,8 +115,9 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
   const std::string key = R"("crc32": ")", good = manifest_text();
   EXPECT_EQ(refusal(forged(good.substr(good.find(key), key.size() + 8), key + "0000000g", good)),
             "m.json: model.safetensors.sections[0].crc32 is not hexadecimal");
-  EXPECT_EQ(refusal(forged("-149,", "")),
-            "m.json: manifest.gradient_units.exponents is not a list of one number for each of the parameters");
+  EXPECT_EQ(
+      refusal(forged("-149,", "")),
+      "m.json: manifest.gradient_units.exponents is not a list of one number for each of the parameters");
   const auto with_parameter = [](const char* json) {
     return refusal(forged("\"parameters\": [", fmt::format("\"parameters\": [{},", json)));
   };
