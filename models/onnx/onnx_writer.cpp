@@ -25,21 +25,10 @@ constexpr int kOperatorSet = 17, kIrVersion = 8;
 constexpr const char* kInput = "image";
 constexpr const char* kOutput = "logits";
 
-/// Bytes beside the weights: nodes and names, generously.
+/// Bytes beside the numbers: nodes and names, generously.
 constexpr std::uint64_t kMostOther = std::uint64_t{64} << 20;
-
-/// Makes the matrix that averages an adaptive pool's rows: [out, in], each input row's share in each output row.
-/// Transposed, [in, out], it averages columns.
-std::vector<float> adaptive_means(int in, int out, bool transposed) {
-  std::vector<float> shares(static_cast<std::size_t>(in) * static_cast<std::size_t>(out));
-  for (int i = 0; i < out; ++i) {
-    const AdaptiveWindow window(i, in, out);
-    for (int k = window.begin; k < window.end; ++k)
-      shares[static_cast<std::size_t>(transposed ? k * out + i : i * in + k)] =
-          1.0F / static_cast<float>(window.size());
-  }
-  return shares;
-}
+/// Numbers of one file, in its weights and constants together.
+constexpr std::uint64_t kMostNumbers = (INT_MAX - kMostOther) / sizeof(float);
 
 /// That of a channel, of one number for all or one for each.
 double number_for(const std::vector<double>& numbers, std::size_t channel) {
@@ -52,6 +41,7 @@ class GraphWriter {
       : network_(network), weights_(weights), graph_(graph) {}
 
   void write(const OnnxFacts& facts) {
+    take_room(weights_.size());
     graph_.set_name(network_.name());
     for (const auto& layer : network_.layers()) node_names_.insert(layer->name());
     const ImageShape& input = network_.input_shape();
@@ -110,10 +100,35 @@ class GraphWriter {
     return add_tensor(own(what), {}, std::span(&value, 1));
   }
 
-  std::string filled(const char* what, const std::vector<std::int64_t>& shape, float value) {
+  /// Counts numbers of the file before they are allocated.
+  void take_room(std::uint64_t numbers) {
+    if (numbers > kMostNumbers - taken_)
+      throw UsageError(
+          "too large for an ONNX file, which holds 2 GiB at most; use the safetensors file instead");
+    taken_ += numbers;
+  }
+  std::vector<float> numbers_of(const std::vector<std::int64_t>& shape, float value) {
     std::size_t size = 1;
     for (const std::int64_t side : shape) size *= static_cast<std::size_t>(side);
-    return add_tensor(own(what), shape, std::vector<float>(size, value));
+    take_room(size);
+    return std::vector<float>(size, value);
+  }
+  std::string filled(const char* what, const std::vector<std::int64_t>& shape, float value) {
+    return add_tensor(own(what), shape, numbers_of(shape, value));
+  }
+
+  /// Adds the matrix that averages an adaptive pool's rows: [out, in], each input row's share in each output row.
+  /// Transposed, [in, out], it averages columns.
+  std::string adaptive_means(const char* what, int in, int out, bool transposed) {
+    const std::vector<std::int64_t> shape{transposed ? in : out, transposed ? out : in};
+    std::vector<float> shares = numbers_of(shape, 0);
+    for (int i = 0; i < out; ++i) {
+      const AdaptiveWindow window(i, in, out);
+      for (int k = window.begin; k < window.end; ++k)
+        shares[static_cast<std::size_t>(transposed ? k * out + i : i * in + k)] =
+            1.0F / static_cast<float>(window.size());
+    }
+    return add_tensor(own(what), shape, shares);
   }
 
   /// Whole numbers of the layer, such as a shape.
@@ -251,10 +266,8 @@ class GraphWriter {
       set(node, "strides", {s.in_height / s.out_height, s.in_width / s.out_width});
       return {output_name()};
     }
-    const auto rows = add_tensor(own("row_means"), {s.out_height, s.in_height},
-                                 adaptive_means(s.in_height, s.out_height, false));
-    const auto columns = add_tensor(own("column_means"), {s.in_width, s.out_width},
-                                    adaptive_means(s.in_width, s.out_width, true));
+    const auto rows = adaptive_means("row_means", s.in_height, s.out_height, false);
+    const auto columns = adaptive_means("column_means", s.in_width, s.out_width, true);
     return add_last("MatMul", {add_step("MatMul", "rows", {rows, image(x)}), columns});
   }
   Value add(const ReluOp& /*op*/, const Value& x) { return elementwise("Relu", x); }
@@ -370,6 +383,7 @@ class GraphWriter {
   std::set<std::string> node_names_;  ///< all layers', and those given so far; onnxruntime takes each once
   const Layer* layer_ = nullptr;      ///< that is being written
   std::vector<Value> outputs_;        ///< one for each of the layers before
+  std::uint64_t taken_ = 0;           ///< of kMostNumbers
 };
 
 }  // namespace
@@ -377,9 +391,6 @@ class GraphWriter {
 std::vector<std::byte> write_onnx(const Network& network, std::span<const float> weights,
                                   const OnnxFacts& facts) {
   LOCKSTEP_CHECK(weights.size() == network.parameters().weights_size());
-  if (weights.size_bytes() > INT_MAX - kMostOther)
-    throw UsageError(
-        "too large for an ONNX file, which holds 2 GiB at most; use the safetensors file instead");
   onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("lockstep");

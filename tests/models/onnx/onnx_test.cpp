@@ -212,6 +212,13 @@ TEST(OnnxTest, WhatIsTooLargeForAFileIsRefused) {
             "too large for an ONNX file, which holds 2 GiB at most; use the safetensors file instead");
 }
 
+/// The matrix that makes 33 columns of 2^24: no operator has windows that differ in size.
+TEST(OnnxTest, AConstantThatIsTooLargeForAFileIsRefused) {
+  const Network network = Network::parse("layers:\n  - adaptive_avg_pool: 33\n  - linear: classes\n",
+                                         "wide.yaml", {1, 1, 1 << 24}, kClasses);
+  expect_error<UsageError>([&] { file_of(network); }, {"too large for an ONNX file"});
+}
+
 TEST(OnnxTest, FileSaysWhatGoesInAndOut) {
   EXPECT_THROW(write_onnx(network_of(kSmall), {}, {}), InternalError) << "there are no weights";
   const onnx::ModelProto model = parsed(file_of(network_of(kSmall)));
