@@ -4,6 +4,7 @@
 #include "kernels/device_messages.hpp"
 
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ std::string find_cause(const FailedSearch& search) {
     return fmt::format(
         "no GPU is visible: CUDA_VISIBLE_DEVICES is '{}', and no GPU of this machine is among "
         "these; unset it or name one that 'nvidia-smi -L' lists",
-        *search.visible_devices);
+        printable_line(*search.visible_devices));
   return fmt::format(
       "no GPU is visible: there is an NVIDIA driver (CUDA {}), but it finds no GPU; see "
       "nvidia-smi, start a container with --gpus all, ask Slurm for --gpus-per-node",

@@ -43,6 +43,7 @@ TEST(DeviceMessagesTest, ASearchThatFailedSaysWhyAndWhetherAnythingIsWrong) {
       {{none, 13000, 13000, "-1"}, {"CUDA_VISIBLE_DEVICES is '-1'"}, true},
       {{none, 13000, 13000, "NoDevFiles"}, {"CUDA_VISIBLE_DEVICES is 'NoDevFiles'"}, true},
       {{none, 13000, 13000, "7"}, {"CUDA_VISIBLE_DEVICES is '7'"}},
+      {{none, 13000, 13000, "7\n\x1b[2J\xff"}, {R"(CUDA_VISIBLE_DEVICES is '7\x0a\x1b[2J\xff')"}},
       {{none, 13000, 13000, {}}, {"no GPU is visible", "--gpus all", "--gpus-per-node"}},
   };
   for (const Row& row : rows) {
