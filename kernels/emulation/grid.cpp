@@ -54,7 +54,7 @@ void check_shape(const LaunchShape& shape) {
 void run_grid(const LaunchShape& shape, const Kernel& kernel) {
   static const bool has_fma = processor_has_fma();
   if (!has_fma)
-    throw DeviceError("the emulated device needs a processor with FMA instructions: use device: cpu");
+    throw DeviceError(advice("the emulated device needs a processor with FMA instructions: use {device}cpu"));
   gridDim = {shape.grid.x, shape.grid.y, shape.grid.z};
   blockDim = {shape.block.x, shape.block.y, shape.block.z};
   for (const std::uint32_t number : BlockRunner::here().order().permutation(volume(shape.grid))) {
