@@ -14,7 +14,6 @@
 #include "kernels/numerics/sums.hpp"
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 namespace lockstep {

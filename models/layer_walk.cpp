@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Execution: which tensors a layer gets, and its way forward and back.
-#include "common/error.hpp"
 #include "models/batch_layer.hpp"
 #include "models/execution.hpp"
 

@@ -5,7 +5,6 @@
 #include "kernels/cpu/operands.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cstddef>

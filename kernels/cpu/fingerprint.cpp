@@ -6,7 +6,6 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 

@@ -7,9 +7,6 @@
 #include "hwy/highway.h"
 #include "kernels/numerics/portable_math.hpp"
 
-#include <cstddef>
-#include <cstdint>
-
 #if defined(LOCKSTEP_CPU_MULTIPLY_ADD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_MULTIPLY_ADD_INL_HPP
 #undef LOCKSTEP_CPU_MULTIPLY_ADD_INL_HPP

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/shapes.hpp"
 #include "kernels/sum_cuts.hpp"
 
 #include <gpu/launch.cuh>

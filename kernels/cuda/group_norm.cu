@@ -12,8 +12,6 @@
 #include "kernels/cuda/threads.cuh"
 #include "kernels/sum_cuts.hpp"
 
-#include <algorithm>
-
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 

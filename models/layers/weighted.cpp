@@ -5,7 +5,6 @@
 
 #include "common/buffers.hpp"
 #include "kernels/device_ops.hpp"
-#include "kernels/sum_cuts.hpp"
 #include "models/layer_options.hpp"
 #include "models/layers/layer_kinds.hpp"
 

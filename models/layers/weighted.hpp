@@ -6,12 +6,9 @@
 #include "kernels/cpu/int16/ops.hpp"
 #include "models/device_layer.hpp"
 #include "models/layer.hpp"
-#include "models/layer_options.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 namespace lockstep {
