@@ -30,7 +30,7 @@ struct TrainerOptions {
   Loss loss = {};
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0: any
   bool shuffle = true;
-  int grain = 64;   ///< samples that are computed together; global_batch / grain ranks at most have work
+  int grain = 64;   ///< samples computed together, 4096 at most; global_batch / grain ranks at most have work
   int threads = 1;  ///< in each rank, on CPU cores
   /// lockstep::gpu(comm), or CPU cores. A layer or a loss of your own is for CPU cores alone.
   Device device = {};

@@ -193,7 +193,7 @@ namespace {
 /// {match: fc*, lr_factor: 0.1, weight_decay: 0}
 std::optional<GroupSection> read_group(const YAML::Node& node) {
   if (!node.IsMap()) return std::nullopt;
-  const auto factor = real({0, 1e6, true}), decay = real({0, 1e6});
+  const auto factor = real(kRates), decay = real(kDecays);
   GroupSection group;
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();

@@ -31,60 +31,52 @@ LossKind kind_of(Loss::Kind kind) {
   return kind == Loss::Kind::kBinaryCrossEntropy ? LossKind::kBinaryCrossEntropy : LossKind::kCrossEntropy;
 }
 
-/// True of a number from 0 to `most` that is not 0 as fp32, unless it is 0.
-bool is_within(double number, double most) {
-  return number >= 0 && number <= most && (number == 0 || static_cast<float>(number) != 0);
-}
-
-/// Numbers that the core's tables take as a job's reader has checked them.
+/// Options that the core's tables take as a job's reader has checked them, by its bounds.
 void check(const TrainerOptions& options) {
-  const auto refuse = [](const char* option, const std::string& cause) { throw OptionError(option, cause); };
-  const auto require = [&](bool holds, const char* option, const auto& given, const char* expected) {
-    if (holds) return;
-    const std::string text = fmt::format("{}", given);
-    refuse(option, fmt::format("{}{}; expected {}", text, fp32_hint(text), expected));
-  };
-  const auto has = [](const std::vector<MemberKey>& keys, std::string_view name) {
-    return std::ranges::find(keys, name, &MemberKey::name) != keys.end();
-  };
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
-  const auto named = [](const auto& kinds, const std::string& name) {
-    return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.name == name; });
+  const auto require = [](bool holds, const char* option, const auto& given, const std::string& expected) {
+    if (holds) return;
+    const std::string text = fmt::format("{}", given);
+    throw OptionError(option, fmt::format("{}{}; expected {}", text, fp32_hint(text), expected));
+  };
+  const auto whole = [&](const char* option, std::int64_t given, std::int64_t most) {
+    require(given >= 1 && given <= most, option, given, fmt::format("a whole number from 1 to {}", most));
+  };
+  const auto number = [&](const char* option, double given, const RealRange& range) {
+    require(range.holds(given), option, given, range.describe());
+  };
+  const auto word = [](const char* option, const auto& kinds, const std::string& name) {
+    auto names = names_of(kinds, [](const auto& kind) { return kind.name; });
+    std::erase(names, "multistep");  // its milestones are no option here
+    if (std::ranges::find(names, name) == names.end())
+      throw OptionError(option, fmt::format("'{}' is none; there are {}", name, fmt::join(names, ", ")));
+  };
+  const auto has = [](const auto& kind, std::string_view name) {
+    return std::ranges::find(kind.keys, name, &MemberKey::name) != kind.keys.end();
   };
   require(options.global_batch >= 1, "global_batch", options.global_batch, "1 or more");
-  require(options.grain >= 1, "grain", options.grain, "1 or more");
-  require(options.threads >= 1 && options.threads <= 1024, "threads", options.threads, "1 to 1024");
-  require(options.epochs >= 1 && options.epochs <= 1'000'000'000, "epochs", options.epochs,
-          "1 or more, at most a billion");
-  require(is_within(options.clip_norm, 1e9), "clip_norm", options.clip_norm, "0 or more, at most 1e9");
-  if (!named(optimizer_kinds(), optimizer.kind))
-    refuse("optimizer", fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb",
-                                    optimizer.kind));
-  require(is_within(optimizer.lr, 1e6) && optimizer.lr > 0, "optimizer.lr", optimizer.lr,
-          "a number above 0, at most 1e6");
-  for (const auto& [name, number] : {std::pair{"optimizer.momentum", optimizer.momentum},
-                                     {"optimizer.beta1", optimizer.beta1},
-                                     {"optimizer.beta2", optimizer.beta2},
-                                     {"loss.label_smoothing", options.loss.label_smoothing}})
-    require(is_within(number, 1) && static_cast<float>(number) < 1, name, number,
-            "a number from 0 on, below 1");
-  require(is_within(optimizer.weight_decay, 1e6), "optimizer.weight_decay", optimizer.weight_decay,
-          "0 or more, at most 1e6");
-  if (has(find_optimizer({.kind = optimizer.kind}).keys, "eps"))
-    require(is_within(optimizer.eps, 1) && optimizer.eps > 0, "optimizer.eps", optimizer.eps,
-            "a number above 0, at most 1");
-  if (!named(schedule_kinds(), schedule.kind) || schedule.kind == "multistep")
-    refuse("schedule",
-           fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
-                       schedule.kind));
+  whole("grain", options.grain, StepOptions::kLargestGrain);
+  whole("threads", options.threads, StepOptions::kMostThreads);
+  whole("epochs", options.epochs, UpdateOptions::kMostEpochs);
+  number("clip_norm", options.clip_norm, kNorms);
+  number("loss.label_smoothing", options.loss.label_smoothing, kShares);
+  word("optimizer", optimizer_kinds(), optimizer.kind);
+  const OptimizerKind& rule = find_optimizer({.kind = optimizer.kind});
+  number("optimizer.lr", optimizer.lr, kRates);
+  number("optimizer.weight_decay", optimizer.weight_decay, kDecays);
+  if (has(rule, "momentum")) number("optimizer.momentum", optimizer.momentum, kShares);
+  if (has(rule, "betas")) {
+    number("optimizer.beta1", optimizer.beta1, kShares);
+    number("optimizer.beta2", optimizer.beta2, kShares);
+  }
+  if (has(rule, "eps")) number("optimizer.eps", optimizer.eps, kEpsilons);
+  word("schedule", schedule_kinds(), schedule.kind);
+  const ScheduleKind& rates = find_schedule({.kind = schedule.kind});
   require(schedule.kind != "step" || schedule.every >= 1, "schedule.every",
           fmt::format("{} epochs", schedule.every), "1 or more");
-  if (has(find_schedule({.kind = schedule.kind}).keys, "gamma"))
-    require(is_within(schedule.gamma, 1e6) && schedule.gamma > 0, "schedule.gamma", schedule.gamma,
-            "a number above 0, at most 1e6");
-  if (has(find_schedule({.kind = schedule.kind}).keys, "min_lr"))
-    require(is_within(schedule.min_lr, 1e6), "schedule.min_lr", schedule.min_lr, "0 or more, at most 1e6");
+  if (has(rates, "gamma")) number("schedule.gamma", schedule.gamma, kRates);
+  if (has(rates, "min_lr")) number("schedule.min_lr", schedule.min_lr, kDecays);
   require(schedule.warmup_epochs >= 0 && schedule.warmup_epochs < options.epochs, "schedule.warmup_epochs",
           schedule.warmup_epochs, "0 or more, fewer than epochs");
 }
