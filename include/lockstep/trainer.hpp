@@ -83,6 +83,7 @@ class Trainer {
   /// them.
   EpochReport epoch();
   /// Loss and accuracy over all samples, each counted once.
+  /// @throws ConfigError  ranks have other data; ShapeError  the network is for other samples
   Evaluation evaluate(const Dataset& data);
   /// From now on sees each step on this rank; several are called in turn. Not collective.
   void observe(StepObserver observer);

@@ -127,14 +127,19 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
 }
 
 /// Facts that are the same on all ranks, in short. Of samples that a function makes there are the labels alone.
-std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, const lockstep::Dataset& data) {
+std::string facts_of(const lockstep::Dataset& data) {
+  const Fingerprint contents = quick_fingerprint_of(data);
+  return fmt::format("data of {} samples, {} {} [{}] [{}]", data.size(), contents.samples, contents.labels,
+                     fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
+}
+
+/// Adds the network and the options.
+std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup) {
   const Optimizer& optimizer = given.optimizer;
   const Schedule& schedule = given.schedule;
-  const Fingerprint contents = quick_fingerprint_of(data);
-  const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
-  std::string facts = fmt::format("network {} | data of {} samples, {} {} [{}] [{}] | options",
-                                  network_digest, data.size(), contents.samples, contents.labels,
-                                  fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
+  std::string facts =
+      fmt::format("network {} | {} | options", quick_digest(std::as_bytes(std::span(setup.network.yaml()))),
+                  facts_of(setup.data->train));
   const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
   add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
       given.device.is_gpu());
@@ -145,7 +150,8 @@ std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, co
   return facts;
 }
 
-void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
+/// @param wanted  "evaluate the same data"
+void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine, const char* wanted) {
   const std::vector<std::string> all = gather_text(comm, mine);
   const auto other =
       std::ranges::find_if(all, [&](const std::string& facts) { return facts != all.front(); });
@@ -155,11 +161,8 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
   const char* what = same.find("options") != same.npos ? "other options"
                      : same.find("data") != same.npos  ? "other data"
                                                        : "another network";
-  throw AgreedError(
-      ExitCode::kUsage,
-      fmt::format("rank {} has {} than rank 0; all ranks train the same network on the same data "
-                  "with the same options",
-                  other - all.begin(), what));
+  throw AgreedError(ExitCode::kUsage, fmt::format("rank {} has {} than rank 0; all ranks {}",
+                                                  other - all.begin(), what, wanted));
 }
 
 double mean_of(const WideSum& loss_units, std::int64_t samples) {
@@ -173,7 +176,8 @@ struct Trainer::Inside {
          const TrainerOptions& given)
       : comm(all), train(train_set.inside()) {
     agree_in_words(comm, [&] { prepare(network, given); });
-    expect_equal_ranks(comm, facts_of(given, *setup, setup->data->train));
+    expect_equal_ranks(comm, facts_of(given, *setup),
+                       "train the same network on the same data with the same options");
     const Device::Inside* const gpu = given.device.inside();
     setup->plan = gpu != nullptr
                       ? plan_buckets_of_size(setup->network, setup->options.step, gpu->bucket_bytes)
@@ -234,6 +238,7 @@ struct Trainer::Inside {
   std::unique_ptr<const HostLoss> loss;
   std::shared_ptr<TrainTestData> data = std::make_shared<TrainTestData>();
   std::shared_ptr<const lockstep::Dataset> evaluated;  ///< data->test is its view
+  std::string evaluated_facts;                         ///< its facts, which ranks compare
   std::optional<TrainingSetup> setup;
   std::unique_ptr<ParallelStrategy> strategy;
   RunState at;
@@ -286,14 +291,18 @@ EpochReport Trainer::epoch() {
 }
 
 Evaluation Trainer::evaluate(const Dataset& data) {
+  Inside& in = *inside_;
   const auto& set = data.inside().set;
-  agree_in_words(inside_->comm, [&] { require_network_for(inside_->setup->network, *set); });
-  if (inside_->evaluated != set) {
-    inside_->evaluated = set;
-    inside_->data->test = borrow(set);
-    ++inside_->setup->test_sets;
-  }
-  const lockstep::Evaluation found = inside_->strategy->evaluate(EvaluatedPart::kTest, never_leave);
+  agree_in_words(in.comm, [&] {
+    require_network_for(in.setup->network, *set);
+    if (in.evaluated == set) return;
+    in.evaluated_facts = facts_of(*set);
+    in.data->test = borrow(set);
+    in.evaluated = set;
+    ++in.setup->test_sets;
+  });
+  expect_equal_ranks(in.comm, in.evaluated_facts, "evaluate the same data");
+  const lockstep::Evaluation found = in.strategy->evaluate(EvaluatedPart::kTest, never_leave);
   return {found.samples, found.correct, found.loss, found.accuracy()};
 }
 

@@ -145,12 +145,20 @@ TEST(LibraryInputTest, RanksWithOtherLabelsOrAnotherNormalisationAreRefused) {
                                          {.mean = {mean}, .std = {deviation}});
   };
   const auto ours = set_of(0, 0, 1);
-  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)})
+  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)}) {
     expect_error(kUsage, {"rank 1 has other data than rank 0"}, [&] {
       lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
         const lockstep::Trainer trainer(small_net(), world.rank() == 0 ? ours : other, world, kOptions);
       });
     });
+    lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+      lockstep::Trainer trainer(small_net(), ours, world, kOptions);
+      EXPECT_EQ(trainer.evaluate(ours).samples, 40);
+      expect_error(kUsage, {"rank 1 has other data than rank 0; all ranks evaluate the same data"},
+                   [&] { trainer.evaluate(world.rank() == 0 ? ours : other); });
+      EXPECT_EQ(trainer.evaluate(set_of(0, 0, 1)).samples, 40);
+    });
+  }
 }
 
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {
