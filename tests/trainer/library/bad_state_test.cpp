@@ -63,6 +63,52 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
   });
 }
 
+TEST(LibraryInputTest, StepsOutOfTheirOrderAreNamed) {
+  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
+    lockstep::GradientReducer reducer(world, std::array<std::size_t, 1>{2}, 4);
+    std::vector<float> numbers = {3, 6};
+    const auto expect_none_to_end = [&] {
+      expect_error(kUsage, {"mean: no step has begun; call begin_step() first"},
+                   [&] { reducer.mean(numbers); });
+    };
+    expect_none_to_end();
+    reducer.begin_step(1);
+    expect_error(kUsage, {"begin_step: the step before has not ended; call mean() first"},
+                 [&] { reducer.begin_step(2); });
+    expect_error(kUsage, {"restore: a step is under way"}, [&] { reducer.restore(reducer.units()); });
+    reducer.add(numbers, 3);
+    EXPECT_EQ(reducer.mean(numbers), 3);
+    EXPECT_EQ(numbers, (std::vector<float>{1, 2}));
+    expect_none_to_end();
+    reducer.begin_step(1);
+    reducer.add(numbers, 0);
+    expect_error(kUsage, {"mean: the terms of all ranks are of no samples"}, [&] { reducer.mean(numbers); });
+    expect_none_to_end();
+    EXPECT_EQ(reducer.units().steps, 1);
+    for (const lockstep::GradientReducer::Units& units :
+         {lockstep::GradientReducer::Units{.exponents = {-40}, .changed_at = -1},
+          {.exponents = {-40}, .steps = -1}})
+      expect_error(kUsage, {"restore: its units are none"}, [&] { reducer.restore(units); });
+  });
+}
+
+/// Units have room for so many terms, and sums of more might overflow.
+TEST(LibraryInputTest, MoreTermsOnAllRanksThanAnnouncedAreRefused) {
+  lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
+    lockstep::GradientReducer reducer(world, std::array<std::size_t, 1>{1}, 3);
+    std::vector<float> number = {4};
+    const auto mean_of = [&](int terms) {
+      reducer.begin_step(terms);
+      for (int term = 0; term < terms; ++term) reducer.add(std::array<float, 1>{4}, 2);
+      return reducer.mean(number);
+    };
+    expect_error(kUsage, {"mean: 4 terms on all ranks together, and the reducer was made for 3"},
+                 [&] { mean_of(2); });
+    EXPECT_EQ(mean_of(world.rank() + 1), 6);
+    EXPECT_EQ(number[0], 2.0F);
+  });
+}
+
 TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
   const lockstep::testing::TemporaryDirectory directory;
   expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [&] {
