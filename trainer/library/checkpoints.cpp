@@ -93,9 +93,11 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
   if (!std::ranges::equal(state.optimizer, trained.optimizer, {}, name_of, name_of))
     throw ConfigError(fmt::format(
         "{}: was saved with another optimizer, which remembers other things; use that", checkpoint));
-  const bool is_possible = facts.seed == setup.options.seed && facts.step_in_epoch >= 0 &&
-                           facts.step_in_epoch <= steps_per_epoch &&
-                           facts.step == facts.epoch * steps_per_epoch + facts.step_in_epoch;
+  const bool is_possible = facts.seed == setup.options.seed && facts.epoch <= UpdateOptions::kMostEpochs &&
+                           facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps_per_epoch &&
+                           facts.step == facts.epoch * steps_per_epoch + facts.step_in_epoch &&
+                           facts.epoch_samples <= setup.data->train.size() &&
+                           facts.epoch_correct <= facts.epoch_samples;
   if (!is_possible)
     throw ConfigError(
         fmt::format("{}: seed {}, epoch {}, step {} cannot be of this training, whose seed is {} and "

@@ -4,6 +4,9 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
+#include <fmt/ranges.h>
+#include <openssl/sha.h>
+
 namespace {
 
 using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
@@ -222,6 +225,39 @@ TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
       "seed 1234, epoch 1, step 6 cannot be of this training, whose seed is 1235 and whose epochs have 5 "
       "steps",
       100, options);
+}
+
+/// Changes the manifest of a checkpoint, and seals it again.
+void forge(const std::string& checkpoint, const std::vector<std::pair<std::string, std::string>>& changes) {
+  const std::string path = checkpoint + "/manifest.json";
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const auto& [from, to] : changes) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  text.resize(text.rfind(",\n \"manifest_sha256\""));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> seal{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), seal.data());
+  std::ofstream(path) << text
+                      << fmt::format(",\n \"manifest_sha256\": \"{:02x}\"\n}}\n", fmt::join(seal, ""));
+}
+
+/// Five times the epoch is 2^64 + 4.
+TEST(LibraryInputTest, PositionsBeyondAllTrainingsAreRefused) {
+  const lockstep::testing::TemporaryDirectory directory;
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    for (int step = 0; step < 4; ++step) trainer.step();
+    const std::string epoch = trainer.save(directory.path("epoch")),
+                      samples = trainer.save(directory.path("samples"));
+    forge(epoch, {{R"("epoch": 0)", R"("epoch": 3689348814741910324)"},
+                  {R"("step_in_epoch": 4)", R"("step_in_epoch": 0)"}});
+    forge(samples, {{R"("epoch_samples": 80)", R"("epoch_samples": 9223372036854775807)"}});
+    for (const std::string& forged : {epoch, samples})
+      expect_error(kUsage, {forged, "step 4 cannot be of this training"}, [&] { trainer.load(forged); });
+  });
 }
 
 TEST(LibraryInputTest, CheckpointsOfOtherNetworksAreRefused) {
