@@ -165,6 +165,7 @@ TEST(LibraryInputTest, CheckpointsThatCouldNotBeReadAreNotWritten) {
   for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
     refused("its units are none", [&](auto& checkpoint) { checkpoint.units.exponents = {exponent}; });
   refused("its units are none", [](auto& checkpoint) { checkpoint.units.changed_at = -1; });
+  refused("its units are none", [](auto& checkpoint) { checkpoint.units.steps = -1; });
   refused(
       "1 of 2 numbers of w is NaN or infinite", [](auto& checkpoint) { checkpoint.weights[1] = NAN; },
       lockstep::ExitCode::kInternal);
