@@ -60,6 +60,15 @@ std::string with_points(std::string_view value) {
   return text;
 }
 
+/// Refuses paths that no job file can give. Those made of its own name or folder may have any bytes.
+void require_readable(const Job& job, const JobKey& key, const std::string& value) {
+  const auto bad = find_unprintable(value);
+  if (!bad && value.find_first_of("\r\n\t") == value.npos) return;
+  throw key_error(job, key.path,
+                  fmt::format("{} has {}, and a job.yaml with it could not be read again; choose other names",
+                              printable_line(value), bad ? bad->cause : "a line break or a tab"));
+}
+
 }  // namespace
 
 std::string to_yaml(const Job& job) {
@@ -73,7 +82,9 @@ std::string to_yaml(const Job& job) {
       begin = dot + 1;
       ++depth;
     }
-    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), with_points(key.write(job)));
+    const std::string value = key.write(job);
+    require_readable(job, key, value);
+    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), with_points(value));
     before = key.path;
   }
   return yaml;
