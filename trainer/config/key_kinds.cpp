@@ -52,6 +52,21 @@ std::optional<std::string> only_if(bool accepted, const std::string& value) {
 
 }  // namespace
 
+std::string shown(const YAML::Node& node) {
+  if (node.IsMap()) return "a map";
+  if (node.IsNull()) return "nothing";
+  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
+  constexpr std::size_t kLongest = 60;
+  std::vector<std::string> values;
+  for (const auto& entry : node) {
+    if (!entry.IsScalar() || entry.Tag() == "!") return "a list";
+    const std::string& value = entry.Scalar();
+    values.push_back(value.find(',') == value.npos ? value : quoted_text(value));
+  }
+  const std::string list = fmt::format("[{}]", fmt::join(values, ", "));
+  return list.size() > kLongest ? "a list" : list;
+}
+
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
   auto kind = or_auto(whole(0, high), automatic);
   kind.expected = "auto or " + kind.expected;

@@ -25,6 +25,9 @@ inline std::string plain_text(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() != "!" ? node.Scalar() : "";
 }
 
+/// Text of a node for messages; lists of plain values only if they are short.
+std::string shown(const YAML::Node& node);
+
 /// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same
 /// type for all fields of a type, so that what is made for one, the compiler makes for all.
 template <typename T>

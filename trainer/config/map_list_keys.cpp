@@ -22,11 +22,6 @@ namespace lockstep::job_keys {
 
 namespace {
 
-std::string shown(const YAML::Node& node) {
-  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
-  return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
-}
-
 /// @throws FoundFault  no kind has that name
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
