@@ -296,8 +296,8 @@ Evaluation Trainer::evaluate(const Dataset& data) {
   agree_in_words(in.comm, [&] {
     require_network_for(in.setup->network, *set);
     if (in.evaluated == set) return;
-    in.evaluated_facts = facts_of(*set);
     in.data->test = borrow(set);
+    in.evaluated_facts = facts_of(in.data->test);
     in.evaluated = set;
     ++in.setup->test_sets;
   });
