@@ -38,6 +38,8 @@ class GradientReducer {
   /// @returns these samples
   /// @throws InternalError  a term is NaN or infinite: says how many, and in which tensor the last. The step counts as
   ///                        not taken
+  /// @throws UsageError     no step has begun, or all ranks together have more terms than the reducer was made for, or
+  ///                        no samples
   std::int64_t mean(std::span<float> gradient);
 
   /// The units, which decide the last bits of what follows: to be saved beside the weights.

@@ -10,7 +10,8 @@
 
 LOCKSTEP_BEGIN_NAMESPACE
 
-/// Numbers that a kind does not have are not looked at.
+/// Numbers that a kind does not have are not looked at. All kinds have these defaults; those of docs/optimizers.md
+/// are a job file's.
 struct Optimizer {
   std::string kind = "sgd";  ///< sgd, adam, adamw, rmsprop, lars, lion, lamb
   double lr = 0.02;

@@ -30,7 +30,7 @@ struct TrainerOptions {
   Loss loss = {};
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0: any
   bool shuffle = true;
-  int grain = 64;   ///< samples that are computed together; global_batch / grain ranks at most have work
+  int grain = 64;   ///< samples computed together, 4096 at most; global_batch / grain ranks at most have work
   int threads = 1;  ///< in each rank, on CPU cores
   /// lockstep::gpu(comm), or CPU cores. A layer or a loss of your own is for CPU cores alone.
   Device device = {};
@@ -83,6 +83,7 @@ class Trainer {
   /// them.
   EpochReport epoch();
   /// Loss and accuracy over all samples, each counted once.
+  /// @throws ConfigError  ranks have other data; ShapeError  the network is for other samples
   Evaluation evaluate(const Dataset& data);
   /// From now on sees each step on this rank; several are called in turn. Not collective.
   void observe(StepObserver observer);

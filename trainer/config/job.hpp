@@ -100,6 +100,7 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
 /// room for a table, otherwise name and default above the text.
 std::string schema_help(int columns = kAnyWidth);
 /// All keys with their values, in order; parse_job of it gives the same job.
+/// @throws ConfigError  a path has bytes that no job file holds
 std::string to_yaml(const Job& job);
 
 /// Place of this key in the job, as messages begin: "mnist.yaml:7:3: "; "" if it is not given.

@@ -5,6 +5,7 @@
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
@@ -59,6 +60,15 @@ std::string with_points(std::string_view value) {
   return text;
 }
 
+/// Refuses paths that no job file can give. Those made of its own name or folder may have any bytes.
+void require_readable(const Job& job, const JobKey& key, const std::string& value) {
+  const auto bad = find_unprintable(value);
+  if (!bad && value.find_first_of("\r\n\t") == value.npos) return;
+  throw key_error(job, key.path,
+                  fmt::format("{} has {}, and a job.yaml with it could not be read again; choose other names",
+                              printable_line(value), bad ? bad->cause : "a line break or a tab"));
+}
+
 }  // namespace
 
 std::string to_yaml(const Job& job) {
@@ -72,7 +82,9 @@ std::string to_yaml(const Job& job) {
       begin = dot + 1;
       ++depth;
     }
-    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), with_points(key.write(job)));
+    const std::string value = key.write(job);
+    require_readable(job, key, value);
+    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), with_points(value));
     before = key.path;
   }
   return yaml;
@@ -111,15 +123,14 @@ std::map<std::string, std::string> texts_of_keys(const Job& job) {
 // and the promise about ranks.
 
 Job for_ranks(Job job, int ranks) {
-  constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
   DataSection& data = job.data;
   if (data.per_rank_batch == 0) return job;
   const std::int64_t wanted = data.per_rank_batch * ranks;
   const std::string product = fmt::format("{} with data.per_rank_batch {} {} {}", counted(ranks, "rank"),
                                           data.per_rank_batch, ranks == 1 ? "makes" : "make", wanted);
-  if (wanted > kLargestBatch)
+  if (wanted > DataSection::kLargestBatch)
     throw ConfigError(fmt::format("{}data.per_rank_batch: {}, and a global batch has {} samples at most",
-                                  place_of(job, "data.per_rank_batch"), product, kLargestBatch));
+                                  place_of(job, "data.per_rank_batch"), product, DataSection::kLargestBatch));
   if (job.gives("data.global_batch") && data.global_batch != wanted)
     throw ConfigError(
         fmt::format("{}data.global_batch: {}, but {}; remove data.global_batch, or set data.per_rank_batch=0 "
@@ -159,7 +170,7 @@ std::string restart_advice(const Job& job, int ranks) {
 }
 
 std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu) {
-  constexpr std::int64_t kColumns = 16;  // that the CPU's kernels take at once
+  constexpr std::int64_t kColumns = cpu::kLanes;
   std::vector<std::string> remarks;
   const std::int64_t asked = job.data.global_batch, batch = std::min(asked, train_samples);
   if (asked > train_samples) {

@@ -7,6 +7,7 @@
 #include "data/sets/leave_out.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/key_kinds.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,22 +25,6 @@ namespace lockstep {
 namespace {
 
 // Descriptions of a node for messages.
-
-/// Text of a node; lists of plain values only if they are short.
-std::string shown(const YAML::Node& node) {
-  if (node.IsMap()) return "a map";
-  if (node.IsNull()) return "nothing";
-  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
-  constexpr std::size_t kLongest = 60;
-  std::vector<std::string> values;
-  for (const auto& entry : node) {
-    if (!entry.IsScalar() || entry.Tag() == "!") return "a list";
-    const std::string& value = entry.Scalar();
-    values.push_back(value.find(',') == value.npos ? value : quoted_text(value));
-  }
-  const std::string list = fmt::format("[{}]", fmt::join(values, ", "));
-  return list.size() > kLongest ? "a list" : list;
-}
 
 /// Hint to append to the message about a refused value.
 std::string hint_for(const YAML::Node& node, const JobKey& key) {
@@ -145,9 +130,9 @@ class JobReader {
     } else if (node.IsMap()) {
       read_section(node, path);
     } else if (!node.IsNull() || is_override_) {
-      fail(node.Mark(),
-           fmt::format("{}: expected a map with some of {}, got {}{}", path,
-                       fmt::join(names_in_section(path), ", "), shown(node), key_that_takes(node, path)));
+      fail(node.Mark(), fmt::format("{}: expected a map with some of {}, got {}{}", path,
+                                    fmt::join(names_in_section(path), ", "), job_keys::shown(node),
+                                    key_that_takes(node, path)));
     }
   }
 
@@ -156,7 +141,7 @@ class JobReader {
       const FoundFault found = key.fault ? key.fault(node) : FoundFault();
       if (!found.text.empty())
         fail(found.place.is_null() ? mark : found.place, fmt::format("{}: {}", key.path, found.text));
-      fail(mark, fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node),
+      fail(mark, fmt::format("{}: expected {}, got {}{}", key.path, key.expected, job_keys::shown(node),
                              hint_for(node, key)));
     }
     job_.places[key.path] = config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, "").what();

@@ -39,7 +39,7 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.root, path("auto or a directory"),
         "where the files are: a directory beside the job file, or in the current one; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path", "dir", "directory", "folder", "data_dir"}).such_as("/data/mnist"),
-    KEY(data.global_batch, whole(1, kBillion), "samples of a step, all ranks together; never more than there are", kWeights)
+    KEY(data.global_batch, whole(1, BatchOptions::kLargestBatch), "samples of a step, all ranks together; never more than there are", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}).such_as("256"),
     KEY(data.per_rank_batch, whole(0, kBillion),
         "samples of a step on each rank, as in DistributedDataParallel: global_batch is this times the ranks; 0: global_batch counts")
@@ -80,7 +80,7 @@ std::vector<JobKey> model_and_data_keys() {
 std::vector<JobKey> train_keys() {
   using namespace job_keys;
   return {
-    KEY(train.epochs, whole(1, kBillion), "passes over the training samples").such_as("20"),
+    KEY(train.epochs, whole(1, UpdateOptions::kMostEpochs), "passes over the training samples").such_as("20"),
     KEY(train.seed, whole<std::uint64_t>(0, UINT64_MAX), "everything random is derived from it", kWeights).also_called({"random_seed"}).such_as("42"),
     KEY(train.max_steps, whole(0, kMaxSteps), "stop after so many steps; 0: no limit").also_called({"steps"}).such_as("1000"),
     KEY(train.evaluate_every_steps, whole(0, kTrillion), "evaluate so often besides after each epoch; 0: only then")
@@ -106,7 +106,7 @@ std::vector<JobKey> train_keys() {
         "type of the products in convolutions and fully connected layers; int16: operands are rounded to 16-bit integers, and sums are exact: docs/int16.md; on CPUs",
         Determines::kWeightsUnlessDefault)
         .also_called({"dtype", "mixed_precision", "amp", "autocast", "bf16", "fp16"}),
-    KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes equally; training only", Determines::kWeightsUnlessDefault)
+    KEY(train.label_smoothing, real(kShares), "the share of each target that goes to all classes equally; training only", Determines::kWeightsUnlessDefault)
         .also_called({"smoothing"}).such_as("0.1"),
     KEY(train.class_weights, class_weights(),
         "weights of the classes in the cross-entropy, in the order of the labels; balanced: samples / (classes * samples of the class); training only",
@@ -125,7 +125,7 @@ std::vector<JobKey> train_keys() {
 std::vector<JobKey> update_keys() {
   using namespace job_keys;
   return {
-    KEY(train.clip_norm, real({0, 1e9}), "the mean gradient is scaled down to this norm, all tensors together, where it has a larger one; 0: never", Determines::kWeightsUnlessDefault)
+    KEY(train.clip_norm, real(kNorms), "the mean gradient is scaled down to this norm, all tensors together, where it has a larger one; 0: never", Determines::kWeightsUnlessDefault)
         .also_called({"max_grad_norm", "gradient_clip_val", "grad_clip", "clip_grad", "clip_grad_norm", "clipnorm", "max_norm"}).such_as("1"),
     KEY(train.clip_value, real({0, 1e9}), "each element of the mean gradient is kept within this and its negative; 0: never", Determines::kWeightsUnlessDefault)
         .also_called({"clip_grad_value", "clipvalue"}).such_as("0.5"),
@@ -140,19 +140,19 @@ std::vector<JobKey> optimizer_keys() {
   using namespace job_keys;
   return {
     KEY(train.optimizer.kind, one_of(choices_of("train.optimizer")), "the update rule", kWeights).also_called({"name", "type"}),
-    KEY(train.optimizer.lr, real({0, 1e6, true}), "learning rate; the highest one where a schedule goes up and down", kWeights)
+    KEY(train.optimizer.lr, real(kRates), "learning rate; the highest one where a schedule goes up and down", kWeights)
         .also_called({"learning_rate", "rate", "max_lr", "base_lr"}).such_as("0.1"),
-    KEY(train.optimizer.momentum, real({0, 1, false, true}), "share of the last update that is carried on; 0: none", kWeights).such_as("0.5"),
-    KEY(train.optimizer.weight_decay, real({0, 1e6}), "added to the gradient, times the weight; adamw, lion: taken from the weight, times the rate", kWeights)
+    KEY(train.optimizer.momentum, real(kShares), "share of the last update that is carried on; 0: none", kWeights).such_as("0.5"),
+    KEY(train.optimizer.weight_decay, real(kDecays), "added to the gradient, times the weight; adamw, lion: taken from the weight, times the rate", kWeights)
         .also_called({"wd", "decay", "l2"}).such_as("5e-4"),
     KEY(train.optimizer.dampening, real({0, 1}), "share of the gradient that is kept out of the momentum, but at the first step", Determines::kWeightsUnlessDefault).such_as("0.1"),
     KEY(train.optimizer.nesterov, yes_or_no(), "look ahead along the momentum", kWeights),
     KEY(train.optimizer.maximize, yes_or_no(), "climb: the loss is made large, not small", Determines::kWeightsUnlessDefault),
-    KEY(train.optimizer.betas, list_of(real({0, 1, false, true}), "a list of two numbers from 0, below 1, such as [0.9, 0.999]", 2, 2),
+    KEY(train.optimizer.betas, list_of(real(kShares), "a list of two numbers from 0, below 1, such as [0.9, 0.999]", 2, 2),
         "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}).such_as("[0.9, 0.98]"),
     KEY(train.optimizer.amsgrad, yes_or_no(), "divide by the largest running mean of the squared gradient so far, not by the last one", Determines::kWeightsUnlessDefault),
-    KEY(train.optimizer.eps, real({0, 1, true}), "added to the divisor of an update, so that it is never 0", kWeights).also_called({"epsilon"}).such_as("1e-6"),
+    KEY(train.optimizer.eps, real(kEpsilons), "added to the divisor of an update, so that it is never 0", kWeights).also_called({"epsilon"}).such_as("1e-6"),
     KEY(train.optimizer.alpha, real({0, 1, false, true}), "share of the running mean of the squared gradient that is carried on", kWeights).such_as("0.9"),
     KEY(train.optimizer.trust_coefficient, real({0, 1e6, true}), "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights).such_as("0.01"),
     KEY(train.optimizer.decay_biases, yes_or_no(), "weight decay for biases and the weights of norms, too", kWeights)
@@ -173,9 +173,9 @@ std::vector<JobKey> schedule_keys() {
     KEY(train.schedule.step_size, whole(1, kTrillion), "the rate falls whenever so many have passed", kWeights).such_as("10"),
     KEY(train.schedule.milestones, list_of(whole(1, kTrillion), "a list of whole numbers from 1 on such as [30, 80]"),
         "the rate falls when so many have passed", kWeights),
-    KEY(train.schedule.gamma, real({0, 1e6, true}), "factor of the rate at each fall", kWeights).also_called({"decay_rate"}).such_as("0.5"),
+    KEY(train.schedule.gamma, real(kRates), "factor of the rate at each fall", kWeights).also_called({"decay_rate"}).such_as("0.5"),
     KEY(train.schedule.power, real({0, 100, true}), "the exponent of the share of the schedule that is left", kWeights).such_as("2"),
-    KEY(train.schedule.min_lr, real({0, 1e6}), "the rate at the end", kWeights).also_called({"eta_min", "end_lr"}).such_as("1e-5"),
+    KEY(train.schedule.min_lr, real(kDecays), "the rate at the end", kWeights).also_called({"eta_min", "end_lr"}).such_as("1e-5"),
     KEY(train.schedule.total, whole(0, kTrillion), "how long the schedule is, after its warm-up; 0: to the end of train.epochs", kWeights)
         .also_called({"T_max", "total_iters", "total_steps", "t_max"}).such_as("30"),
     KEY(train.schedule.pct_start, real({0, 1, true, true}), "the share of the schedule during which the rate goes up", kWeights).such_as("0.2"),
@@ -213,14 +213,14 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.graph, one_of<GraphUse>(), "on a GPU: launch whole steps as CUDA graphs"),
     KEY(parallel.ranks, whole<int>(0, 4096), "threads of one process, with backend thread or nccl; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}).such_as("2"),
-    KEY(parallel.threads, whole<int>(1, 1024), "threads of each rank; they share its grains").also_called({"num_threads"}).such_as("2"),
+    KEY(parallel.threads, whole<int>(1, StepOptions::kMostThreads), "threads of each rank; they share its grains").also_called({"num_threads"}).such_as("2"),
     KEY(parallel.bucket_bytes, byte_count(), "gradient bytes sent at once; auto: measured on this machine")
         .also_called({"bucket_cap_mb", "bucket_size"}).such_as("1MiB"),
     KEY(parallel.determinism, one_of<Determinism>(),
         "world: the same weights, bit for bit, on any number of ranks, with the range of fp32: only NaN and infinity "
         "stop a run; off: fp32 sums", kWeights)
         .also_called({"deterministic"}),
-    KEY(parallel.grain, whole<int>(1, 4096), "samples that are summed in one piece; part of the job, not of the ranks; a CPU pads it to a multiple of 16",
+    KEY(parallel.grain, whole<int>(1, StepOptions::kLargestGrain), "samples that are summed in one piece; part of the job, not of the ranks; a CPU pads it to a multiple of 16",
             Determines::kWeightsInWorldMode).such_as("32"),
     KEY(parallel.split, one_of<BatchSplit>(),
         "how the grains of a batch go to the ranks; even: to all nearly as many; chunk: as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")

@@ -93,7 +93,7 @@ struct StrategyKind {
   std::vector<MemberKey> keys = {};
 };
 
-/// All that there are: a new one is a row here, and one in trainer/training/data_parallel.cpp.
+/// All that there are.
 const std::vector<StrategyKind>& strategy_kinds();
 
 /// @throws InternalError  there is none of that name

@@ -52,6 +52,21 @@ std::optional<std::string> only_if(bool accepted, const std::string& value) {
 
 }  // namespace
 
+std::string shown(const YAML::Node& node) {
+  if (node.IsMap()) return "a map";
+  if (node.IsNull()) return "nothing";
+  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
+  constexpr std::size_t kLongest = 60;
+  std::vector<std::string> values;
+  for (const auto& entry : node) {
+    if (!entry.IsScalar() || entry.Tag() == "!") return "a list";
+    const std::string& value = entry.Scalar();
+    values.push_back(value.find(',') == value.npos ? value : quoted_text(value));
+  }
+  const std::string list = fmt::format("[{}]", fmt::join(values, ", "));
+  return list.size() > kLongest ? "a list" : list;
+}
+
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
   auto kind = or_auto(whole(0, high), automatic);
   kind.expected = "auto or " + kind.expected;
@@ -59,22 +74,11 @@ Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic) {
 }
 
 Kind<double> real(RealRange range) {
-  const auto read = [=](const YAML::Node& node) -> std::optional<double> {
+  const auto read = [=](const YAML::Node& node) {
     const auto number = parse_double(plain_text(node));
-    if (!number || *number < range.low || *number > range.high) return std::nullopt;
-    if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high))
-      return std::nullopt;
-    const auto used = static_cast<float>(*number);
-    if (used == 0 && *number != 0) return std::nullopt;
-    if (range.open_high && static_cast<double>(used) >= range.high) return std::nullopt;
-    return number;
+    return number && range.holds(*number) ? number : std::nullopt;
   };
-  return {.expected = fmt::format("a number {} {}, {} {}", range.open_low ? "above" : "from",
-                                  format_double(range.low), range.open_high ? "below" : "at most",
-                                  format_double(range.high)),
-          .read = read,
-          .write = format_double,
-          .hint = fp32_hint};
+  return {.expected = range.describe(), .read = read, .write = format_double, .hint = fp32_hint};
 }
 
 Kind<bool> yes_or_no() {

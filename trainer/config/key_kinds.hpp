@@ -25,6 +25,9 @@ inline std::string plain_text(const YAML::Node& node) {
   return node.IsScalar() && node.Tag() != "!" ? node.Scalar() : "";
 }
 
+/// Text of a node for messages; lists of plain values only if they are short.
+std::string shown(const YAML::Node& node);
+
 /// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same
 /// type for all fields of a type, so that what is made for one, the compiler makes for all.
 template <typename T>
@@ -74,11 +77,6 @@ Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Inte
 /// @param automatic  the value of auto; 0: then 0 is auto, too
 Kind<std::int64_t> whole_or_auto(std::int64_t high, std::int64_t automatic = 0);
 
-struct RealRange {
-  double low, high;
-  bool open_low = false, open_high = false;  ///< excludes the bound itself
-};
-/// Refuses a number within the range that as fp32 would be 0 or an excluded bound.
 Kind<double> real(RealRange range);
 
 Kind<bool> yes_or_no();

@@ -22,11 +22,6 @@ namespace lockstep::job_keys {
 
 namespace {
 
-std::string shown(const YAML::Node& node) {
-  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
-  return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
-}
-
 /// @throws FoundFault  no kind has that name
 const AugmentKindRow& kind_called(const std::string& name) {
   for (const AugmentKindRow& row : augment_kinds())
@@ -193,7 +188,7 @@ namespace {
 /// {match: fc*, lr_factor: 0.1, weight_decay: 0}
 std::optional<GroupSection> read_group(const YAML::Node& node) {
   if (!node.IsMap()) return std::nullopt;
-  const auto factor = real({0, 1e6, true}), decay = real({0, 1e6});
+  const auto factor = real(kRates), decay = real(kDecays);
   GroupSection group;
   for (const auto& entry : node) {
     const std::string& key = entry.first.Scalar();

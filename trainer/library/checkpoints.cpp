@@ -93,9 +93,11 @@ RunState restore_state(const std::string& checkpoint, const TrainingSetup& setup
   if (!std::ranges::equal(state.optimizer, trained.optimizer, {}, name_of, name_of))
     throw ConfigError(fmt::format(
         "{}: was saved with another optimizer, which remembers other things; use that", checkpoint));
-  const bool is_possible = facts.seed == setup.options.seed && facts.step_in_epoch >= 0 &&
-                           facts.step_in_epoch <= steps_per_epoch &&
-                           facts.step == facts.epoch * steps_per_epoch + facts.step_in_epoch;
+  const bool is_possible = facts.seed == setup.options.seed && facts.epoch <= UpdateOptions::kMostEpochs &&
+                           facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps_per_epoch &&
+                           facts.step == facts.epoch * steps_per_epoch + facts.step_in_epoch &&
+                           facts.epoch_samples <= setup.data->train.size() &&
+                           facts.epoch_correct <= facts.epoch_samples;
   if (!is_possible)
     throw ConfigError(
         fmt::format("{}: seed {}, epoch {}, step {} cannot be of this training, whose seed is {} and "
@@ -127,6 +129,9 @@ std::string save_below(const std::string& folder, const CheckpointState& state) 
 
 namespace {
 
+/// The key of CheckpointFacts::world with the steps of the reducer, where they are others than the checkpoint's.
+constexpr const char* kReducerSteps = "reducer_steps";
+
 /// Refuses what load_checkpoint() would refuse, beside unusable weights.
 void require_readable(const Checkpoint& checkpoint) {
   const auto require = [](bool holds, const std::string& cause) {
@@ -145,9 +150,9 @@ void require_readable(const Checkpoint& checkpoint) {
           fmt::format("buffers of the optimizer are called {}; expected at most 16 names of small letters, "
                       "digits and '_'",
                       fmt::join(buffers, ", ")));
-  require(
-      std::ranges::all_of(checkpoint.units.exponents, is_exact_exponent) && checkpoint.units.changed_at >= 0,
-      "its units are none; give those of GradientReducer::units()");
+  require(std::ranges::all_of(checkpoint.units.exponents, is_exact_exponent) &&
+              checkpoint.units.changed_at >= 0 && checkpoint.units.steps >= 0,
+          "its units are none; give those of GradientReducer::units()");
 }
 
 }  // namespace
@@ -161,6 +166,8 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
   facts.unprinted.reset();
   facts.patience.reset();
   facts.world = {{"library", "lockstep " LOCKSTEP_VERSION}};
+  if (checkpoint.units.steps != checkpoint.step)
+    facts.world[kReducerSteps] = std::to_string(checkpoint.units.steps);
   for (const CheckpointTensor& tensor : checkpoint.tensors)
     facts.parameters.push_back({tensor.name, tensor.shape});
   facts.gradient_units = {checkpoint.units.exponents, checkpoint.units.changed_at};
@@ -183,10 +190,14 @@ std::string save_checkpoint(const std::string& folder, const Checkpoint& checkpo
 Checkpoint load_checkpoint(const std::string& directory) {
   CheckpointState state = lockstep::load_checkpoint(Env::posix(), directory);
   const CheckpointFacts& facts = state.facts;
+  const auto steps = facts.world.find(kReducerSteps);
+  const auto of_reducer = steps == facts.world.end() ? facts.step : parse_whole<std::int64_t>(steps->second);
+  if (!of_reducer || *of_reducer < 0)
+    throw DataError(fmt::format("{}: world.{} is not a number of steps", directory, kReducerSteps));
   Checkpoint checkpoint{
       .step = facts.step,
       .seed = facts.seed,
-      .units = {facts.gradient_units.exponents, facts.gradient_units.changed_at, facts.step}};
+      .units = {facts.gradient_units.exponents, facts.gradient_units.changed_at, *of_reducer}};
   for (const CheckpointParameter& tensor : facts.tensors())
     checkpoint.tensors.push_back({tensor.name, tensor.shape});
   checkpoint.weights = std::move(state.weights);

@@ -66,7 +66,7 @@ struct GradientReducer::Inside {
   };
 
   void give(const Term& term) {
-    reducer.add_sums({}, term.samples);
+    reducer.add_sums({.correct = 1}, term.samples);  // terms are counted where losses are not
     for (std::size_t t = units.tensors(); t-- > 0;)
       reducer.add(units.begin(t), units.end(t) - units.begin(t), term.gradient.data() + units.begin(t));
   }
@@ -87,6 +87,11 @@ struct GradientReducer::Inside {
     return decide(trial);
   }
 
+  void end() {
+    kept.clear();
+    expected = 0;
+  }
+
   BucketPlan plan;
   GradientUnits units;
   std::int64_t most_terms;
@@ -94,6 +99,7 @@ struct GradientReducer::Inside {
   std::mutex mutex;
   std::deque<Term> kept;  ///< terms of the step under way, which stay where they are
   int expected = 0;
+  bool under_way = false;    ///< a step has begun
   bool notes_terms = false;  ///< units may become finer
   std::int64_t step = 0;     ///< taken
 };
@@ -110,6 +116,8 @@ void GradientReducer::begin_step(int own_terms) {
   Inside& in = *inside_;
   if (own_terms < 0 || own_terms > in.most_terms)
     throw UsageError(fmt::format("begin_step: {} terms; expected 0 to {}", own_terms, in.most_terms));
+  if (in.under_way) throw UsageError("begin_step: the step before has not ended; call mean() first");
+  in.under_way = true;
   in.kept.clear();
   in.expected = own_terms;
   in.begin();
@@ -134,15 +142,25 @@ std::int64_t GradientReducer::mean(std::span<float> gradient) {
   if (gradient.size() != in.units.parameters())
     throw ShapeError(
         fmt::format("mean: room for {} numbers; expected {}", gradient.size(), in.units.parameters()));
+  if (!in.under_way) throw UsageError("mean: no step has begun; call begin_step() first");
   if (std::ssize(in.kept) != in.expected)
     throw UsageError(
         fmt::format("mean: begin_step() announced {} terms, and there were {}", in.expected, in.kept.size()));
+  in.under_way = false;
   in.reducer.wait();
+  const auto fail = [&in](const std::string& message) {
+    in.end();
+    throw AgreedError(ExitCode::kUsage, "mean: " + message);
+  };
+  const StepTotals& totals = in.reducer.sums().totals();
+  if (totals.correct > in.most_terms)
+    fail(fmt::format("{} terms on all ranks together, and the reducer was made for {}; make it for so many",
+                     totals.correct, in.most_terms));
+  if (totals.samples == 0) fail("the terms of all ranks are of no samples, which have no mean");
   StepTrial trial(in.units, in.step);
   auto outcome = in.decide(trial);
   while (outcome == StepTrial::Outcome::kRepeat) outcome = in.sum_in_other_units(trial);
-  in.kept.clear();
-  in.expected = 0;
+  in.end();
   if (outcome == StepTrial::Outcome::kFail)
     throw AgreedError(
         ExitCode::kInternal,
@@ -159,10 +177,11 @@ GradientReducer::Units GradientReducer::units() const {
 }
 
 void GradientReducer::restore(const Units& units) {
+  if (inside_->under_way) throw UsageError("restore: a step is under way; call mean() first");
   if (units.exponents.size() != inside_->units.tensors())
     throw ShapeError(
         fmt::format("restore: {} units for {} tensors", units.exponents.size(), inside_->units.tensors()));
-  if (!std::ranges::all_of(units.exponents, is_exact_exponent))
+  if (!std::ranges::all_of(units.exponents, is_exact_exponent) || units.changed_at < 0 || units.steps < 0)
     throw ConfigError("restore: its units are none; give those of GradientReducer::units()");
   inside_->units.restore(units.exponents, units.changed_at);
   inside_->step = units.steps;

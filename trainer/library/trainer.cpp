@@ -31,60 +31,52 @@ LossKind kind_of(Loss::Kind kind) {
   return kind == Loss::Kind::kBinaryCrossEntropy ? LossKind::kBinaryCrossEntropy : LossKind::kCrossEntropy;
 }
 
-/// True of a number from 0 to `most` that is not 0 as fp32, unless it is 0.
-bool is_within(double number, double most) {
-  return number >= 0 && number <= most && (number == 0 || static_cast<float>(number) != 0);
-}
-
-/// Numbers that the core's tables take as a job's reader has checked them.
+/// Options that the core's tables take as a job's reader has checked them, by its bounds.
 void check(const TrainerOptions& options) {
-  const auto refuse = [](const char* option, const std::string& cause) { throw OptionError(option, cause); };
-  const auto require = [&](bool holds, const char* option, const auto& given, const char* expected) {
-    if (holds) return;
-    const std::string text = fmt::format("{}", given);
-    refuse(option, fmt::format("{}{}; expected {}", text, fp32_hint(text), expected));
-  };
-  const auto has = [](const std::vector<MemberKey>& keys, std::string_view name) {
-    return std::ranges::find(keys, name, &MemberKey::name) != keys.end();
-  };
   const Optimizer& optimizer = options.optimizer;
   const Schedule& schedule = options.schedule;
-  const auto named = [](const auto& kinds, const std::string& name) {
-    return std::ranges::any_of(kinds, [&](const auto& kind) { return kind.name == name; });
+  const auto require = [](bool holds, const char* option, const auto& given, const std::string& expected) {
+    if (holds) return;
+    const std::string text = fmt::format("{}", given);
+    throw OptionError(option, fmt::format("{}{}; expected {}", text, fp32_hint(text), expected));
+  };
+  const auto whole = [&](const char* option, std::int64_t given, std::int64_t most) {
+    require(given >= 1 && given <= most, option, given, fmt::format("a whole number from 1 to {}", most));
+  };
+  const auto number = [&](const char* option, double given, const RealRange& range) {
+    require(range.holds(given), option, given, range.describe());
+  };
+  const auto word = [](const char* option, const auto& kinds, const std::string& name) {
+    auto names = names_of(kinds, [](const auto& kind) { return kind.name; });
+    std::erase(names, "multistep");  // its milestones are no option here
+    if (std::ranges::find(names, name) == names.end())
+      throw OptionError(option, fmt::format("'{}' is none; there are {}", name, fmt::join(names, ", ")));
+  };
+  const auto has = [](const auto& kind, std::string_view name) {
+    return std::ranges::find(kind.keys, name, &MemberKey::name) != kind.keys.end();
   };
   require(options.global_batch >= 1, "global_batch", options.global_batch, "1 or more");
-  require(options.grain >= 1, "grain", options.grain, "1 or more");
-  require(options.threads >= 1 && options.threads <= 1024, "threads", options.threads, "1 to 1024");
-  require(options.epochs >= 1 && options.epochs <= 1'000'000'000, "epochs", options.epochs,
-          "1 or more, at most a billion");
-  require(is_within(options.clip_norm, 1e9), "clip_norm", options.clip_norm, "0 or more, at most 1e9");
-  if (!named(optimizer_kinds(), optimizer.kind))
-    refuse("optimizer", fmt::format("'{}' is none; there are sgd, adam, adamw, rmsprop, lars, lion, lamb",
-                                    optimizer.kind));
-  require(is_within(optimizer.lr, 1e6) && optimizer.lr > 0, "optimizer.lr", optimizer.lr,
-          "a number above 0, at most 1e6");
-  for (const auto& [name, number] : {std::pair{"optimizer.momentum", optimizer.momentum},
-                                     {"optimizer.beta1", optimizer.beta1},
-                                     {"optimizer.beta2", optimizer.beta2},
-                                     {"loss.label_smoothing", options.loss.label_smoothing}})
-    require(is_within(number, 1) && static_cast<float>(number) < 1, name, number,
-            "a number from 0 on, below 1");
-  require(is_within(optimizer.weight_decay, 1e6), "optimizer.weight_decay", optimizer.weight_decay,
-          "0 or more, at most 1e6");
-  if (has(find_optimizer({.kind = optimizer.kind}).keys, "eps"))
-    require(is_within(optimizer.eps, 1) && optimizer.eps > 0, "optimizer.eps", optimizer.eps,
-            "a number above 0, at most 1");
-  if (!named(schedule_kinds(), schedule.kind) || schedule.kind == "multistep")
-    refuse("schedule",
-           fmt::format("'{}' is none; there are constant, step, exponential, polynomial, cosine, one_cycle",
-                       schedule.kind));
+  whole("grain", options.grain, StepOptions::kLargestGrain);
+  whole("threads", options.threads, StepOptions::kMostThreads);
+  whole("epochs", options.epochs, UpdateOptions::kMostEpochs);
+  number("clip_norm", options.clip_norm, kNorms);
+  number("loss.label_smoothing", options.loss.label_smoothing, kShares);
+  word("optimizer", optimizer_kinds(), optimizer.kind);
+  const OptimizerKind& rule = find_optimizer({.kind = optimizer.kind});
+  number("optimizer.lr", optimizer.lr, kRates);
+  number("optimizer.weight_decay", optimizer.weight_decay, kDecays);
+  if (has(rule, "momentum")) number("optimizer.momentum", optimizer.momentum, kShares);
+  if (has(rule, "betas")) {
+    number("optimizer.beta1", optimizer.beta1, kShares);
+    number("optimizer.beta2", optimizer.beta2, kShares);
+  }
+  if (has(rule, "eps")) number("optimizer.eps", optimizer.eps, kEpsilons);
+  word("schedule", schedule_kinds(), schedule.kind);
+  const ScheduleKind& rates = find_schedule({.kind = schedule.kind});
   require(schedule.kind != "step" || schedule.every >= 1, "schedule.every",
           fmt::format("{} epochs", schedule.every), "1 or more");
-  if (has(find_schedule({.kind = schedule.kind}).keys, "gamma"))
-    require(is_within(schedule.gamma, 1e6) && schedule.gamma > 0, "schedule.gamma", schedule.gamma,
-            "a number above 0, at most 1e6");
-  if (has(find_schedule({.kind = schedule.kind}).keys, "min_lr"))
-    require(is_within(schedule.min_lr, 1e6), "schedule.min_lr", schedule.min_lr, "0 or more, at most 1e6");
+  if (has(rates, "gamma")) number("schedule.gamma", schedule.gamma, kRates);
+  if (has(rates, "min_lr")) number("schedule.min_lr", schedule.min_lr, kDecays);
   require(schedule.warmup_epochs >= 0 && schedule.warmup_epochs < options.epochs, "schedule.warmup_epochs",
           schedule.warmup_epochs, "0 or more, fewer than epochs");
 }
@@ -135,14 +127,19 @@ void require_network_for(const lockstep::Network& network, const lockstep::Datas
 }
 
 /// Facts that are the same on all ranks, in short. Of samples that a function makes there are the labels alone.
-std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, const lockstep::Dataset& data) {
+std::string facts_of(const lockstep::Dataset& data) {
+  const Fingerprint contents = quick_fingerprint_of(data);
+  return fmt::format("data of {} samples, {} {} [{}] [{}]", data.size(), contents.samples, contents.labels,
+                     fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
+}
+
+/// Adds the network and the options.
+std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup) {
   const Optimizer& optimizer = given.optimizer;
   const Schedule& schedule = given.schedule;
-  const Fingerprint contents = quick_fingerprint_of(data);
-  const std::string network_digest = quick_digest(std::as_bytes(std::span(setup.network.yaml())));
-  std::string facts = fmt::format("network {} | data of {} samples, {} {} [{}] [{}] | options",
-                                  network_digest, data.size(), contents.samples, contents.labels,
-                                  fmt::join(data.scales.scale, " "), fmt::join(data.scales.shift, " "));
+  std::string facts =
+      fmt::format("network {} | {} | options", quick_digest(std::as_bytes(std::span(setup.network.yaml()))),
+                  facts_of(setup.data->train));
   const auto add = [&facts](const auto&... options) { ((facts += fmt::format(" {}", options)), ...); };
   add(given.global_batch, given.seed, given.epochs, given.clip_norm, given.shuffle, given.grain,
       given.device.is_gpu());
@@ -153,7 +150,8 @@ std::string facts_of(const TrainerOptions& given, const TrainingSetup& setup, co
   return facts;
 }
 
-void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
+/// @param wanted  "evaluate the same data"
+void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine, const char* wanted) {
   const std::vector<std::string> all = gather_text(comm, mine);
   const auto other =
       std::ranges::find_if(all, [&](const std::string& facts) { return facts != all.front(); });
@@ -163,11 +161,8 @@ void expect_equal_ranks(lockstep::Communicator& comm, const std::string& mine) {
   const char* what = same.find("options") != same.npos ? "other options"
                      : same.find("data") != same.npos  ? "other data"
                                                        : "another network";
-  throw AgreedError(
-      ExitCode::kUsage,
-      fmt::format("rank {} has {} than rank 0; all ranks train the same network on the same data "
-                  "with the same options",
-                  other - all.begin(), what));
+  throw AgreedError(ExitCode::kUsage, fmt::format("rank {} has {} than rank 0; all ranks {}",
+                                                  other - all.begin(), what, wanted));
 }
 
 double mean_of(const WideSum& loss_units, std::int64_t samples) {
@@ -181,7 +176,8 @@ struct Trainer::Inside {
          const TrainerOptions& given)
       : comm(all), train(train_set.inside()) {
     agree_in_words(comm, [&] { prepare(network, given); });
-    expect_equal_ranks(comm, facts_of(given, *setup, setup->data->train));
+    expect_equal_ranks(comm, facts_of(given, *setup),
+                       "train the same network on the same data with the same options");
     const Device::Inside* const gpu = given.device.inside();
     setup->plan = gpu != nullptr
                       ? plan_buckets_of_size(setup->network, setup->options.step, gpu->bucket_bytes)
@@ -242,6 +238,7 @@ struct Trainer::Inside {
   std::unique_ptr<const HostLoss> loss;
   std::shared_ptr<TrainTestData> data = std::make_shared<TrainTestData>();
   std::shared_ptr<const lockstep::Dataset> evaluated;  ///< data->test is its view
+  std::string evaluated_facts;                         ///< its facts, which ranks compare
   std::optional<TrainingSetup> setup;
   std::unique_ptr<ParallelStrategy> strategy;
   RunState at;
@@ -294,14 +291,18 @@ EpochReport Trainer::epoch() {
 }
 
 Evaluation Trainer::evaluate(const Dataset& data) {
+  Inside& in = *inside_;
   const auto& set = data.inside().set;
-  agree_in_words(inside_->comm, [&] { require_network_for(inside_->setup->network, *set); });
-  if (inside_->evaluated != set) {
-    inside_->evaluated = set;
-    inside_->data->test = borrow(set);
-    ++inside_->setup->test_sets;
-  }
-  const lockstep::Evaluation found = inside_->strategy->evaluate(EvaluatedPart::kTest, never_leave);
+  agree_in_words(in.comm, [&] {
+    require_network_for(in.setup->network, *set);
+    if (in.evaluated == set) return;
+    in.data->test = borrow(set);
+    in.evaluated_facts = facts_of(in.data->test);
+    in.evaluated = set;
+    ++in.setup->test_sets;
+  });
+  expect_equal_ranks(in.comm, in.evaluated_facts, "evaluate the same data");
+  const lockstep::Evaluation found = in.strategy->evaluate(EvaluatedPart::kTest, never_leave);
   return {found.samples, found.correct, found.loss, found.accuracy()};
 }
 

@@ -11,6 +11,8 @@
 #include "models/precision.hpp"
 #include "trainer/training/optimizers/sections.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -20,6 +22,7 @@ namespace lockstep {
 
 /// The samples of a step.
 struct BatchOptions {
+  static constexpr std::int64_t kLargestBatch = 1'000'000'000;
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
   /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
   std::int64_t per_rank_batch = 0;
@@ -52,6 +55,7 @@ struct SwaSection {
 
 /// How the weights move.
 struct UpdateOptions {
+  static constexpr std::int64_t kMostEpochs = 1'000'000'000;
   std::int64_t epochs = 10;
   double clip_norm = 0;   ///< the largest norm of the mean gradient, all tensors together; 0: any
   double clip_value = 0;  ///< the largest magnitude of an element of it; 0: any
@@ -67,6 +71,7 @@ using BatchSplit = DistributedSampler::Split;
 
 /// How the ranks compute and sum a step.
 struct StepOptions {
+  static constexpr int kMostThreads = 1024, kLargestGrain = 4096;
   int threads = 1;  ///< per rank; they share the rank's grains
   Determinism determinism = Determinism::kWorld;
   int grain = 64;
@@ -86,6 +91,29 @@ struct TrainingOptions {
   bool mixes = false;         ///< samples are mixed with others, and their labels
   bool fingerprints = false;  ///< each step's are kept, for a trail
 };
+
+/// Numbers that an option takes, in a job file as from a program.
+struct RealRange {
+  double low, high;
+  bool open_low = false, open_high = false;  ///< excludes the bound itself
+
+  /// False of a number within the range that as fp32 would be 0 or an excluded bound.
+  constexpr bool holds(double number) const {
+    if (!(number >= low && number <= high) || (open_low && number == low)) return false;
+    const auto used = static_cast<float>(number);
+    return (used != 0 || number == 0) && !(open_high && static_cast<double>(used) >= high);
+  }
+  /// "a number above 0, at most 1e+06"
+  std::string describe() const {
+    return fmt::format("a number {} {:g}, {} {:g}", open_low ? "above" : "from", low,
+                       open_high ? "below" : "at most", high);
+  }
+};
+inline constexpr RealRange kRates{0, 1e6, true};        ///< rates above 0, and what multiplies them
+inline constexpr RealRange kDecays{0, 1e6};             ///< weight decay, and rates that may be 0
+inline constexpr RealRange kShares{0, 1, false, true};  ///< momentum, betas, smoothing
+inline constexpr RealRange kEpsilons{0, 1, true};
+inline constexpr RealRange kNorms{0, 1e9};  ///< that clip; 0: any
 
 template <>
 inline constexpr Spellings<Determinism> kSpellings<Determinism>{

@@ -52,7 +52,7 @@ struct StepSeries {
   /// Totals of the last of those steps; or, if there is a failure, of the step after them.
   StepTotals last;
   std::optional<StepFailure> failure;  ///< why the step after them could not be taken
-  /// Rows of those steps, one after the other, as weight_update.hpp describes them, of what this rank holds. Empty
+  /// Rows of those steps, one after the other, as fingerprints.hpp describes them, of what this rank holds. Empty
   /// unless the job keeps a trail.
   std::vector<std::uint64_t> fingerprints = {};
   /// Fingerprints of this rank's own sums before they left, one for each of those steps. Empty, on all ranks, where

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the ranks of a run share its work: the one thing that the training loop asks. A strategy is a pair of files
-/// beside this one, a row in data_parallel.cpp and one in trainer/config/job_values.cpp.
+/// How the ranks of a run share its work: the one thing that the training loop asks. A strategy is a class of this kind,
+/// a row in trainer/setup/strategies.cpp and one in trainer/config/job_values.cpp.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -111,12 +111,8 @@ WeightUpdate::WeightUpdate(const TrainingOptions& options, const ParameterLayout
   names_.insert(names_.end(), averages_.names().begin(), averages_.names().end());
 }
 
-/// A schedule moves the momentum of an optimiser that has one. Adam's momentum is betas[0], and its section's is not
-/// 0. Where it was given 0, there is none.
 StepScalars WeightUpdate::scalars(std::int64_t step) const {
-  ScheduledValues now = schedule_.at(step);
-  if (section_.momentum == 0) now.momentum.reset();
-  return optimizer_.scalars(section_, now, step);
+  return optimizer_.scalars(section_, schedule_.at(step), step);
 }
 
 std::string WeightUpdate::describe() const {

@@ -114,6 +114,19 @@ TEST(JobRoundTripTest, RandomJobsComeBackAndHaveEveryKey) {
   for (const JobKey& key : job_schema()) EXPECT_TRUE(changed.contains(key.path)) << key.path;
 }
 
+/// The folder of a run has the name of its job file, which may have any bytes.
+TEST(JobRoundTripTest, PathsThatNoJobFileHoldsAreNotWritten) {
+  for (const auto& [path, said] : {std::pair{"runs/m\xE9", R"("runs/m\xe9" has bytes that are not UTF-8)"},
+                                   {"runs/a\nb", R"("runs/a\x0ab" has a line break or a tab)"},
+                                   {"runs/a\x01", R"("runs/a\x01" has a control character)"}}) {
+    Job job = parse_job("model: net\n", "job.yaml");
+    job.run.dir = path;
+    EXPECT_EQ(
+        message_of<ConfigError>([&] { to_yaml(job); }),
+        fmt::format("run.dir: {}, and a job.yaml with it could not be read again; choose other names", said));
+  }
+}
+
 TEST(JobRoundTripTest, JobWithoutAFaultDoesNotSpeakOfOne) {
   EXPECT_EQ(to_yaml(parse_job("model: net\n", "job.yaml")).find("inject"), std::string::npos);
   const Job none = parse_job("{model: net, inject: {rank: 0, step: 0, what: none}}", "job.yaml");

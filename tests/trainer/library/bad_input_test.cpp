@@ -22,18 +22,19 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
   };
   const std::vector<std::pair<std::vector<std::string>, lockstep::TrainerOptions>> wrong = {
       {{"global_batch: 0; expected 1 or more"}, with([](auto& o) { o.global_batch = 0; })},
-      {{"grain: 0; expected 1 or more"}, with([](auto& o) { o.grain = 0; })},
-      {{"threads: 0; expected 1 to 1024"}, with([](auto& o) { o.threads = 0; })},
+      {{"grain: 0; expected a whole number from 1 to 4096"}, with([](auto& o) { o.grain = 0; })},
+      {{"grain: 2147483647;"}, with([](auto& o) { o.grain = INT32_MAX; })},
+      {{"threads: 0; expected a whole number from 1 to 1024"}, with([](auto& o) { o.threads = 0; })},
       {{"threads: 1025;"}, with([](auto& o) { o.threads = 1025; })},
-      {{"epochs: 0; expected 1 or more"}, with([](auto& o) { o.epochs = 0; })},
-      {{"clip_norm: -1; expected 0 or more"}, with([](auto& o) { o.clip_norm = -1; })},
+      {{"epochs: 0; expected a whole number from 1 to 1000000000"}, with([](auto& o) { o.epochs = 0; })},
+      {{"clip_norm: -1; expected a number from 0, at most 1e+09"}, with([](auto& o) { o.clip_norm = -1; })},
       {{"optimizer: 'sdg' is none; there are sgd, adam"}, with([](auto& o) { o.optimizer.kind = "sdg"; })},
       {{"optimizer.lr: 0"}, with([](auto& o) { o.optimizer.lr = 0; })},
       {{"optimizer.lr: nan"}, with([](auto& o) { o.optimizer.lr = NAN; })},
       {{"optimizer.momentum: 1;"}, with([](auto& o) { o.optimizer.momentum = 1; })},
       {{"optimizer.momentum: -0.5;"}, with([](auto& o) { o.optimizer.momentum = -0.5; })},
-      {{"optimizer.beta1: 1;"}, with([](auto& o) { o.optimizer.beta1 = 1; })},
-      {{"optimizer.beta2: 1;"}, with([](auto& o) { o.optimizer.beta2 = 1; })},
+      {{"optimizer.beta1: 1;"}, with([](auto& o) { o.optimizer = {.kind = "lion", .beta1 = 1}; })},
+      {{"optimizer.beta2: 1;"}, with([](auto& o) { o.optimizer = {.kind = "lamb", .beta2 = 1}; })},
       {{"optimizer.weight_decay: -0.5;"}, with([](auto& o) { o.optimizer.weight_decay = -0.5; })},
       {{"train.optimizer.nesterov"},
        with([](auto& o) { o.optimizer = lockstep::sgd(0.1, 0, lockstep::nesterov); })},
@@ -46,13 +47,12 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
       {{"schedule.warmup_epochs: 3; expected 0 or more, fewer than epochs"},
        with([](auto& o) { o.schedule = lockstep::cosine(/*warmup_epochs=*/3); })},
       {{"label_smoothing: 1;"}, with([](auto& o) { o.loss = lockstep::cross_entropy(1); })},
-      {{"epochs: 9223372036854775807; expected 1 or more, at most a billion"},
-       with([](auto& o) { o.epochs = INT64_MAX; })},
+      {{"epochs: 9223372036854775807;"}, with([](auto& o) { o.epochs = INT64_MAX; })},
       {{"clip_norm: inf;"}, with([](auto& o) { o.clip_norm = INFINITY; })},
       {{"optimizer.lr: inf;"}, with([](auto& o) { o.optimizer.lr = INFINITY; })},
       {{"optimizer.lr: 1e-60, which is 0 as fp32"}, with([](auto& o) { o.optimizer.lr = 1e-60; })},
       {{"optimizer.beta2: 0.9999999999, which is 1 as fp32"},
-       with([](auto& o) { o.optimizer.beta2 = 0.9999999999; })},
+       with([](auto& o) { o.optimizer = {.kind = "adam", .beta2 = 0.9999999999}; })},
       {{"optimizer.weight_decay: inf;"}, with([](auto& o) { o.optimizer.weight_decay = INFINITY; })},
       {{"optimizer.eps: 0;"}, with([](auto& o) { o.optimizer = lockstep::adam(), o.optimizer.eps = 0; })},
       {{"schedule.gamma: -0.5;"}, with([](auto& o) { o.schedule = lockstep::step_decay(1, -0.5); })},
@@ -61,8 +61,10 @@ TEST(LibraryInputTest, OptionsThatDoNotFitAreNamed) {
     expect_error(kUsage, parts, [&given = options] { make_trainer(given); });
   EXPECT_NO_THROW(
       make_trainer({.global_batch = 1, .schedule = lockstep::step_decay(1), .epochs = 1, .grain = 1}));
-  EXPECT_NO_THROW(make_trainer(with([](auto& o) { o.optimizer.eps = o.schedule.gamma = 0; })))
-      << "sgd and a constant rate have none";
+  EXPECT_NO_THROW(make_trainer(with([](auto& o) {
+    o.optimizer.eps = o.schedule.gamma = 0, o.optimizer.beta1 = o.optimizer.beta2 = 1, o.schedule.min_lr = -1;
+  }))) << "sgd and a constant rate have none of these";
+  EXPECT_NO_THROW(make_trainer(with([](auto& o) { o.optimizer = {.kind = "adam", .momentum = 1}; })));
 }
 
 TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
@@ -143,12 +145,20 @@ TEST(LibraryInputTest, RanksWithOtherLabelsOrAnotherNormalisationAreRefused) {
                                          {.mean = {mean}, .std = {deviation}});
   };
   const auto ours = set_of(0, 0, 1);
-  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)})
+  for (const lockstep::Dataset& other : {set_of(1, 0, 1), set_of(0, 0.5, 1), set_of(0, 0, 0.5)}) {
     expect_error(kUsage, {"rank 1 has other data than rank 0"}, [&] {
       lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
         const lockstep::Trainer trainer(small_net(), world.rank() == 0 ? ours : other, world, kOptions);
       });
     });
+    lockstep::run_on_threads(2, [&](lockstep::Communicator& world) {
+      lockstep::Trainer trainer(small_net(), ours, world, kOptions);
+      EXPECT_EQ(trainer.evaluate(ours).samples, 40);
+      expect_error(kUsage, {"rank 1 has other data than rank 0; all ranks evaluate the same data"},
+                   [&] { trainer.evaluate(world.rank() == 0 ? ours : other); });
+      EXPECT_EQ(trainer.evaluate(set_of(0, 0, 1)).samples, 40);
+    });
+  }
 }
 
 TEST(LibraryInputTest, DataThatDoNotFitAreNamed) {

@@ -4,6 +4,9 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/library/samples.hpp"
 
+#include <fmt/ranges.h>
+#include <openssl/sha.h>
+
 namespace {
 
 using namespace lockstep_test;  // NOLINT(google-build-using-namespace)
@@ -63,6 +66,52 @@ TEST(LibraryInputTest, TermsThatDoNotFitAreNamed) {
   });
 }
 
+TEST(LibraryInputTest, StepsOutOfTheirOrderAreNamed) {
+  lockstep::run_on_threads(1, [](lockstep::Communicator& world) {
+    lockstep::GradientReducer reducer(world, std::array<std::size_t, 1>{2}, 4);
+    std::vector<float> numbers = {3, 6};
+    const auto expect_none_to_end = [&] {
+      expect_error(kUsage, {"mean: no step has begun; call begin_step() first"},
+                   [&] { reducer.mean(numbers); });
+    };
+    expect_none_to_end();
+    reducer.begin_step(1);
+    expect_error(kUsage, {"begin_step: the step before has not ended; call mean() first"},
+                 [&] { reducer.begin_step(2); });
+    expect_error(kUsage, {"restore: a step is under way"}, [&] { reducer.restore(reducer.units()); });
+    reducer.add(numbers, 3);
+    EXPECT_EQ(reducer.mean(numbers), 3);
+    EXPECT_EQ(numbers, (std::vector<float>{1, 2}));
+    expect_none_to_end();
+    reducer.begin_step(1);
+    reducer.add(numbers, 0);
+    expect_error(kUsage, {"mean: the terms of all ranks are of no samples"}, [&] { reducer.mean(numbers); });
+    expect_none_to_end();
+    EXPECT_EQ(reducer.units().steps, 1);
+    for (const lockstep::GradientReducer::Units& units :
+         {lockstep::GradientReducer::Units{.exponents = {-40}, .changed_at = -1},
+          {.exponents = {-40}, .steps = -1}})
+      expect_error(kUsage, {"restore: its units are none"}, [&] { reducer.restore(units); });
+  });
+}
+
+/// Units have room for so many terms, and sums of more might overflow.
+TEST(LibraryInputTest, MoreTermsOnAllRanksThanAnnouncedAreRefused) {
+  lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
+    lockstep::GradientReducer reducer(world, std::array<std::size_t, 1>{1}, 3);
+    std::vector<float> number = {4};
+    const auto mean_of = [&](int terms) {
+      reducer.begin_step(terms);
+      for (int term = 0; term < terms; ++term) reducer.add(std::array<float, 1>{4}, 2);
+      return reducer.mean(number);
+    };
+    expect_error(kUsage, {"mean: 4 terms on all ranks together, and the reducer was made for 3"},
+                 [&] { mean_of(2); });
+    EXPECT_EQ(mean_of(world.rank() + 1), 6);
+    EXPECT_EQ(number[0], 2.0F);
+  });
+}
+
 TEST(LibraryInputTest, CheckpointsThatDoNotFitAreNamed) {
   const lockstep::testing::TemporaryDirectory directory;
   expect_error(kUsage, {"a checkpoint of 1 tensor has 3 weights", "have 4 numbers"}, [&] {
@@ -116,6 +165,7 @@ TEST(LibraryInputTest, CheckpointsThatCouldNotBeReadAreNotWritten) {
   for (const std::int16_t exponent : {std::int16_t{-150}, std::int16_t{128}})
     refused("its units are none", [&](auto& checkpoint) { checkpoint.units.exponents = {exponent}; });
   refused("its units are none", [](auto& checkpoint) { checkpoint.units.changed_at = -1; });
+  refused("its units are none", [](auto& checkpoint) { checkpoint.units.steps = -1; });
   refused(
       "1 of 2 numbers of w is NaN or infinite", [](auto& checkpoint) { checkpoint.weights[1] = NAN; },
       lockstep::ExitCode::kInternal);
@@ -176,6 +226,39 @@ TEST(LibraryInputTest, CheckpointsOfOtherTrainingsAreRefused) {
       "seed 1234, epoch 1, step 6 cannot be of this training, whose seed is 1235 and whose epochs have 5 "
       "steps",
       100, options);
+}
+
+/// Changes the manifest of a checkpoint, and seals it again.
+void forge(const std::string& checkpoint, const std::vector<std::pair<std::string, std::string>>& changes) {
+  const std::string path = checkpoint + "/manifest.json";
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const auto& [from, to] : changes) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  text.resize(text.rfind(",\n \"manifest_sha256\""));
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> seal{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), seal.data());
+  std::ofstream(path) << text
+                      << fmt::format(",\n \"manifest_sha256\": \"{:02x}\"\n}}\n", fmt::join(seal, ""));
+}
+
+/// Five times the epoch is 2^64 + 4.
+TEST(LibraryInputTest, PositionsBeyondAllTrainingsAreRefused) {
+  const lockstep::testing::TemporaryDirectory directory;
+  lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+    lockstep::Trainer trainer(small_net(), bytes_set(100), world, kOptions);
+    for (int step = 0; step < 4; ++step) trainer.step();
+    const std::string epoch = trainer.save(directory.path("epoch")),
+                      samples = trainer.save(directory.path("samples"));
+    forge(epoch, {{R"("epoch": 0)", R"("epoch": 3689348814741910324)"},
+                  {R"("step_in_epoch": 4)", R"("step_in_epoch": 0)"}});
+    forge(samples, {{R"("epoch_samples": 80)", R"("epoch_samples": 9223372036854775807)"}});
+    for (const std::string& forged : {epoch, samples})
+      expect_error(kUsage, {forged, "step 4 cannot be of this training"}, [&] { trainer.load(forged); });
+  });
 }
 
 TEST(LibraryInputTest, CheckpointsOfOtherNetworksAreRefused) {

@@ -82,6 +82,9 @@ TEST(LibraryCheckpointTest, CheckpointOfOwnWeightsComesBack) {
   EXPECT_EQ(back.optimizer, saved.optimizer);
   EXPECT_EQ(back.units.exponents, saved.units.exponents);
   EXPECT_EQ(std::pair(back.units.changed_at, back.units.steps), std::pair(std::int64_t{2}, std::int64_t{7}));
+  saved.units.steps = 12;
+  const std::string of_more_steps = lockstep::save_checkpoint(directory.path("more"), saved);
+  EXPECT_EQ(lockstep::load_checkpoint(of_more_steps).units.steps, 12) << "of which the program counts others";
 }
 
 }  // namespace

@@ -52,6 +52,26 @@ TEST(LibraryNumbersTest, AStepHasItsGradientsNormWhetherItIsObservedOrNot) {
   EXPECT_EQ(norms[0], norms[1]);
 }
 
+/// Adam has no momentum of this name, and the schedule says what its beta1 is.
+TEST(LibraryNumbersTest, OneCycleMovesBeta1WhateverTheNumbersThatAdamDoesNotHave) {
+  const auto data = bytes_set(100);
+  const auto weights_by = [&](const lockstep::Optimizer& optimizer) {
+    lockstep::TrainerOptions options = kOptions;
+    options.optimizer = optimizer;
+    options.schedule.kind = "one_cycle";
+    std::string sha256;
+    lockstep::run_on_threads(1, [&](lockstep::Communicator& world) {
+      lockstep::Trainer trainer(small_net(), data, world, options);
+      for (int step = 0; step < 3; ++step) trainer.step();
+      sha256 = trainer.weights_sha256();
+    });
+    return sha256;
+  };
+  const std::string usual = weights_by(lockstep::adam());
+  EXPECT_EQ(weights_by({.kind = "adam", .lr = 0.001, .momentum = 0.5, .nesterov = true}), usual);
+  EXPECT_EQ(weights_by({.kind = "adam", .lr = 0.001, .beta1 = 0.5}), usual);
+}
+
 TEST(LibraryNumbersTest, NormalisationIsMeasuredWhereItIsNotGiven) {
   const auto of = [](const lockstep::Normalisation& given) {
     const std::vector<std::uint8_t> bytes = {0, 255, 0, 255};

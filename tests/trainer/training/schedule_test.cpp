@@ -55,6 +55,21 @@ TEST(MomentumTest, NoScheduleGivesMomentumToAnOptimizerWhoseMomentumIsZero) {
   EXPECT_GE(with_momentum, 3) << "sgd, rmsprop and lars at least";
 }
 
+/// The options of a program have a momentum for every kind, which is 0 unless it gives one.
+TEST(MomentumTest, BetasFollowTheScheduleWhateverMomentumTheOptionsHave) {
+  int with_betas = 0;
+  for (const OptimizerKind& optimizer : optimizer_kinds()) {
+    if (!has_key(optimizer, "betas")) continue;
+    ++with_betas;
+    Job job = job_with(fmt::format("optimizer: {{kind: {}}}, schedule: {{kind: one_cycle}}", optimizer.name));
+    const StepScalars of_job = WeightUpdate(training_options(job), layout(), kStepsPerEpoch).scalars(3);
+    job.train.optimizer.momentum = 0;
+    const StepScalars of_program = WeightUpdate(training_options(job), layout(), kStepsPerEpoch).scalars(3);
+    EXPECT_TRUE(std::ranges::equal(of_program.at, of_job.at)) << optimizer.name;
+  }
+  EXPECT_GE(with_betas, 4) << "adam, adamw, lion and lamb at least";
+}
+
 struct ScheduleCase {
   const char *name, *schedule;
   double behind;  ///< the rate at ten times the length of the run

@@ -257,6 +257,10 @@ TEST(WeightUpdateTest, IsDescribedInALine) {
       "epochs after 1 epoch of warm-up");
   EXPECT_EQ(text("schedule: {kind: cosine, warmup_epochs: 19}"),
             "sgd, learning rate 0.02, cosine over 1 epoch after 19 epochs of warm-up");
+  EXPECT_EQ(text("schedule: {kind: one_cycle, total: 1234567}"),
+            "sgd, learning rate 0.02, one_cycle over 1,234,567 steps");
+  EXPECT_EQ(text("schedule: {kind: cosine, warmup_steps: 1}"),
+            "sgd, learning rate 0.02, cosine over 19.8 epochs after 1 step of warm-up");
   EXPECT_EQ(text("schedule: {kind: multistep, by: step, milestones: [3], warmup_steps: 2}"),
             "sgd, learning rate 0.02, multistep by step after 2 steps of warm-up");
   EXPECT_EQ(text("clip_norm: 0.5, freeze: [weight]"),

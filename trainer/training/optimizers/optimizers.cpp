@@ -17,8 +17,9 @@ double sign_of(const OptimizerSection& section) {
   return section.maximize ? -1 : 1;
 }
 
+/// A schedule moves the momentum that there is: 0 stays 0. (Adam's is betas[0], which it moves whatever it is.)
 float momentum_of(const OptimizerSection& section, const ScheduledValues& now) {
-  return static_cast<float>(now.momentum.value_or(section.momentum));
+  return section.momentum == 0 ? 0 : static_cast<float>(now.momentum.value_or(section.momentum));
 }
 
 // Stochastic gradient descent, plain, with momentum, or with Nesterov's.

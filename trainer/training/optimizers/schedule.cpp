@@ -75,7 +75,8 @@ ScheduledValues RateSchedule::after_warmup(std::int64_t step) const {
 std::string RateSchedule::describe() const {
   std::string text = section_.kind;
   if (kind_.has_end)
-    text += fmt::format(" over {:.6g} {}", total_, plural(total_ == 1 ? 1 : 2, section_.by));
+    text += total_ == std::floor(total_) ? " over " + counted(static_cast<std::int64_t>(total_), section_.by)
+                                         : fmt::format(" over {:.6g} {}s", total_, section_.by);
   else if (section_.kind != schedule_kinds().front().name)
     text += fmt::format(" by {}", section_.by);
   if (section_.warmup_epochs > 0)

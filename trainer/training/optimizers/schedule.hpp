@@ -16,8 +16,7 @@ namespace lockstep {
 /// Values that a schedule decides for one step.
 struct ScheduledValues {
   double lr = 0;
-  /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
-  std::optional<double> momentum = {};
+  std::optional<double> momentum = {};  ///< nothing: as the job has it. A momentum of 0 stays 0
 };
 
 /// Position in a schedule, in epochs or steps as its `by` says, after its warm-up.
