@@ -282,8 +282,8 @@ TEST_F(TableColumnsTest, AColumnHoldsTextIfAQuarterOfItsCellsDoes) {
                           {"line 2: column 1 (v): 'red' is not a number; mend it"});
   table_.missing = MissingCells::kMean;
   expect_error<TextColumnsError>([&] { convert(four + ",1,b\n"); }, {"a column holds text"});
-  expect_error<DataError>([&] { convert("v,w,y\n1e-400,1,a\n1e400,1,a\n"); },
-                          {"line 2: column 1 (v): '1e-400' is not a number that fp32 has; "});
+  expect_error<DataError>([&] { convert("v,w,y\n1e39,1,a\n1e400,1,a\n"); },
+                          {"line 2: column 1 (v): '1e39' is not a number that fp32 has; "});
 }
 
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
