@@ -295,6 +295,20 @@ TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
                           {"t.csv: column 1 (): has no name, so"});
 }
 
+TEST_F(TableColumnsTest, AColumnOfAWordHasANameOfItsOwn) {
+  const std::string two = "a,a=b,y\nb=c,c,p\nd,e,p\nb=c,e,q\nd,c,q\n";
+  table_.one_hot = {"a", "a=b"};
+  expect_error<DataError>(
+      [&] { convert(two); },
+      {"t.csv: two columns of the set would be called 'a=b=c', for a word of --one-hot is "
+       "called COLUMN=word; rename a column, or leave one out with --drop"});
+  table_.one_hot = {"a"};
+  expect_error<DataError>([&] { convert("a,a=d,y\nb,1,p\nd,2,p\nb,3,q\nd,4,q\n"); },
+                          {"would be called 'a=d'"});
+  table_ = {.drop = {"a"}, .one_hot = {"a=b"}};
+  EXPECT_EQ(convert(two).shape.channels, 2);
+}
+
 TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
   const TableColumns good =
       parse_table_columns(R"([{"name":"v","missing":0.5},{"name":"c","values":["p","q"]}])", "x");
