@@ -196,7 +196,7 @@ const PixelSums& PictureStore::sums() const {
   std::call_once(measured_, [this] {
     sums_ = measured_sums(*this, contents_.shape, contents_.sums_file, contents_.sums_key);
     if (had_16_bits_ > 0)
-      print_error(fmt::format("{}: {} of 16 bits a channel, of which the upper 8 are kept", contents_.name,
+      print_error(fmt::format("{}: {} of 16 bits a channel, rounded to 8", contents_.name,
                               counted(had_16_bits_.load(), "picture")));
   });
   return sums_;
