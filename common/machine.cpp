@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Memory: free, from /proc/meminfo, from the cgroups (version 2 and 1), and from the limits of the shell.
+/// Free memory and cores: from /proc, the cgroups (version 2 and 1), and the limits of the shell.
 #include "common/machine.hpp"
 
 #include "common/buffers.hpp"
@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -47,12 +48,20 @@ void lower_to_cgroup(FreeMemory& free, const fs::path& folder, const char* limit
   lower(free, *most - std::min(taken, *most), kCgroup);
 }
 
-/// The cgroup and all that it lies in; within a container the path may not exist, but its root does.
-void lower_to_cgroups(FreeMemory& free, const fs::path& mount, fs::path path, bool is_version_2) {
+/// The folders of a cgroup and of all that it lies in. Within a container its own may not exist, but the root does.
+std::vector<fs::path> folders_of(const Cgroup& cgroup) {
+  std::vector<fs::path> folders;
+  fs::path path = cgroup.path;
   for (bool at_root = false; !at_root; path = path.parent_path()) {
     at_root = path == path.root_path();
-    const fs::path folder = mount / path.relative_path();
-    if (is_version_2) {
+    folders.push_back(cgroup.mount / path.relative_path());
+  }
+  return folders;
+}
+
+void lower_to_cgroups(FreeMemory& free, const Cgroup& cgroup) {
+  for (const fs::path& folder : folders_of(cgroup)) {
+    if (cgroup.is_version_2) {
       lower_to_cgroup(free, folder, "memory.max", "memory.current", "");
     } else {
       lower_to_cgroup(free, folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_");
@@ -92,8 +101,11 @@ std::string process_stat(const fs::path& process) {
   return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
 }
 
-std::vector<MemoryCgroup> memory_cgroups(const fs::path& root) {
-  std::vector<MemoryCgroup> cgroups;
+namespace {
+
+/// @param controller  "memory" or "cpu"
+std::vector<Cgroup> cgroups_with(const std::string& controller, const fs::path& root) {
+  std::vector<Cgroup> cgroups;
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -101,10 +113,35 @@ std::vector<MemoryCgroup> memory_cgroups(const fs::path& root) {
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const std::string path = line.substr(second + 1);
     if (controllers == ",,") cgroups.push_back({root / "sys/fs/cgroup", path, true});
-    if (controllers.find(",memory,") != controllers.npos)
-      cgroups.push_back({root / "sys/fs/cgroup/memory", path, false});
+    if (controllers.find("," + controller + ",") != controllers.npos)
+      cgroups.push_back({root / "sys/fs/cgroup" / controller, path, false});
   }
   return cgroups;
+}
+
+/// The cores whose time a cgroup may use, rounded up; nothing: it has no quota.
+std::optional<std::int64_t> cores_of_quota(const fs::path& folder, bool is_version_2) {
+  std::istringstream words(is_version_2 ? value_after(folder / "cpu.max", "")
+                                        : value_after(folder / "cpu.cfs_quota_us", "") + " " +
+                                              value_after(folder / "cpu.cfs_period_us", ""));
+  std::int64_t quota = 0, period = 0;  // microseconds; without a quota "max" or -1
+  if (!(words >> quota >> period) || quota < 1 || period < 1) return std::nullopt;
+  return quota / period + (quota % period != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<Cgroup> memory_cgroups(const fs::path& root) {
+  return cgroups_with("memory", root);
+}
+
+int available_cores(const fs::path& root) {
+  std::int64_t cores = std::thread::hardware_concurrency();
+  if (cpu_set_t bound; sched_getaffinity(0, sizeof bound, &bound) == 0) cores = CPU_COUNT(&bound);
+  for (const Cgroup& cgroup : cgroups_with("cpu", root))
+    for (const fs::path& folder : folders_of(cgroup))
+      cores = std::min(cores, cores_of_quota(folder, cgroup.is_version_2).value_or(cores));
+  return static_cast<int>(std::max<std::int64_t>(cores, 1));
 }
 
 FreeMemory free_memory(int processes, const fs::path& root) {
@@ -113,8 +150,7 @@ FreeMemory free_memory(int processes, const fs::path& root) {
   if (const auto available = number_after(meminfo, "MemAvailable:"))
     free.bytes =
         checked_product(1024U, checked_sum(*available, number_after(meminfo, "SwapFree:").value_or(0)));
-  for (const auto& [mount, path, is_version_2] : memory_cgroups(root))
-    lower_to_cgroups(free, mount, path, is_version_2);
+  for (const Cgroup& cgroup : memory_cgroups(root)) lower_to_cgroups(free, cgroup);
   lower_to_rlimit(free, processes, root, RLIMIT_AS, "VmSize:", "ulimit -v");
   lower_to_rlimit(free, processes, root, RLIMIT_DATA, "VmData:", "ulimit -d");
   return free;

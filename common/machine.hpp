@@ -33,15 +33,15 @@ std::string value_after(const std::filesystem::path& file, std::string_view name
 /// such process. @param process  /proc/PID
 std::string process_stat(const std::filesystem::path& process);
 
-/// A control group that bounds the memory of this process.
-struct MemoryCgroup {
+/// A control group that this process is in.
+struct Cgroup {
   std::filesystem::path mount;  ///< directory of its controller's files
   std::filesystem::path path;   ///< its own, below that; inside a container it may not be there
   bool is_version_2 = false;
 };
 
-/// Reads /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
-std::vector<MemoryCgroup> memory_cgroups(const std::filesystem::path& root);
+/// Those that bound memory, of /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
+std::vector<Cgroup> memory_cgroups(const std::filesystem::path& root);
 
 // Memory that a process may still use, asked before it uses much: otherwise Linux kills it without a
 // message.
@@ -80,6 +80,11 @@ std::string format_memory(std::uint64_t bytes);
 /// thousand connections, a set may lie in as many files, and shells allow a process 1,024.
 /// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
+
+/// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may have
+/// a quota on processor time. The least counts, rounded up: 2 of 1.5.
+/// @param root  folder of /proc and /sys, for tests
+int available_cores(const std::filesystem::path& root = "/");
 
 // The clock by which durations and deadlines are measured; it never jumps.
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -36,14 +37,16 @@ class ShardStore::ReadAhead {
  private:
   static constexpr std::size_t kMostWaiting = 4096;
 
+  /// One sample after the other: the end waits for one, which takes half a second on a disk that fails.
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return ends_ || !wanted_.empty(); });
       if (ends_) return;
-      const auto samples = std::exchange(wanted_, {});
+      const std::int64_t sample = wanted_.front();
+      wanted_.pop_front();
       lock.unlock();
-      for (const std::int64_t sample : samples) store_.bring_in(sample);
+      store_.bring_in(sample);
       lock.lock();
     }
   }
@@ -51,7 +54,7 @@ class ShardStore::ReadAhead {
   const ShardStore& store_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::int64_t> wanted_;
+  std::deque<std::int64_t> wanted_;
   bool ends_ = false;
   std::thread thread_;
 };

@@ -189,12 +189,18 @@ std::vector<std::string> remarks_on(const SortedPictures& found) {
     remarks.push_back(fmt::format("{}/ is the test half, since there is no test/",
                                   printable_line(found.test_stand_in.filename().string())));
   if (found.left_out == 0) return remarks;
+  constexpr std::size_t kMostKinds = 10;  // scan.0001, scan.0002 ... are files of so many extensions
+  std::size_t others = 0;
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : found.left_out_kinds) {
     const bool is_unread =
         kind.ends_with(kFileKind) && is_of_unread_format(kind.substr(0, kind.size() - kFileKind.size()));
-    kinds.push_back(printable_line(counted(count, kind)) + (is_unread ? " (not read: save as PNG)" : ""));
+    if (kind.starts_with('.') && !is_unread && kinds.size() >= kMostKinds)
+      others += count;
+    else
+      kinds.push_back(printable_line(counted(count, kind)) + (is_unread ? " (not read: save as PNG)" : ""));
   }
+  if (others > 0) kinds.push_back(counted(others, "other file"));
   remarks.push_back(fmt::format("left out: {}; the first is {}", fmt::join(kinds, ", "),
                                 printable_line(found.first_left_out.string())));
   return remarks;

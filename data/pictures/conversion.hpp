@@ -95,7 +95,7 @@ struct Conversion {
   ImageShape shape;
   std::size_t reshaped = 0;               ///< had other proportions than options.size
   std::size_t made_grey = 0;              ///< were coloured
-  std::size_t had_16_bits = 0;            ///< lost the lower 8 of each channel
+  std::size_t had_16_bits = 0;            ///< a channel, rounded to 8
   std::vector<DamagedPicture> damaged{};  ///< were left out
 };
 

@@ -59,7 +59,7 @@ std::string kind_of(const fs::path& path) {
   if (!fs::exists(status)) return "broken link";
   if (!fs::is_regular_file(status)) return "device";
   const std::string extension = extension_of(path);
-  return extension.empty() ? "file without a format's ending" : extension + std::string(kFileKind);
+  return extension.empty() ? "extensionless file" : extension + std::string(kFileKind);
 }
 
 // Folders of halves, told from those of classes.

@@ -26,7 +26,7 @@ struct Picture {
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
   bool was_coloured = false;           ///< as it was stored: with one channel it has become grey
-  bool had_16_bits = false;            ///< a channel, of which the lower 8 are lost
+  bool had_16_bits = false;            ///< a channel, rounded to 8
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
   std::string original{};            ///< for a sample of a set: the picture it was made of; empty: not known
   std::vector<std::string> notes{};  ///< notes on reading it, in words: "transparent: laid on white"

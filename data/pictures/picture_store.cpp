@@ -18,13 +18,14 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kAlwaysKept = 64;  // a grain, of images of any size
-constexpr unsigned kMostThreads = 16;
+constexpr int kMostThreads = 16;
 
 }  // namespace
 
 ReadyImages::ReadyImages(std::size_t image_bytes, Make make)
     : image_bytes_(image_bytes),
       most_kept_(std::max(kAlwaysKept, kKeptBytes / std::max<std::size_t>(image_bytes, 1))),
+      most_threads_(static_cast<std::size_t>(std::min(available_cores(), kMostThreads))),
       make_(std::move(make)) {}
 
 ReadyImages::~ReadyImages() {
@@ -71,8 +72,7 @@ void ReadyImages::prefetch(std::span<const std::int64_t> samples) {
 // With the lock held.
 
 void ReadyImages::start_threads() {
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
-  while (threads_.size() < threads) threads_.push_back(start_thread([this] { work(); }));
+  while (threads_.size() < most_threads_) threads_.push_back(start_thread([this] { work(); }));
 }
 
 /// In the place of the oldest, if need be.
@@ -196,7 +196,7 @@ const PixelSums& PictureStore::sums() const {
   std::call_once(measured_, [this] {
     sums_ = measured_sums(*this, contents_.shape, contents_.sums_file, contents_.sums_key);
     if (had_16_bits_ > 0)
-      print_error(fmt::format("{}: {} of 16 bits a channel, of which the upper 8 are kept", contents_.name,
+      print_error(fmt::format("{}: {} of 16 bits a channel, rounded to 8", contents_.name,
                               counted(had_16_bits_.load(), "picture")));
   });
   return sums_;

@@ -29,7 +29,8 @@
 
 namespace lockstep {
 
-/// Threads, one for each core, start when the first image is asked for. Safe to call from several threads at once.
+/// Threads, one for each core that is available, 16 at most, start when the first image is asked for. Safe to call from
+/// several threads at once.
 class ReadyImages {
  public:
   /// Makes the image of a sample, on any thread; what it throws reaches the read() of that sample.
@@ -64,7 +65,7 @@ class ReadyImages {
   void make_next(std::unique_lock<std::mutex>& lock);
   void work();
 
-  const std::size_t image_bytes_, most_kept_;
+  const std::size_t image_bytes_, most_kept_, most_threads_;
   const Make make_;
   std::mutex mutex_;
   std::condition_variable wanted_changed_, made_;

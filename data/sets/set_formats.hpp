@@ -105,7 +105,7 @@ TrainTestData load_set(const SetEntry& set, const SetFormat& format, const Datas
 //
 // images of grey pixels    [sample][row][column]
 // images with channels     [sample][row][column][channel], as pictures are stored; of people's own sets
-// labels                   [sample], or of people's own data [sample][class], 1 for each label that a sample has
+// labels                   [sample]
 
 /// Training images, training labels, test images, test labels: as the set's entry names them. People's own
 /// may be called as MNIST's or with "test" for "t10k", with "idx4" where images have channels. Labels called "idx2", of
@@ -119,8 +119,7 @@ std::vector<FileNames> idx_validation_files();
 SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);
 
 /// Reads the files at the same time, in threads of its own, and checks that they belong together. The
-/// images are [channel][row][column] afterwards. Classes: those that have names, else up to the largest
-/// label, or as many as a sample of several labels has bytes.
+/// images are [channel][row][column] afterwards. Classes: those that have names, else up to the largest label.
 /// @throws DataError  as load_dataset; where several files are damaged, names the first in the order of
 /// idx_set_files
 TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files, const DatasetOptions& options);

@@ -107,8 +107,10 @@ void take_into_memory(Dataset& set) {
   require_memory(checked_product(samples, size), "the images of " + set.name + " in memory",
                  "leave them on disk: data.in_memory=false");
   AlignedBuffer<std::uint8_t> images(samples * size);
-  constexpr std::size_t kAtOnce = 1024;
-  for_each_batch(set.size(), kAtOnce, [&](std::span<const std::int32_t> indices) {
+  // Decoded pictures are in memory twice until they are copied: 32 MiB of them, but one for each thread.
+  constexpr std::size_t kAtOnce = 1024, kLeastAtOnce = 16, kBytesAtOnce = std::size_t{32} << 20;
+  const std::size_t most = std::clamp(kBytesAtOnce / size, kLeastAtOnce, kAtOnce);
+  for_each_batch(set.size(), most, [&](std::span<const std::int32_t> indices) {
     const auto first = static_cast<std::size_t>(indices.front());
     read_samples(set, indices, images.span().subspan(first * size, indices.size() * size));
   });

@@ -26,7 +26,7 @@ constexpr int kVersion = 3, kVersionOfBytes = 1, kVersionOfFp32 = 2;
 constexpr const char* kFp32 = "float32";
 constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostLabels = kMostSamples;             // all samples of a half together
-constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;  // kernels/shapes.hpp
+constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;  // models/layer_options.hpp
 constexpr std::uint64_t kLeastBlock = 512, kMostBlock = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMostShards = 100'000;  // five digits
 

@@ -12,6 +12,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 namespace lockstep {
@@ -107,8 +109,9 @@ const char* read_feature(std::string_view text, float& value) {
   if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   double number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error == std::errc::result_out_of_range) return kBeyondFp32;
-  if (error != std::errc() || end != digits.data() + digits.size()) return "is not a number";
+  if (error == std::errc::invalid_argument || end != digits.data() + digits.size()) return "is not a number";
+  // Infinite, or 0: from_chars does not say which.
+  if (error == std::errc::result_out_of_range) number = std::strtod(std::string(digits).c_str(), nullptr);
   value = static_cast<float>(number);
   return std::isfinite(value) ? nullptr : kBeyondFp32;
 }

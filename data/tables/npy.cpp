@@ -23,7 +23,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::uint64_t kMostNpyHeaderBytes = std::uint64_t{64} << 10;
-constexpr std::uint64_t kMostRowElements = std::uint64_t{1} << 24;  // kernels/shapes.hpp
+constexpr std::uint64_t kMostRowElements = std::uint64_t{1} << 24;  // models/layer_options.hpp
 constexpr std::int64_t kMostRows = 0x7FFFFFFF;
 constexpr std::size_t kMostDims = 4, kLongestText = 4096;
 

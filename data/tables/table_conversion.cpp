@@ -158,6 +158,17 @@ void require_classes(const FoundLabels& found, const std::string& column, const 
         quoted_text(names.front())));
 }
 
+/// A word's column is called COLUMN=word, as another column may be.
+void require_different_names(const TableColumns& columns, const std::string& file) {
+  auto names = names_of_numbers(columns);
+  std::ranges::sort(names);
+  if (const auto twin = std::ranges::adjacent_find(names); twin != names.end())
+    throw DataError(
+        fmt::format("{}: two columns of the set would be called '{}', for a word of --one-hot is called "
+                    "COLUMN=word; rename a column, or leave one out with --drop",
+                    file, *twin));
+}
+
 void write_rows(const TableOptions& options, const FoundLabels& found, const std::vector<SetHalf>& halves,
                 ShardWriter& writer) {
   const auto table = open_table(options);
@@ -234,6 +245,7 @@ TableConversion convert_table(Env& env, const TableConversionOptions& options) {
   for (std::size_t i = 0; i < halves.size(); ++i) ++select_half(result, halves[i])[found.labels[i]];
   TableOptions table = options.table;
   if (result.columns) {
+    require_different_names(*result.columns, options.table.from);
     table.header = result.columns->have_names() ? TableHeader::kYes : TableHeader::kNo;
     table.columns = result.columns;
     if (table.fills_cells())

@@ -10,6 +10,7 @@
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,6 +114,31 @@ TEST_F(MachineTest, LinesOfCgroupsAreRead) {
   EXPECT_EQ(found[1].mount, root_ / "sys/fs/cgroup");
   EXPECT_EQ(found[1].path, "/x:y");
   EXPECT_TRUE(found[1].is_version_2);
+}
+
+/// Two cores at most, as any machine may have.
+TEST_F(MachineTest, CoresAreNoMoreThanTheLeastQuotaLeaves) {
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  const int all = CPU_COUNT(&mine);
+  const auto cores = [&] { return available_cores(root_); };
+  EXPECT_EQ(cores(), all) << "there is no cgroup";
+  write("proc/self/cgroup", "0::/slurm/job_3\n");
+  write("sys/fs/cgroup/slurm/job_3/cpu.max", "max 100000\n");
+  EXPECT_EQ(cores(), all);
+  write("sys/fs/cgroup/slurm/cpu.max", "100001 100000\n");
+  EXPECT_EQ(cores(), std::min(all, 2)) << "more than one is two";
+  write("sys/fs/cgroup/cpu.max", "10000 100000\n");
+  EXPECT_EQ(cores(), 1) << "a tenth of one is one";
+  write("proc/self/cgroup", "9:cpu,cpuacct:/docker/b\n5:cpuset:/docker/b\n");
+  write("sys/fs/cgroup/cpu/docker/b/cpu.cfs_period_us", "50000\n");
+  write("sys/fs/cgroup/cpu/docker/b/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(cores(), all);
+  write("sys/fs/cgroup/cpu/docker/b/cpu.cfs_quota_us", "100000\n");
+  EXPECT_EQ(cores(), std::min(all, 2));
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
+  EXPECT_EQ(cores(), 1);
 }
 
 TEST_F(MachineTest, LimitsOfTheShellAreThoseOfEachProcess) {

@@ -57,16 +57,20 @@ TEST(CsvTest, ARowHasSoManyBytes) {
 
 TEST(CsvTest, NumbersAreRoundedOnceOrRefused) {
   float value = 0;
-  for (const auto& [text, number] :
-       {std::pair{" +2.5 ", 2.5F}, {"0.1", 0.1F}, {"1e3", 1000.0F}, {"-16777217", -16777216.0F}}) {
+  for (const auto& [text, number] : {std::pair{" +2.5 ", 2.5F},
+                                     {"0.1", 0.1F},
+                                     {"1e3", 1000.0F},
+                                     {"-16777217", -16777216.0F},
+                                     {"1e-400", 0.0F}}) {
     EXPECT_EQ(read_feature(text, value), nullptr) << text;
     EXPECT_EQ(value, number);
   }
   for (const char* text : {"", " ", "NaN", "?", "NA", "null"})
     EXPECT_STREQ(read_feature(text, value), "is missing");
-  for (const char* text : {"inf", "1e39", "-1e400"})
+  for (const char* text : {"inf", "1e39", "-1e400", "1e99999999999999999999"})
     EXPECT_STREQ(read_feature(text, value), "is not a number that fp32 has");
-  for (const char* text : {"1,5", "0x10", "1 2", "+-1", "$1", "5%", "True", "2026-11-01"})
+  for (const char* text :
+       {"1,5", "0x10", "1 2", "+-1", "1e400x", "1e-400x", "$1", "5%", "True", "2026-11-01"})
     EXPECT_STREQ(read_feature(text, value), "is not a number");
 }
 

@@ -108,6 +108,18 @@ TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
   EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 21U) << "a link to a picture is followed";
 }
 
+TEST_F(ConversionTest, NumberedFilesAreNotToldByTheirNumbers) {
+  for (int i = 0; i < 12; ++i) write(fmt::format("pictures/ants/x.{:02}", i), {1});
+  for (const char* name : {"one", "two", "scan.tif"}) write("pictures/bees/"s + name, {1});
+  std::string told;
+  for (int i = 0; i < 10; ++i) told += fmt::format("1 .{:02} file, ", i);
+  EXPECT_EQ(remarks_on(find_sorted_pictures(path("pictures"), {})),
+            std::vector<std::string>{"left out: " + told +
+                                     "1 .tif file (not read: save as PNG), 2 extensionless files, 2 other "
+                                     "files; the first is " +
+                                     path("pictures/ants/x.00").string()});
+}
+
 TEST_F(ConversionTest, FoldersInTheFolderOfAClassAreItsOwn) {
   const auto names = [&](const SortedPictures& found) {
     std::vector<std::string> all;
@@ -151,7 +163,7 @@ TEST_F(ConversionTest, ContentsOfFoldersAreSortedAndNamed) {
   EXPECT_EQ(seen.size(), 8U);
   EXPECT_EQ(hidden.size(), 8U);
   EXPECT_TRUE(std::ranges::is_sorted(seen) && std::ranges::is_sorted(hidden));
-  EXPECT_EQ(kind_of(path("names/a")), "file without a format's ending");
+  EXPECT_EQ(kind_of(path("names/a")), "extensionless file");
   EXPECT_EQ(kind_of(path("names")), "folder");
   expect_error<MissingDataError>([&] { entries_of(path("names/a")); }, {"names/a: no such folder"});
   expect_error<MissingDataError>([&] { find_pictures(path("names")); },

@@ -188,7 +188,7 @@ TEST(PictureFormatsTest, PgmWithCommentsAndAnotherMaximumIsScaled) {
   const auto grey = [](std::string_view text) { return read(pgm(text), PictureColour::kGrey).pixels; };
   EXPECT_EQ(grey("P5 # made by hand\n3 1\n# largest\n15\n\x0f\x03\x0e"), (Bytes{255, 51, 238}));
   EXPECT_EQ(grey("P5#c\n1 1 255\n\x07"), Bytes{7});
-  EXPECT_EQ(grey("P5 2 1 65535\n\xff\xff\x80\0"sv), (Bytes{255, 128}));
+  EXPECT_EQ(grey("P5 3 1 65535\n\xff\xff\x80\0\0\xff"sv), (Bytes{255, 128, 1}));
   EXPECT_EQ(read(pgm("P5 1 1 255\n\x07")).pixels, (Bytes{7, 7, 7}));
   EXPECT_EQ(grey("P5 1 1 2\n\x01"), Bytes{128});
   EXPECT_EQ(grey("P5 1 1 100\n\xff"), Bytes{255});

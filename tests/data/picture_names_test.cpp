@@ -55,6 +55,7 @@ TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
   says("\"a\"\n\"b\"", "its last line has no end");
   says("\"a\"\n[[[[\n", "line 2 is not a name");
   says("\"a\"\n7\n", "line 2 is not a name");
+  says("\"\"\n\"b\"\n", "line 1 is not a name");
   const std::string longest(32'766, 'x');
   EXPECT_EQ(warning_of("\"" + longest + "\"\n\"b\"\n"), "");
   says("\"" + longest + "x\"\n\"b\"\n", "line 1 is not a name");

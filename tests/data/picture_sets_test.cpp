@@ -201,9 +201,8 @@ TEST_F(PictureSetsTest, PicturesOf16BitsAreCountedWhereAllAreRead) {
   for (const auto& [name, pictures] : {std::pair{"0.png", "1 picture"}, {"3.png", "2 pictures"}}) {
     test::write_file(path("photos/train/class 1") / name, testing::encode_png_16(testing::sheet(5, 6, 77)));
     const std::string said = said_of();
-    EXPECT_TRUE(contains(
-        said,
-        {fmt::format("pictures train: {} of 16 bits a channel, of which the upper 8 are kept", pictures)}));
+    EXPECT_TRUE(
+        contains(said, {fmt::format("pictures train: {} of 16 bits a channel, rounded to 8", pictures)}));
   }
 }
 

@@ -131,6 +131,18 @@ Bytes exif_chunk(int orientation) {
          Bytes{static_cast<std::uint8_t>(orientation), 0, 0, 0, 0, 0, 0, 0};
 }
 
+/// 255 of 65,535 are nearer to 1 of 255 than to 0.
+TEST(PictureTest, SixteenBitsAreRoundedToEight) {
+  const Bytes head = testing::encode_png_16(sheet(1, 1, 0));
+  const Bytes row = {0, 0x00, 0xff};  // its filter, and the pixel
+  uLongf size = compressBound(row.size());
+  Bytes packed(size);
+  ASSERT_EQ(compress(packed.data(), &size, row.data(), row.size()), Z_OK);
+  packed.resize(size);
+  const Bytes file = Bytes(head.begin(), head.begin() + 33) + chunk("IDAT", packed) + chunk("IEND", {});
+  EXPECT_EQ(parse_pictures(file, "picture")[0].pixels, Bytes{1});
+}
+
 TEST(PictureTest, APngHasTheValuesThatItStores) {
   Bytes colours(4 * 256);
   for (std::size_t i = 0; i < colours.size(); ++i)

@@ -265,6 +265,49 @@ TEST(CifarFineSetTest, TheFineLabelIsTaken) {
   expect_error<DataError>(load, {"test.bin: offset 9222: the last record has 3073 of 3074 bytes"});
 }
 
+/// Grey images; notes how many bytes of them are read at once.
+class NotingStore final : public SampleStore {
+ public:
+  std::int64_t size() const override { return 72; }
+  const PixelSums& sums() const override { return sums_; }
+  void read(std::span<const std::int64_t> /*samples*/, std::span<std::uint8_t> to) const override {
+    std::ranges::fill(to, std::uint8_t{7});
+    most_at_once = std::max(most_at_once, to.size());
+  }
+  void prefetch(std::vector<std::int64_t> /*samples*/) const override {}
+
+  static inline std::size_t most_at_once = 0;
+
+ private:
+  PixelSums sums_;
+};
+
+/// Decoded pictures are in memory twice until they are copied.
+TEST(InMemoryTest, LargeImagesAreReadAFewAtATime) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  constexpr SetFormat kNoting = {.name = "noting",
+                                 .load =
+                                     [](const SetEntry&, const SetFiles&, const DatasetOptions&) {
+                                       TrainTestData data;
+                                       data.class_names = {"a", "b"};
+                                       for (Dataset* half : {&data.train, &data.test}) {
+                                         half->shape = {1, 512, 1024};
+                                         half->classes = 2;
+                                         half->labels.assign(half == &data.train ? 72U : 1U, 0);
+                                         half->store = std::make_shared<const NotingStore>();
+                                       }
+                                       return data;
+                                     },
+                                 .has_pictures = true};
+  const test::TemporaryDirectory directory;
+  const TrainTestData data =
+      load_set(find_set("pictures"), kNoting,
+               {.set = "pictures", .directory = directory.path().string(), .in_memory = true});
+  EXPECT_EQ(NotingStore::most_at_once, 32 * kMiB);
+  ASSERT_EQ(data.train.images.size(), 36 * kMiB);
+  EXPECT_EQ(std::ranges::count(data.train.images.span(), 7), std::ptrdiff_t{36 * kMiB});
+}
+
 TEST(LabelSetsTest, ATableOfCombinationsThatDoesNotFitIsRefused) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer needs more address space";

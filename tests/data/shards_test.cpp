@@ -24,6 +24,9 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 namespace lockstep::shards_test {
 namespace {
 
@@ -185,6 +188,28 @@ TEST_F(ShardsTest, BlocksAreComparedAheadOfTheSamplesThatAreAskedFor) {
   while (!is_compared(block) && Clock::now() < end) std::this_thread::yield();
   EXPECT_TRUE(is_compared(block));
   EXPECT_FALSE(is_compared(0)) << "nobody asked for a sample in it";
+}
+
+/// The disk fails: each read of a sample is tried for half a second.
+TEST_F(ShardsTest, WhatIsReadAheadIsNotWaitedForAtTheEnd) {
+  Dataset train = load().train;
+  const int unreadable = ::open(file("train-00000.shard").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(unreadable, 0);
+  for (int fd = 0; fd < 1024; ++fd) {
+    std::error_code closed;
+    const fs::path name = fs::read_symlink("/proc/self/fd/" + std::to_string(fd), closed).filename();
+    if (name.native().starts_with("train-0")) {
+      EXPECT_EQ(::dup2(unreadable, fd), fd);
+    }
+  }
+  ::close(unreadable);
+  std::vector<std::int64_t> all(kTrain);
+  std::iota(all.begin(), all.end(), 0);
+  train.store->prefetch(all);
+  expect_error<IoError>([&] { test::image_of(train, 0); }, {"train-00000.shard: offset 0: reading failed"});
+  const Clock::time_point start = Clock::now();
+  train.store.reset();
+  EXPECT_LT(seconds_since(start), 20) << "a hundred samples take 52 s";
 }
 
 TEST_F(ShardsTest, NothingIsThereBeforeAllIs) {

@@ -282,8 +282,8 @@ TEST_F(TableColumnsTest, AColumnHoldsTextIfAQuarterOfItsCellsDoes) {
                           {"line 2: column 1 (v): 'red' is not a number; mend it"});
   table_.missing = MissingCells::kMean;
   expect_error<TextColumnsError>([&] { convert(four + ",1,b\n"); }, {"a column holds text"});
-  expect_error<DataError>([&] { convert("v,w,y\n1e-400,1,a\n1e400,1,a\n"); },
-                          {"line 2: column 1 (v): '1e-400' is not a number that fp32 has; "});
+  expect_error<DataError>([&] { convert("v,w,y\n1e39,1,a\n1e400,1,a\n"); },
+                          {"line 2: column 1 (v): '1e39' is not a number that fp32 has; "});
 }
 
 TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
@@ -293,6 +293,20 @@ TEST_F(TableColumnsTest, ColumnsThatPredictCouldNotTellApartAreRefused) {
                            "tell it from others; rename it, or leave it out with --drop 2"});
   expect_error<DataError>([&] { convert(",v,y\n1,1,a\n2,1,a\n3,1,b\n4,1,b\n"); },
                           {"t.csv: column 1 (): has no name, so"});
+}
+
+TEST_F(TableColumnsTest, AColumnOfAWordHasANameOfItsOwn) {
+  const std::string two = "a,a=b,y\nb=c,c,p\nd,e,p\nb=c,e,q\nd,c,q\n";
+  table_.one_hot = {"a", "a=b"};
+  expect_error<DataError>(
+      [&] { convert(two); },
+      {"t.csv: two columns of the set would be called 'a=b=c', for a word of --one-hot is "
+       "called COLUMN=word; rename a column, or leave one out with --drop"});
+  table_.one_hot = {"a"};
+  expect_error<DataError>([&] { convert("a,a=d,y\nb,1,p\nd,2,p\nb,3,q\nd,4,q\n"); },
+                          {"would be called 'a=d'"});
+  table_ = {.drop = {"a"}, .one_hot = {"a=b"}};
+  EXPECT_EQ(convert(two).shape.channels, 2);
 }
 
 TEST_F(TableColumnsTest, ARecipeThatCannotBeIsRefused) {
