@@ -131,8 +131,8 @@ TEST(ReportTextTest, ARunWithoutNumbersIsNoError) {
 /// JSON.parse() makes 9007199254740992 of the number that follows it.
 TEST(ReportPageTest, ASeedBeyondAScriptsNumbersKeepsItsDigits) {
   Json report = report_of({"a"});
-  report["runs"][0]["start"] =
-      Json::parse(R"({"seed": 9007199254740993, "seeds": [18446744073709551615], "world": 9007199254740992})");
+  report["runs"][0]["start"] = Json::parse(
+      R"({"seed": 9007199254740993, "seeds": [18446744073709551615], "world": 9007199254740992})");
   test::expect_words(
       report_page(report),
       {R"("start":{"seed":"9007199254740993","seeds":["18446744073709551615"],"world":9007199254740992})"});
