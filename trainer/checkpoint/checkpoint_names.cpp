@@ -40,7 +40,7 @@ ToldEvaluations evaluations_told(const std::string& run_dir,
 }
 
 std::string position_text(const CheckpointSummary& checkpoint) {
-  if (!checkpoint.damage.empty()) return "damaged";
+  if (std::string trouble = checkpoint.trouble(); !trouble.empty()) return trouble;
   std::string text = fmt::format("epoch {}", checkpoint.epoch);
   if (checkpoint.step_in_epoch > 0) text += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
   if (checkpoint.accuracy()) text += fmt::format(", {:.2f} %", 100 * *checkpoint.accuracy());
@@ -72,7 +72,7 @@ std::optional<std::int64_t> step_of_epoch(const std::string& run_dir, std::int64
   });
   if (step) return step;
   const auto found = std::ranges::find_if(checkpoints, [&](const CheckpointSummary& checkpoint) {
-    return checkpoint.damage.empty() && checkpoint.epoch == epoch && checkpoint.step_in_epoch == 0;
+    return checkpoint.trouble().empty() && checkpoint.epoch == epoch && checkpoint.step_in_epoch == 0;
   });
   return found == checkpoints.end() ? std::nullopt : std::optional(found->step);
 }
@@ -149,8 +149,10 @@ std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string
     } catch (const MissingDataError& error) {
       if (!env.exists(entry.path)) continue;  // the run has pruned it meanwhile
       checkpoint.damage = error.what();
-    } catch (const Error& error) {
+    } catch (const DataError& error) {
       checkpoint.damage = error.what();
+    } catch (const Error& error) {
+      checkpoint.unreadable = error.what();
     }
     checkpoint.step = entry.step;
     checkpoints.push_back(std::move(checkpoint));

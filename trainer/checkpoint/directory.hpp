@@ -113,7 +113,14 @@ std::string named_checkpoint(Env& env, const std::string& path);
 struct CheckpointSummary : RunState {
   std::int64_t test_samples = -1;  ///< as JudgedAccuracy has them
   std::string path;
-  std::string damage;  ///< why its manifest cannot be read, and its step alone is known; otherwise ""
+  // Why its manifest tells nothing, and its step alone is known; both are "" where it does.
+  std::string damage;
+  std::string unreadable;  ///< it cannot be read now, or only by another version: it may be good
+
+  /// "damaged" or "unreadable"; "" where its manifest tells of it.
+  std::string trouble() const {
+    return !damage.empty() ? "damaged" : !unreadable.empty() ? "unreadable" : "";
+  }
 };
 
 /// Checkpoints of a run, newest first, without those in doubt.

@@ -88,7 +88,7 @@ nlohmann::ordered_json tensors_json(const CheckpointState& state) {
 
 /// A longer name gets a line of its own.
 std::string tensor_row(const nlohmann::ordered_json& tensor) {
-  const std::string name = tensor["tensor"];
+  const std::string name = printable_line(tensor["tensor"].get<std::string>());
   const std::vector<std::size_t> shape = tensor["shape"];
   std::string row =
       fmt::format("{:{}} {:17}", name, kNameColumns, fmt::format("[{}]", fmt::join(shape, ", ")));
@@ -133,7 +133,8 @@ nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& ne
             {"step_in_epoch", checkpoint.step_in_epoch},
             {"test_accuracy", checkpoint.test_accuracy},
             {"validation_accuracy", checkpoint.validation_accuracy},
-            {"damage", checkpoint.damage}};
+            {"damage", checkpoint.damage},
+            {"unreadable", checkpoint.unreadable}};
   });
 }
 
@@ -145,15 +146,15 @@ std::string checkpoints_text(const std::string& run_dir, const std::vector<Check
   const std::string of = validated ? "validation" : "test";
   std::vector<std::vector<std::string>> rows = {{"checkpoint", "epoch", of + " accuracy", ""}};
   for (const CheckpointSummary& checkpoint : newest_first) {
-    std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-";
+    std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-", trouble = checkpoint.trouble();
     if (checkpoint.step_in_epoch > 0)
       epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
     if (checkpoint.accuracy()) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.accuracy());
-    if (!checkpoint.damage.empty()) epoch = "-";
+    if (!trouble.empty()) epoch = "-";
     std::vector<std::string> names;
     if (checkpoint.path == meant.last) names.emplace_back("@last");
     if (checkpoint.path == meant.best) names.emplace_back("@best");
-    if (!checkpoint.damage.empty()) names.emplace_back("damaged");
+    if (!trouble.empty()) names.push_back(std::move(trouble));
     rows.push_back({fmt::format("@step:{}", checkpoint.step), epoch, accuracy,
                     fmt::format("{}", fmt::join(names, " "))});
   }
@@ -242,16 +243,19 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   }
   for (const auto& [key, value] : b.job)
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
-  // Ignore the data's directory: moving data changes nothing.
-  for (const auto& [key, value] : a.data)
-    if (key != "directory" && b.data.contains(key)) compare(("data " + key).c_str(), value, b.data.at(key));
-  // Tensors may be alike where layers or normalisation are not.
-  for (const auto& [key, value] : a.model) {
-    if (!b.model.contains(key)) continue;
-    const bool is_short = value.find('\n') == value.npos;
-    if (is_short) compare(("model " + key).c_str(), value, b.model.at(key));
-    if (!is_short && value != b.model.at(key)) result.push_back("model " + key + ": another in A than in B");
-  }
+  const auto compare_texts = [&](const std::string& of, const auto& in_a, const auto& in_b) {
+    for (const auto& [key, value] : in_a) {
+      const auto other = in_b.find(key);
+      if (other == in_b.end() || value == other->second) continue;
+      const bool is_long = (value + other->second).find('\n') != value.npos;  // layers, names of classes
+      if (is_long) result.push_back(of + key + ": another in A than in B");
+      if (!is_long) compare((of + key).c_str(), value, other->second);
+    }
+  };
+  auto data = a.data;
+  data.erase("directory");  // moving data changes nothing
+  compare_texts("data ", data, b.data);
+  compare_texts("model ", a.model, b.model);  // tensors may be alike where layers or normalisation are not
   return result;
 }
 
@@ -265,8 +269,9 @@ std::string tensor_text(const TensorDifference& t) {
       "{}: {} of {} differ\n"
       "  first    {}: {:.9g} in A, {:.9g} in B\n"
       "  largest  {}: {:.9g} apart\n",
-      t.tensor, with_thousands(static_cast<std::int64_t>(t.different)), counted(t.elements, "element"),
-      index_text(t.first_index), t.first_a, t.first_b, index_text(t.largest_index), t.largest);
+      printable_line(t.tensor), with_thousands(static_cast<std::int64_t>(t.different)),
+      counted(t.elements, "element"), index_text(t.first_index), t.first_a, t.first_b,
+      index_text(t.largest_index), t.largest);
 }
 
 }  // namespace
@@ -287,7 +292,7 @@ CheckpointDifference diff_checkpoints(const CheckpointState& a, const Checkpoint
 std::string to_text(const CheckpointDifference& difference) {
   if (difference.empty()) return "no difference: the same bits\n";
   std::string text;
-  for (const std::string& fact : difference.facts) text += fact + "\n";
+  for (const std::string& fact : difference.facts) text += printable_line(fact) + "\n";
   if (difference.tensors.empty() && difference.same_model)
     return text + "weights and optimiser state that both have: the same bits\n";
   for (const TensorDifference& t : difference.tensors) text += tensor_text(t);

@@ -39,7 +39,7 @@ struct MeantCheckpoints {
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first,
                              const MeantCheckpoints& meant);
 
-/// A list of "step", "epoch", "step_in_epoch", "test_accuracy", "validation_accuracy" and "damage".
+/// A list of "step", "epoch", "step_in_epoch", "test_accuracy", "validation_accuracy", "damage" and "unreadable".
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first);
 
 struct Verification {

@@ -221,7 +221,8 @@ void ToldEvaluations::add(const MetricsEvent& event) {
   ++count;
 }
 
-MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {
+MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event,
+                          const OnDamagedLine& on_damaged) {
   FileSource file(path);
   MetricsLines lines;
   MetricsEvent event;
@@ -235,10 +236,12 @@ MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_even
     if (got == 0) break;
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-      const bool good = !in_long_line && event.read(std::string_view(text).substr(begin, end - begin));
-      in_long_line = false;
+      const std::string_view line = std::string_view(text).substr(begin, end - begin);
+      const bool good = !in_long_line && event.read(line);
       ++(good ? lines.whole : lines.damaged);
       if (good) on_event(event);
+      if (!good && on_damaged) on_damaged(in_long_line ? "" : line);
+      in_long_line = false;
     }
     text.erase(0, begin);
     in_long_line = in_long_line || text.size() > kLongestMetricsLine;

@@ -83,6 +83,7 @@ struct ToldEvaluations : ToldEvaluation {
 };
 
 using OnMetricsEvent = std::function<void(const MetricsEvent&)>;
+using OnDamagedLine = std::function<void(std::string_view)>;
 
 /// A longer line is damaged: it is passed over without being kept.
 inline constexpr std::size_t kLongestMetricsLine = std::size_t{1} << 20;
@@ -94,8 +95,10 @@ struct MetricsLines {
 };
 
 /// Calls `on_event` for each whole line in its order. Memory is bounded for a file of any size.
+/// @param on_damaged  is called for each damaged line in its order, with "" for one that is too long; may be empty
 /// @throws MissingDataError: it is not there; DataError: it is not a regular file; IoError
-MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event);
+MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event,
+                          const OnDamagedLine& on_damaged = {});
 
 // Back to the checkpoint that a run goes on from, so that no step appears twice: metrics_cut.cpp.
 

@@ -5,6 +5,7 @@
 
 #include "common/digest.hpp"
 #include "common/json_text.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/json_fields.hpp"
@@ -22,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kSealKey = R"(,"seal":")";
+constexpr std::string_view kStepBegins = R"({"step":)", kSealKey = R"(,"seal":")";
 constexpr std::size_t kSealDigits = 8;
 
 std::string seal_of(std::string_view text) {
@@ -65,8 +66,8 @@ std::string line_of(const RankStretch& stretch) {
 
 /// By hand: there is one for each step.
 std::string line_of(const RankSums& step) {
-  return sealed(
-      fmt::format(R"({{"step":{},"copies":"{:016x}","sums":"{:016x}")", step.step, step.copies, step.sums));
+  return sealed(fmt::format(R"({}{},"copies":"{:016x}","sums":"{:016x}")", kStepBegins, step.step,
+                            step.copies, step.sums));
 }
 
 std::uint64_t number_of(const MetricsEvent& line, const char* key) {
@@ -102,14 +103,17 @@ std::uint64_t bytes_before(Env& env, const std::string& path, std::int64_t from)
   return end;
 }
 
-/// Calls `see` with each line whose seal is good. Nothing: no file.
-std::optional<MetricsLines> read_lines(const std::string& path, const OnMetricsEvent& see) {
+/// Calls `see` with each line whose seal is good, and `on_damaged` with each other one. Nothing: no file.
+std::optional<MetricsLines> read_lines(const std::string& path, const OnMetricsEvent& see,
+                                       const OnDamagedLine& on_damaged = {}) {
   std::int64_t unsealed = 0;
+  const auto see_sealed = [&](const MetricsEvent& line) {
+    if (has_good_seal(line.line())) return see(line);
+    ++unsealed;
+    if (on_damaged) on_damaged(line.line());
+  };
   try {
-    auto lines = read_metrics(path, [&](const MetricsEvent& line) {
-      if (has_good_seal(line.line())) return see(line);
-      ++unsealed;
-    });
+    auto lines = read_metrics(path, see_sealed, on_damaged);
     lines.whole -= unsealed;
     lines.damaged += unsealed;
     return lines;
@@ -118,13 +122,14 @@ std::optional<MetricsLines> read_lines(const std::string& path, const OnMetricsE
   }
 }
 
-/// "steps 1 on: 4 ranks on 2 hosts (node1, node2), data"
+/// "  step 1 on: 4 ranks on 2 hosts (node1, node2), data"
 std::string text_of(const RankStretch& stretch) {
   std::set<std::string> hosts;
   for (const RankPlace& place : stretch.ranks) hosts.insert(place.host);
-  return fmt::format("  step {} on: {} on {} ({}), {}\n", with_thousands(stretch.from),
-                     counted(stretch.ranks.size(), "rank"), counted(hosts.size(), "host"),
-                     fmt::join(hosts, ", "), stretch.strategy);
+  const std::string text = fmt::format("step {} on: {} on {} ({}), {}", with_thousands(stretch.from),
+                                       counted(stretch.ranks.size(), "rank"), counted(hosts.size(), "host"),
+                                       fmt::join(hosts, ", "), stretch.strategy);
+  return "  " + printable_line(text) + "\n";
 }
 
 }  // namespace
@@ -172,14 +177,20 @@ void cut_rank_file(Env& env, const std::string& run_dir, std::int64_t from) {
 
 std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step) {
   std::optional<RecordedRanks> found;
-  read_lines(path, [&](const MetricsEvent& line) {
+  std::int64_t last = 0;  // step that was told of
+  const auto see = [&](const MetricsEvent& line) {
     if (const auto version = line.integer("version")) {
       if (line.integer("from").value_or(0) > step) return;
       found.reset();  // whatever it says, the one before it has ended
       if (auto stretch = stretch_of(line)) found = RecordedRanks{std::move(*stretch), {}};
-    } else if (found && line.integer("step") == step) {
-      found->sums = RankSums{step, number_of(line, "copies"), number_of(line, "sums")};
+    } else if (const auto its_step = line.integer("step")) {
+      last = *its_step;
+      if (found && last == step)
+        found->sums = RankSums{step, number_of(line, "copies"), number_of(line, "sums")};
     }
+  };
+  read_lines(path, see, [&](std::string_view line) {
+    if (last < step && !line.starts_with(kStepBegins)) found.reset();  // other ranks may have begun there
   });
   return found;
 }
@@ -200,7 +211,7 @@ std::optional<RankFileReport> report_ranks(const std::string& path) {
   if (!lines) return std::nullopt;
   report.good = lines->damaged == 0;
   report.text = fmt::format(
-      "{}: {}{}\n{}", path, counted(lines->whole, "line"),
+      "{}: {}{}\n{}", printable_line(path), counted(lines->whole, "line"),
       report.good
           ? ", all good"
           : fmt::format(" good, {} damaged: a proof cannot name the rank of those steps", lines->damaged),

@@ -93,7 +93,8 @@ struct RecordedRanks {
 
 /// Any bytes may come; a line whose seal is wrong counts as none. Memory is bounded for a file of any size.
 /// @param path  of the file
-/// Nothing: no file, as of older runs; one of a later version; or no good line of that start.
+/// Nothing: no file, as of older runs; one of a later version; no good line of that start, or a damaged one that may
+/// be of it.
 /// @throws IoError, DataError: it is not a regular file
 std::optional<RecordedRanks> find_ranks(const std::string& path, std::int64_t step);
 

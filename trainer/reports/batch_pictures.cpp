@@ -57,21 +57,18 @@ void check_images(const Dataset& set) {
 }
 
 /// Label of each sample, or its two labels with their weights.
-/// @param names  the classes'; empty: they have none
+/// @param names  the classes'
 std::vector<std::string> texts_of(const Dataset& set, const std::vector<std::string>& names,
                                   std::span<const std::int32_t> indices, std::span<const SampleMix> mixes) {
-  const auto name_of = [&](std::int32_t label) {
-    return names.empty() ? std::to_string(label) : at(names, label);
-  };
   std::vector<std::int32_t> first(mixes.size());
   take_labels(set.labels, indices.first(mixes.size()), mixes, first.data());
   const std::vector<MixedLabel> second = second_labels(set.labels, indices, mixes);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < mixes.size(); ++i)
     texts.push_back(mixes[i].is_mixed()
-                        ? fmt::format("{:.2f} {} + {:.2f} {}", 1 - second[i].share, name_of(first[i]),
-                                      second[i].share, name_of(second[i].label))
-                        : name_of(first[i]));
+                        ? fmt::format("{:.2f} {} + {:.2f} {}", 1 - second[i].share, at(names, first[i]),
+                                      second[i].share, at(names, second[i].label))
+                        : at(names, first[i]));
   return texts;
 }
 

@@ -6,6 +6,7 @@
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/runs.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -29,7 +30,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMostEvents = 200, kMostLogLines = 100, kMostRanks = 64;
-constexpr std::uint64_t kLogBytes = 256 << 10, kVerdictBytes = 4096;
+constexpr std::uint64_t kLogBytes = 256 << 10, kVerdictBytes = 256 << 10;
+constexpr int kWidestVerdict = 4096;
 
 // Curves: the numbers of all events of one name, column by column.
 
@@ -169,10 +171,10 @@ Json ranks_json(const RunEvents& events) {
   return ranks;
 }
 
-/// Verdicts of the watchdog: which rank was lost, and why.
+/// Verdicts of the watchdog: which rank was lost, and why. A long one loses its middle, not the advice at its end.
 Json verdicts_json(Env& env, const std::string& directory) {
   return json_list(verdict_files(env, directory), [&](const std::string& path) {
-    return printable(as_text(env.read_first(path, kVerdictBytes)));
+    return clip_middle(printable(as_text(env.read_first(path, kVerdictBytes))), kWidestVerdict);
   });
 }
 
@@ -238,7 +240,7 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"samples_per_second", mean_speed(events.epoch)},
       {"sha256", run.weights_sha256},
       {"published", run.published},
-      {"trail", env.exists(run.path + "/trail.bin") ? "kept" : "none"},
+      {"trail", env.exists(run.path + "/" + kTrailFile) ? "kept" : "none"},
       {"start", events.start},
       {"end", events.end},
       {"steps_logged", events.step.steps.size()},

@@ -3,6 +3,8 @@
 /// The document as curves of characters, and as a page.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/reports/plot.hpp"
 #include "trainer/reports/report.hpp"
 
@@ -10,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -63,11 +66,12 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Json& run = runs[i];
-    if (several) text += fmt::format("{}  ", mark_of(i));
-    text +=
-        fmt::format("{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
-                    run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
-                    best_text(run["best"]), number_text(run["test_loss"], false));
+    const std::string line = fmt::format(
+        "{}{}: {}, step {}, accuracy {}, best {}, test loss {}",
+        several ? fmt::format("{}  ", mark_of(i)) : "", printable_line(run["name"].get<std::string>()),
+        run["state"].get<std::string>(), run["steps"].dump(), number_text(run["accuracy"], true),
+        best_text(run["best"]), number_text(run["test_loss"], false));
+    text += fold(line, columns) + "\n";
   }
   const PlotStyle style{.columns = std::min(columns, kWidest), .unicode = unicode && !several};
   return text + drawn(runs, "loss", "_loss", 1, style) + drawn(runs, "accuracy, %", "_accuracy", 100, style);
@@ -91,6 +95,14 @@ std::string json_in_html(const Json& json) {
   return text;
 }
 
+/// Whole numbers that a script's doubles do not hold, such as a large seed, become texts.
+void keep_digits(Json& json) {
+  constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
+  if (json.is_structured())
+    for (Json& part : json) keep_digits(part);
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > kExact) json = json.dump();
+}
+
 /// Takes the template up to the marker, and the text in its place.
 void pass(std::string_view& rest, std::string_view marker, std::string_view text, std::string& page) {
   const std::size_t at = rest.find(marker);
@@ -105,10 +117,12 @@ void pass(std::string_view& rest, std::string_view marker, std::string_view text
 std::string report_page(const Json& report) {
   std::string_view rest = kPageTemplate;
   std::string page;
+  Json data = report;
+  keep_digits(data);
   pass(rest, "/*STYLE*/", kPageStyle, page);
   pass(rest, "<!--STATIC-->", page_without_scripts(report), page);
   pass(rest, "/*CHARTS*/", json_in_html(charts_json()), page);
-  pass(rest, "/*DATA*/", json_in_html(report), page);
+  pass(rest, "/*DATA*/", json_in_html(data), page);
   pass(rest, "/*SCRIPT*/", kPageScript, page);
   return page += rest;
 }

@@ -11,6 +11,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/run/run_directory.hpp"
 #include "trainer/setup/job_setup.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ namespace fs = std::filesystem;
 
 /// Names the folder of all of them for a job whose directory is yet to be chosen.
 std::string run_directory(const Job& job) {
-  return job.run.dir == "auto" ? "runs" : job.run.dir;
+  return job.run.dir == kChosenDirectory ? "runs" : job.run.dir;
 }
 
 /// Creates a file in a directory, or in its nearest existing parent. @returns its path; empty: it cannot be written

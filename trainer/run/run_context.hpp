@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <istream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,9 @@ struct RunStart {
 /// Chooses the run's directory, takes state and weights from a checkpoint or initialises them, and opens its files.
 /// Collective.
 RunStart begin_run(RunContext& run);
+/// A command of words that each end with a zero, quoted where a shell needs it. At most 4,096 bytes: " ..." stands for
+/// the words from the first on that does not fit.
+std::string shell_command(std::istream& words);
 /// The event "start" of rank 0. @param setup_seconds  since the process began
 nlohmann::ordered_json first_event(const RunContext& run, const RunStart& start, int hosts,
                                    double setup_seconds);

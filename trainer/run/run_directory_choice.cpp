@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ namespace {
 
 constexpr const char* kFolder = "runs";
 constexpr int kMostTries = 1000;  ///< to find a directory that no other run takes at the same moment
+/// Largest number of a job's directory: those that are tried after it are numbers, too.
+constexpr int kLargestNumber = std::numeric_limits<int>::max() - kMostTries - 1;
 
 std::string path_of(const Job& job, int number) {
   return number == 1 ? fmt::format("{}/{}", kFolder, job.name)
@@ -38,7 +41,8 @@ int number_of(std::string_view entry, const Job& job) {
   entry.remove_prefix(job.name.size());
   if (entry.empty()) return 1;
   const auto number = parse_whole<int>(entry.substr(1));
-  return number && *number >= 2 && entry == fmt::format("-{}", *number) ? *number : 0;
+  const bool is_number = number && *number >= 2 && *number <= kLargestNumber;
+  return is_number && entry == fmt::format("-{}", *number) ? *number : 0;
 }
 
 /// Numbers of the job's directories that there are, newest first. One may be of another job, whose name is this one's

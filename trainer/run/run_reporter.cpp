@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -28,10 +29,13 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
 
 }  // namespace
 
-void RunReporter::say(const std::string& line) {
-  if (!run_.files || line.empty()) return;
-  progress_.say(line);
-  run_.files->log(line);
+void RunReporter::say(const std::string& text) {
+  if (!run_.files) return;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    progress_.say(line);
+    run_.files->log(line);
+  }
 }
 
 void RunReporter::loss_is_due(const RunState& state, double /*learning_rate*/) {

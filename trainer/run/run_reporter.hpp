@@ -18,8 +18,8 @@ class RunReporter final : public RunListener {
   /// Borrows both.
   RunReporter(const RunContext& run, Progress& progress) : run_(run), progress_(progress) {}
 
-  /// To the person who watches, and to the log; an empty line is none.
-  void say(const std::string& line);
+  /// To the person who watches, and to the log, each line by itself. An empty text is none.
+  void say(const std::string& text);
 
   // Messages that are said once: announcements.cpp.
   /// Says what is trained on what, from where.
@@ -36,7 +36,7 @@ class RunReporter final : public RunListener {
   // Its course: run_reporter.cpp.
   /// The line of PyTorch's tutorials, "[1,   100] loss: 0.123".
   void loss_is_due(const RunState& state, double learning_rate) override;
-  /// "epoch  1/10  step 200: validation loss 0.3121, accuracy 90.88 %".
+  /// "epoch  1/10  step 200  validation loss 0.3121  accuracy 90.88 %".
   void evaluated(const RunState& state, const Evaluations& found) override;
   void epoch_finished(const FinishedEpoch& epoch) override;
   void run_finished(const FinishedRun& run) override;

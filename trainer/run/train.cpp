@@ -13,10 +13,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -149,22 +149,17 @@ RunStart begin_run(RunContext& run) {
   return start;
 }
 
-namespace {
-
-/// The words that started this process, quoted where a shell needs it; "" where the system does not tell.
-std::string command_of_this_process() {
-  constexpr std::size_t kLongest = 4096;
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string command, word;
-  while (std::getline(file, word, '\0') && command.size() < kLongest) {
-    if (!command.empty()) command += ' ';
-    command += shell_word(word);
+std::string shell_command(std::istream& words) {
+  constexpr std::string_view kMore = " ...";  // refused where it is typed: a part is not taken for the whole
+  constexpr std::size_t kLongest = 4096 - kMore.size();
+  std::string command;
+  for (std::string word; std::getline(words, word, '\0');) {
+    word = shell_word(word);
+    if (command.size() + 1 + word.size() > kLongest) return command.append(kMore);
+    command += (command.empty() ? "" : " ") + word;
   }
-  command.resize(std::min(command.size(), kLongest));
   return command;
 }
-
-}  // namespace
 
 nlohmann::ordered_json first_event(const RunContext& run, const RunStart& start, int hosts,
                                    double setup_seconds) {
@@ -172,7 +167,8 @@ nlohmann::ordered_json first_event(const RunContext& run, const RunStart& start,
   add_initial_weights(event, start.initial_weights);
   event["setup_seconds"] = setup_seconds;
   event["host"] = host_name();
-  event["command"] = command_of_this_process();
+  std::ifstream words("/proc/self/cmdline", std::ios::binary);
+  event["command"] = shell_command(words);  // "" where the system does not tell
   return event;
 }
 

@@ -30,8 +30,6 @@ bool check_data_parallel(const Job& job, const Network& network, const TrainTest
   return require_training_memory(job, network, data, device, comm);
 }
 
-}  // namespace
-
 /// A run may be too short for the evaluations that its patience counts.
 void check_patience(const Job& job, std::int64_t steps_per_epoch) {
   const std::int64_t every = job.train.evaluate_every_steps, most = job.train.max_steps;
@@ -43,6 +41,8 @@ void check_patience(const Job& job, std::int64_t steps_per_epoch) {
                   "set train.evaluate_every_steps={} or less, or leave train.patience out",
                   most, counted(first, "step"), most));
 }
+
+}  // namespace
 
 void check_recompute(const Job& job, bool on_gpu) {
   if (!on_gpu || !job.train.recompute) return;

@@ -212,6 +212,20 @@ TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
                      {"there are step:300 (epoch 3, 45.34 %), step:200 (damaged)"});
 }
 
+TEST_F(CheckpointNamesTest, AManifestOfAnotherVersionIsNotDamaged) {
+  const std::string file = step(200) + "/manifest.json";
+  std::string body = text_of(file);
+  body.resize(body.size() - manifest_seal("").size());
+  const std::string version = "\"version\": ";
+  body.replace(body.find(version) + version.size(), 1, "9");
+  std::ofstream(file) << body << manifest_seal(body);
+  const auto checkpoints = summarise_checkpoints(env_, run_);
+  EXPECT_EQ(checkpoints.at(1).damage, "");
+  test::expect_words(checkpoints[1].unreadable, {": format version 9, this program reads versions 1 to 3"});
+  test::expect_words(refused<MissingDataError>("@step:7"),
+                     {"there are step:300 (epoch 3, 45.34 %), step:200 (unreadable)"});
+}
+
 TEST_F(CheckpointNamesTest, ACheckpointInDoubtIsNotSaidToBeMissing) {
   write_doubt(env_, run_, {.sure_step = 200, .found_step = 310, .what = "rank 1 erred"});
   for (const std::string what : {"step 300", "epoch 3"}) {
@@ -251,6 +265,31 @@ TEST_F(CheckpointNamesTest, InspectListsThemWithTheirAccuracies) {
             "checkpoint  epoch         test accuracy\n"
             "@step:300   -                         -  damaged\n"
             "@step:150   1 + 50 steps              -  @last\n");
+}
+
+TEST(CheckpointSummaryTest, WhatCannotBeReadNowIsNotCalledDamaged) {
+  RunEnv env;
+  for (const std::int64_t step : {100, 200, 300}) save_checkpoint(env, kRun, make_state(step));
+  const auto manifest_of = [](std::int64_t step) {
+    return fmt::format("{}/checkpoints/{}/{}", kRun, checkpoint_name(step), kManifestFile);
+  };
+  env.file(manifest_of(100)).back() ^= std::byte{1};
+  const std::string locked = manifest_of(200), why = locked + ": permission denied";
+  env.on_call = [&](const std::string&, const std::string& path) {
+    if (path == locked) throw IoError(why);
+  };
+  const auto checkpoints = summarise_checkpoints(env, kRun);
+  EXPECT_EQ(checkpoints_text(kRun, checkpoints, {}),
+            "checkpoints of run\n"
+            "checkpoint  epoch  test accuracy\n"
+            "@step:300   3                  -\n"
+            "@step:200   -                  -  unreadable\n"
+            "@step:100   -                  -  damaged\n");
+  const auto json = checkpoints_json(checkpoints);
+  EXPECT_EQ(json.at(1).at("unreadable"), why);
+  EXPECT_EQ(json.at(1).at("damage"), "");
+  EXPECT_EQ(json.at(2).at("unreadable"), "");
+  EXPECT_NE(json.at(2).at("damage"), "");
 }
 
 TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {

@@ -81,7 +81,11 @@ TEST(DiffTest, OtherLayersAroundTheSameTensorsAreADifference) {
   CheckpointState a = make_state(100), b = a;
   a.facts.model = {{"mean", "0"}, {"only", "1"}, {"yaml", "layers:\n  - relu\n"}};
   b.facts.model = {{"mean", "0.5"}, {"yaml", "layers:\n  - gelu\n"}};
+  a.facts.data = {{"class_names", "cat\ndog"}, {"columns", "x"}, {"set", "pictures"}};
+  b.facts.data = {{"class_names", "cat\nfish"}, {"columns", "x\ny"}, {"set", "pictures"}};
   EXPECT_EQ(to_text(diff_checkpoints(a, b)),
+            "data class_names: another in A than in B\n"
+            "data columns: another in A than in B\n"
             "model mean: 0 in A, 0.5 in B\n"
             "model yaml: another in A than in B\n"
             "weights and optimiser state that both have: the same bits\n");
@@ -167,6 +171,20 @@ TEST(InspectTest, BesideANaNNoNumberIsTheSmallestOrTheLargest) {
     test::expect_words(inspect_checkpoint("p", state),
                        {fmt::format("{:27} {:17} {:>10} {:>10} {:>10}\n  1 of 6 elements NaN", "fc.weight",
                                     "[2, 3]", "nan", "nan", "nan")});
+  }
+}
+
+/// A manifest's names may be any text: none makes a line that looks like one of the program's.
+TEST(InspectTest, ANameWithALineFeedMakesNoLine) {
+  CheckpointState a = make_state(100);
+  a.facts.parameters[0].name = "fc\nweights sha256 none";
+  CheckpointState b = a;
+  b.weights[0] += 1;
+  b.facts.job["model"] = "net\nmodel: cnn";
+  for (const std::string& text : {inspect_checkpoint("p", a), to_text(diff_checkpoints(a, b))}) {
+    EXPECT_EQ(text.find("\nweights sha256 none"), text.npos) << text;
+    EXPECT_EQ(text.find("\nmodel: cnn"), text.npos) << text;
+    EXPECT_NE(text.find("fc\\x0aweights sha256 none"), text.npos) << text;
   }
 }
 

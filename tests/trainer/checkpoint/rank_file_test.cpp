@@ -78,6 +78,32 @@ TEST_F(RankFileTest, DamagedLineIsOfNoUseAndTheOthersAre) {
   EXPECT_FALSE(find(3)) << "a host that was never there";
 }
 
+/// The ranks of the start before it would be named for steps that they did not take.
+TEST_F(RankFileTest, ADamagedStartLeavesTheRanksOfItsStepsUnknown) {
+  write_ranks(stretch_of(1, 4), 5);
+  write_ranks(stretch_of(6, 3), 7);
+  write_ranks(stretch_of(8, 2), 9);
+  const std::string good = text_of(file_);
+  const std::size_t start = good.find(R"({"version":1,"from":6,)");
+  ASSERT_NE(start, good.npos);
+  for (const std::size_t byte : {start, good.find("node1", start)}) {  // no JSON any more; another host
+    std::string bad = good;
+    bad[byte] = 'm';
+    replace_file(Env::posix(), file_, bad);
+    EXPECT_EQ(find(5)->stretch, stretch_of(1, 4)) << byte;
+    for (const std::int64_t step : {6, 7}) EXPECT_FALSE(find(step)) << byte;
+    EXPECT_EQ(find(8)->stretch, stretch_of(8, 2)) << byte;
+  }
+}
+
+TEST_F(RankFileTest, AHostWithALineFeedInItsNameMakesNoLine) {
+  RankStretch stretch = stretch_of(1, 2);
+  stretch.ranks[1].host = "b\nrun: good";
+  write_ranks(stretch, 1);
+  EXPECT_EQ(report_ranks(file_)->text,
+            file_ + ": 2 lines, all good\n  step 1 on: 2 ranks on 2 hosts (b\\x0arun: good, node0), data\n");
+}
+
 TEST(RankTest, OneWrongRankIsFoundFromTwoSums) {
   for (const std::uint64_t difference : {1ULL, 3ULL << 40, ~0ULL, 0x123456789abcdef0ULL}) {
     for (int rank = 0; rank < 1024; rank += 31)

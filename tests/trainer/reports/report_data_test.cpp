@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document of a run of a few lines has the numbers of a calculation by hand.
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/reports/report.hpp"
@@ -148,14 +149,34 @@ TEST(ReportDataTest, TheDocumentHasAllThatARunLeft) {
   for (const auto& [key, value] : expected.items()) EXPECT_EQ(one.at(key), value) << key;
   EXPECT_EQ(one.size(), expected.size());
   const std::string other = folders.run("b", {testing::start_line()}, "0.05");
-  folders.write("b/log/verdict.txt", std::string(5000, 'x'));
   report = collect_report(Env::posix(), {run, other}, {.models = false});
   EXPECT_EQ(report.at("differing_keys"),
             Json::parse(R"([{"key": "train.optimizer.lr", "values": ["0.01", "0.05"]}])"));
   EXPECT_EQ(report["runs"][1]["trail"], "none");
-  EXPECT_EQ(report["runs"][1]["verdicts"][0], std::string(4096, 'x'));
   EXPECT_TRUE(report["runs"][1]["samples_per_second"].is_null());
   EXPECT_TRUE(report["runs"][1]["best"].is_null());
+}
+
+/// A switch went down: the headline and the advice name 300 hosts each.
+TEST(ReportDataTest, ALongVerdictKeepsItsHeadlineAndItsAdvice) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line()});
+  const auto shown = [&](const std::string& text) {
+    folders.write("a/log/verdict.txt", text);
+    return collect_report(Env::posix(), {run}, {.models = false})["runs"][0]["verdicts"][0]
+        .get<std::string>();
+  };
+  std::string hosts;
+  for (int host = 0; host < 300; ++host) hosts += fmt::format("{}knöten{}", host == 0 ? "" : ", ", host);
+  const std::string end = " is up; run the same command again\n",
+                    text =
+                        shown("verdict: " + hosts + " cannot be reached\n  try: look whether " + hosts + end);
+  EXPECT_TRUE(text.starts_with("verdict: knöten0, knöten1, ")) << text;
+  EXPECT_TRUE(text.ends_with(", knöten299" + end)) << text;
+  EXPECT_EQ(test::count_of("...", text), 1) << text;
+  EXPECT_EQ(text.find('\\'), text.npos) << "no half of a character";
+  EXPECT_EQ(shown(std::string(4096, 'x')), std::string(4096, 'x'));
+  EXPECT_EQ(shown(std::string(4097, 'x')), std::string(2046, 'x') + "..." + std::string(2047, 'x'));
 }
 
 TEST(ReportDataTest, EventsBeyondTwoHundredAreCounted) {

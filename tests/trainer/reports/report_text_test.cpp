@@ -45,7 +45,8 @@ TEST(ReportTextTest, AveragesAreCurvesOfTheirOwn) {
 TEST(ReportTextTest, ChartsAreDrawnToTheLastCharacter) {
   const Json report = report_of({"mnist"});
   EXPECT_EQ(report_in_characters(report, 50, false),
-            R"(mnist: finished, step 20, accuracy 75.00 %, best 75.00 %, test loss 0.5
+            R"(mnist: finished, step 20, accuracy 75.00 %, best
+  75.00 %, test loss 0.5
 
 loss, by step:
     2 +...
@@ -84,6 +85,14 @@ accuracy, %, by step:
   EXPECT_NE(report_in_characters(report, 99, false), widest);
 }
 
+TEST(ReportTextTest, ALineIsAsWideAsTheTerminalWhateverTheName) {
+  std::istringstream lines(report_in_characters(report_of({std::string(60, 'n'), "a\nb"}), 79, false));
+  std::string all;
+  for (std::string line; std::getline(lines, line) && !line.empty(); all += line + "\n")
+    EXPECT_LE(line.size(), 79U);
+  test::expect_words(all, {"1  nnn", "\n2  a\\x0ab: finished, step 20, accuracy 75.00 %"});
+}
+
 TEST(ReportTextTest, BrailleIsForUnicodeAloneAndSeveralRunsHaveMarks) {
   EXPECT_NE(report_in_characters(report_of({"a"}), 80, true).find("\xe2\xa0"), std::string::npos);
   const std::string both = report_in_characters(report_of({"a", "b"}), 80, true);
@@ -103,10 +112,10 @@ TEST(ReportTextTest, ABestOfHeldOutSamplesIsCalledSo) {
   report["runs"][0]["best"]["accuracy"] = 0.5;
   report["runs"][0]["best"]["of"] = "validation";
   EXPECT_TRUE(
-      report_in_characters(report, 50, false)
+      report_in_characters(report, 80, false)
           .starts_with("a: finished, step 20, accuracy 75.00 %, best validation 50.00 %, test loss 0.5\n"));
   report["runs"][0]["best"]["of"] = "test";
-  EXPECT_TRUE(report_in_characters(report, 50, false)
+  EXPECT_TRUE(report_in_characters(report, 80, false)
                   .starts_with("a: finished, step 20, accuracy 75.00 %, best 50.00 %, test loss 0.5\n"));
 }
 
@@ -117,6 +126,16 @@ TEST(ReportTextTest, ARunWithoutNumbersIsNoError) {
   run["best"] = run["accuracy"] = run["test_loss"] = nullptr;
   EXPECT_EQ(report_in_characters(report, 80, true),
             "new: finished, step 20, accuracy -, best -, test loss -\n");
+}
+
+/// JSON.parse() makes 9007199254740992 of the number that follows it.
+TEST(ReportPageTest, ASeedBeyondAScriptsNumbersKeepsItsDigits) {
+  Json report = report_of({"a"});
+  report["runs"][0]["start"] = Json::parse(
+      R"({"seed": 9007199254740993, "seeds": [18446744073709551615], "world": 9007199254740992})");
+  test::expect_words(
+      report_page(report),
+      {R"("start":{"seed":"9007199254740993","seeds":["18446744073709551615"],"world":9007199254740992})"});
 }
 
 TEST(ReportPageTest, NothingInTheDocumentEndsItsElement) {

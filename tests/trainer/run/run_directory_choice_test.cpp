@@ -55,6 +55,13 @@ TEST_F(ChosenDirectoryTest, TheFirstOfAJobHasItsName) {
   EXPECT_EQ(opened_, Names{"runs/digits"});
 }
 
+TEST_F(ChosenDirectoryTest, ANumberAfterWhichThereIsNoneIsNoneOfTheJob) {
+  for (const char* name : {"digits-2147483647", "digits-2147482647"}) write_run(name, true);
+  EXPECT_EQ(choose(), "this run: runs/digits (the first of this job)");
+  write_run("digits-2147482646", true);
+  EXPECT_EQ(choose(), "runs/digits-2147482646 is finished; this run: runs/digits-2147482648");
+}
+
 TEST_F(ChosenDirectoryTest, AnUnfinishedRunGoesOn) {
   write_run("digits");
   EXPECT_EQ(choose(), "going on with the unfinished run: runs/digits");

@@ -64,6 +64,37 @@ TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
                       "run.dir=DIR/whole-further"});
 }
 
+TEST(ShellCommandTest, WordsThatDoNotFitAreLeftOutAsAWhole) {
+  const auto command_of = [](const std::vector<std::string>& words) {
+    std::string zeros;
+    for (const std::string& word : words) zeros.append(word.c_str(), word.size() + 1);
+    std::istringstream in(zeros);
+    return shell_command(in);
+  };
+  EXPECT_EQ(command_of({}), "");
+  EXPECT_EQ(command_of({"lockstep", "train", "my job.yaml", ""}), "lockstep train 'my job.yaml' ''");
+  const std::string longest(4083, 'x');  // with "lockstep", spaces and " ...": 4,096
+  EXPECT_EQ(command_of({"lockstep", longest}), "lockstep " + longest);
+  EXPECT_EQ(command_of({"lockstep", longest, "a=1"}), "lockstep " + longest + " ...");
+  EXPECT_EQ(command_of({"lockstep", longest + "x", "a=1"}), "lockstep ...");
+}
+
+/// As where a run begins anew, and says how it would begin with the weights of the one before.
+TEST_F(WholeRunTest, ATextOfTwoLinesIsTwoLinesOfTheLog) {
+  const Job job = job_of("run", kTwoRanks);
+  const DatasetFuture data = load_in_advance(job);
+  ::testing::internal::CaptureStdout();
+  run_thread_ranks(2, [&](Communicator& comm) {
+    RunContext run(job, comm, data);
+    begin_run(run);
+    Progress progress(comm.rank());
+    RunReporter reporter(run, progress);
+    for (const char* text : {"one\ntwo", "", "three"}) reporter.say(text);
+  });
+  test::expect_words(::testing::internal::GetCapturedStdout(), {"one\ntwo\nthree\n"});
+  EXPECT_EQ(log_of("run"), "one\ntwo\nthree\n");
+}
+
 /// Nothing is allocated on these, so that one byte too many shows.
 TEST_F(WholeRunTest, MemoryOfAllDevicesIsTheSumOfTheirs) {
   const Job job = job_of("run", kTwoRanks);
