@@ -51,6 +51,22 @@ Get_data_leaves_a_set_in_lockstep_data_where_it_is() {
   expect_no_file .cache
 }
 
+# A password may hold an @, a folder may, too; curl gets the whole URL.
+Get_data_shows_no_password_of_a_mirror() {
+  local url
+  make_world
+  stand_in curl 'echo "${*: -1}" >asked; exit 7'
+  for url in 'http://me:p@ss@127.0.0.1:1/a@b' 'http://me@127.0.0.1:1/a@b'; do
+    LOCKSTEP_MIRRORS=$url expect_says 66 "tiny: fetching from http://***@127.0.0.1:1/a@b/tiny" "$get_data" tiny
+    expect_contains "$output" "    http://***@127.0.0.1:1/a@b/tiny: "
+    expect_lacks "$output" "//me"
+    expect_equal "$(cat asked)" "$url/tiny/${names[0]}.gz"
+  done
+  LOCKSTEP_MIRRORS=http://127.0.0.1:1/a@b expect_says 66 "fetching from http://127.0.0.1:1/a@b/tiny" "$get_data" tiny
+  LOCKSTEP_MIRRORS='ftp://me:p@ss@host/x' expect_says 2 "the mirror 'ftp://***@host/x' begins with neither" "$get_data" tiny
+  LOCKSTEP_MIRRORS='me:p@ss@host/x' expect_says 2 "the mirror '***@host/x' begins with neither" "$get_data" tiny
+}
+
 Get_data_asks_a_mirror_that_cannot_be_reached_for_one_file_alone() {
   make_world
   LOCKSTEP_MIRRORS=http://127.0.0.1:1 expect_exit 66 "$get_data" tiny
