@@ -38,7 +38,8 @@ is_genuine_gz() {
   check=$(entry file 5 "$1")
   case $check in
     gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || refuse "$1.gz has the wrong SHA-256 checksum" ;;
-    *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || refuse "$1.gz is damaged or of another set (MD5 checksum)" ;;
+    md5:*) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || refuse "$1.gz is damaged or of another set (MD5 checksum)" ;;
+    *) refuse "no checksum is known for $1.gz: unpack it" ;;
   esac
 }
 

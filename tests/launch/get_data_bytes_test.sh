@@ -184,4 +184,13 @@ Get_data_finds_an_archive_that_somebody_unpacked() {
   LOCKSTEP_DATA=$PWD/data expect_says 0 "complete (sizes only) in $PWD/data/boxed/inner" "$get_data" boxed
 }
 
+Get_data_takes_no_compressed_files_of_a_set_that_comes_as_an_archive() {
+  make_world && make_archive && mirrors nowhere
+  mkdir -p data/boxed && cp box/inner/{one,test}.bin data/boxed && gzip data/boxed/one.bin
+  LOCKSTEP_DATA=$PWD/data expect_says 66 "    $PWD/data/boxed: no checksum is known for one.bin.gz: unpack it" "$get_data" boxed
+  expect_contains "$output" "Fix: put one.bin test.bin into $HOME/.cache/lockstep/boxed, or name a mirror that has boxed.tar.gz in LOCKSTEP_MIRRORS."
+  gunzip data/boxed/one.bin.gz
+  LOCKSTEP_DATA=$PWD/data expect_says 0 "boxed: complete (sizes only) in $PWD/data/boxed" "$get_data" boxed
+}
+
 run_tests "$@"
