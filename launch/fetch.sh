@@ -102,16 +102,17 @@ transfer() {
 # obtain URL FILE PART: downloads and verifies. What an earlier, broken download left is continued; where that
 # does not give the right bytes, it is thrown away and the download starts afresh.
 # Returns 1: this mirror has no good copy of the file. 2: the mirror cannot be reached (PART stays, to be resumed).
+# Leaves yes in $refused where it sent something last that was not accepted.
 obtain() {
   local resumed code
   # Only what an earlier call of ours may have left is gone on with: a file, and one that has no other name.
   is_private "$3" || rm -f -- "$3"
   while true; do
-    resumed='' code=0
+    resumed='' code=0 refused=''
     [ ! -s "$3" ] || resumed=yes
     transfer "$1" "$3" || code=$?
     case $code in
-      0) if accept "$2" "$3"; then return 0; fi ;;
+      0) accept "$2" "$3" && return 0 || refused=yes ;;
       5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
       23) cannot_write ;; # PART is gone on with
     esac
@@ -122,12 +123,14 @@ obtain() {
 
 # fetch_file MIRROR FILE: compressed if the mirror has it so, plain otherwise; the archive as it is. Returns as obtain does.
 fetch_file() {
-  local status=0 first
+  local status=0 first refused first_refused
   [ "$2" != "$archive" ] || { obtain "$1/$2" "$2" "$dest/.partial/$2"; return; }
   obtain "$1/$2.gz" "$2" "$dest/.partial/$2.gz" || status=$?
   [ "$status" -eq 1 ] || return "$status"
-  first=$reason
+  first=$reason first_refused=$refused
   obtain "$1/$2" "$2" "$dest/.partial/$2" && return 0 || status=$?
+  # The second cause counts where the mirror has no compressed file, and has, or may have, a plain one.
+  if [ -z "$first_refused" ] && { [ -n "$refused" ] || [ "$status" -eq 2 ]; }; then return "$status"; fi
   [[ $first == *"$2"* ]] || first="$2.gz: $first"
   reason=$first
   return "$status"

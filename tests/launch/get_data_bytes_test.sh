@@ -57,6 +57,19 @@ Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   expect_complete_in .cache/lockstep/tiny
 }
 
+# The second mirror has no compressed files either, and is cut off while it sends a plain one.
+Get_data_says_what_is_wrong_with_the_plain_files_of_a_mirror() {
+  make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
+  damage "plain/tiny/${names[0]}" 77
+  expect_says 66 "    file://$PWD/plain/tiny: ${names[0]} has the wrong MD5 checksum" "$get_data" tiny
+  expect_lacks "$output" "${names[0]}.gz"
+  gzip -c sets.txt >"plain/tiny/${names[0]}.gz" # which is refused first
+  expect_says 66 "    file://$PWD/plain/tiny: ${names[0]} has $(stat -c %s sets.txt) bytes instead of" "$get_data" tiny --root other
+  # shellcheck disable=SC2016  # the stand-in's own
+  stand_in curl 'code=18; [[ ${*: -1} != *.gz ]] || code=22; echo "curl: ($code) reason $code" >&2; exit "$code"'
+  expect_says 66 "    file://$PWD/plain/tiny: reason 18" "$get_data" tiny --root cut-off
+}
+
 Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
   make_world && mirrors good
   mkdir -p .cache/lockstep/tiny/.partial
