@@ -113,7 +113,7 @@ obtain() {
     transfer "$1" "$3" || code=$?
     case $code in
       0) accept "$2" "$3" && return 0 || refused=yes ;;
-      5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
+      5 | 6 | 7 | 16 | 18 | 28 | 35 | 52 | 55 | 56 | 92 | 95 | 96) return 2 ;; # 16 and from 92 on: of HTTP/2 and HTTP/3
       23) cannot_write ;; # PART is gone on with
     esac
     rm -f -- "$3" "$dest/.partial/$2.unpacked"

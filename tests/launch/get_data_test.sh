@@ -83,7 +83,7 @@ Get_data_knows_by_curls_exit_code_that_a_mirror_cannot_be_reached() {
   local code
   make_world && mirrors good
   stand_in curl 'echo "$*" >asked; printf "curl: (%s) its reason\nmore\n" "$CODE" >&2; exit "$CODE"'
-  for code in 5 6 7 18 28 35 52 55 56; do expect_asked "$code" "its reason"; done
+  for code in 5 6 7 16 18 28 35 52 55 56 92 95 96; do expect_asked "$code" "its reason"; done
   for code in 22 37; do expect_asked "$code" "${names[@]/%/.gz: its reason}"; done
   expect_contains "$(cat asked)" " -C - --connect-timeout 5 --speed-limit 1000 --speed-time 15 -o "
 }
