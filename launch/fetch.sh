@@ -69,13 +69,12 @@ member() {
 accept_archive() {
   local name file
   is_genuine "$archive" "$1" || return
-  for file in "${files[@]}"; do
+  name=$(entry names 3)
+  for file in ${name:+"$name"} "${files[@]}"; do # the names first: nothing asks for them once all files are there
     member "$file" "$1"
-    is_genuine "$file" "$dest/.partial/$file.unpacked" || return
+    [ "$file" = "$name" ] || is_genuine "$file" "$dest/.partial/$file.unpacked" || return
     mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || cannot_write "$dest/.partial/$file.unpacked"
   done
-  name=$(entry names 3)
-  [ -z "$name" ] || { member "$name" "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
 }
 
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.

@@ -126,6 +126,10 @@ Get_data_names_a_folder_it_cannot_write() {
   make_archive && mkdir -p "data/tiny/${names[0]}" data/boxed/one.bin # in the place of a file
   for set in tiny boxed; do expect_says 74 "cannot write to $PWD/data/$set: " "$get_data" "$set" --root "$PWD/data"; done
   expect_lacks "$output" "mv: "
+  rmdir data/boxed/one.bin && rm data/boxed/names.txt && mkdir data/boxed/names.txt
+  expect_says 74 "cannot write to $PWD/data/boxed: " "$get_data" boxed --root "$PWD/data"
+  expect_lacks "$output" "mv: "
+  expect_no_file data/boxed/one.bin
 }
 
 # limited KILOBYTES SET: no file may grow beyond that, as on a full disk.
