@@ -232,6 +232,8 @@ Get_data_tells_usage_errors_from_missing_data() {
   expect_says 2 "give one of: tiny" "$get_data" nosuchset
   expect_says 2 "unknown option --frobnicate" "$get_data" tiny --frobnicate
   expect_says 2 "--root needs a folder" "$get_data" tiny --root
+  expect_says 2 "--root needs a folder" "$get_data" tiny --root ''
+  expect_says 2 "--root needs a folder" "$get_data" --root= tiny
   expect_says 2 "one set at a time: tiny or other" "$get_data" tiny other
   LOCKSTEP_DATA_SETS=nowhere expect_says 66 "nowhere is not there" "$get_data" tiny
   printf '%s\n' 'file edge none 0 md5:0' 'file edge most 999999999 md5:0' >>sets.txt
