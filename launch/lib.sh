@@ -95,7 +95,7 @@ plugins() {
 tell_contents() {
   local list
   list=$(plugins "$1") || exit $?
-  note "a program $(cached LOCKSTEP_CUDA_SUMMARY "$1")${list:+: $(xargs -n 1 basename <<<"$list" | xargs)}"
+  note "a program $(cached LOCKSTEP_CUDA_SUMMARY "$1")${list:+: $(awk -F / '{ print $NF }' <<<"$list" | xargs)}"
 }
 
 # as_root COMMAND...: runs it as root, through sudo where we are an ordinary user. Returns 69 where that cannot be.

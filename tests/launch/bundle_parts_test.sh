@@ -79,6 +79,15 @@ Bundle_leaves_plugins_for_fabrics_behind() {
   expect_equal "$(ls stage/here)" tcp.so
 }
 
+Bundle_takes_the_plugins_of_a_folder_whose_name_has_a_space() {
+  stand_in 'a build/lockstep' : && touch 'a build/lockstep_a.so' && mkdir -p stage/{bin,libexec}
+  echo 'LOCKSTEP_PLUGINS:INTERNAL=lockstep_a' >'a build/CMakeCache.txt'
+  stand_in strip 'cp "$3" "$2"'
+  programs() { build='a build' stage=stage && copy_programs; }
+  expect_exit 0 with_functions bundle programs
+  expect_equal "$(cd stage && echo bin/* libexec/*)" "bin/lockstep libexec/lockstep libexec/lockstep_a.so"
+}
+
 # A program and two tests on GPUs, of which one is for two ranks; the file of results that they name.
 Bundle_takes_the_gpu_suite_along() {
   local name

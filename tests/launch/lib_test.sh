@@ -130,8 +130,8 @@ A_cache_has_what_was_found() {
   touch lockstep_a.so
   expect_exit 66 lib tell_contents .
   expect_equal "$output" "script: ./lockstep_b.so is not built: cmake --build . --target lockstep_product"
-  touch lockstep_b.so
-  expect_exit 0 lib tell_contents .
+  mkdir "it's a build" && mv CMakeCache.txt lockstep_a.so "it's a build" && touch "it's a build/lockstep_b.so"
+  expect_exit 0 lib tell_contents "$PWD/it's a build"
   expect_equal "$output" "    a program with CUDA: lockstep_a.so lockstep_b.so"
 }
 
