@@ -69,7 +69,8 @@ class Training(unittest.TestCase):
             reader.hand_on()
             run_file.write_text(folder + "\n")
             reader.hand_on()
-            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]), ('damaged\n[3]\n{"c": 4}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
+            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]),
+                                 (f'damaged\n[3]\n{"[" * 100_000}\n{{"c": 4}}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
                 with open(metrics, "a", encoding="utf-8") as file:
                     file.write(text)
                 reader.hand_on()
