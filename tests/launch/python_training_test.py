@@ -117,6 +117,8 @@ class Training(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake), XDG_CACHE_HOME=folder):
                 run = lockstep.train({"model": "net"}, data={"set": "idx"}, ranks=2, progress=said.append, train__epochs=3)
                 lockstep.train(job, data=(x, [0], x, [0]), classes=["a"])
+                for ranks in (np.int64(3), 2.5, True):  # the program refuses what is no number of ranks
+                    lockstep.train(job, ranks=ranks)
                 self.assertRaises(lockstep.UsageError, lockstep.train, job, data={"set": "idx"}, classes=["a"])
                 lockstep.train(job, quiet=True)
                 with unittest.mock.patch.dict(os.environ, OMPI_COMM_WORLD_SIZE="2"):
@@ -125,7 +127,8 @@ class Training(unittest.TestCase):
             self.assertEqual((kept / "classes.txt").read_text(), "a\n")
         self.assertEqual((run.path.resolve(), said), (Path(os.path.realpath(folder)), [{"event": "end"}]))
         self.assertEqual(out.seen, '{"model": "net"}|train.epochs=3 data.set=idx parallel.backend=thread parallel.ranks=2\n'
-                         f"mine|data.set=idx data.root={kept}\n")
+                         f"mine|data.set=idx data.root={kept}\n" +
+                         "".join(f"mine|parallel.backend=thread parallel.ranks={ranks}\n" for ranks in ("3", "2.5", "true")))
 
     def test_without_standard_output_it_trains(self):
         with unittest.mock.patch.multiple(sys, stdout=None, __stdout__=None), tempfile.TemporaryDirectory() as folder:

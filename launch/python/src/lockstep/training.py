@@ -61,7 +61,7 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         kind, folder_of_data = write_set(data, classes)
         keys.update({"data.set": kind, "data.root": str(folder_of_data)})
     if ranks is not None:
-        keys.update({"parallel.backend": "thread", "parallel.ranks": int(ranks)})
+        keys.update({"parallel.backend": "thread", "parallel.ranks": ranks})
     _refuse_second_launch()
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
         command = [str(program()), "train", argument(_job_file(job, Path(folder)))]
