@@ -93,7 +93,7 @@ TESTS = {
     "launch/python/wheel_backend.py": "python: launch_python_wheel_test",
     "launch/quickstart": "launch: launch_quickstart_test",
     "launch/run": "launch: launch_run(_restarts|_end)?_test | hosts_test",
-    "launch/simulate": "launch: launch_(simulate|install_dependencies)_test",
+    "launch/simulate": "launch: launch_simulate_test",
     "launch/slurm": "launch: launch_slurm_job_test | launch_slurm_test",
     "launch/spack": "launch: launch_package_test",
     "launch/wheel": "launch: launch_packaging_test | launch_python_wheel_test",
