@@ -11,7 +11,7 @@ refuse() { reason=$1 && false; }
 
 # entry KIND COLUMN [NAME]: of the set's lines of that kind in the table of data sets, or of those of that name alone (3: name, 4: bytes,
 # 5: checksum).
-entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' "$table"; }
+entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' <"$table"; }
 
 # cannot_write [UNFINISHED]: the end, for no other mirror helps then; without this file.
 cannot_write() {

@@ -236,6 +236,7 @@ Get_data_tells_usage_errors_from_missing_data() {
   expect_says 2 "--root needs a folder" "$get_data" --root= tiny
   expect_says 2 "one set at a time: tiny or other" "$get_data" tiny other
   LOCKSTEP_DATA_SETS=nowhere expect_says 66 "nowhere is not there" "$get_data" tiny
+  cp sets.txt sets=1 && LOCKSTEP_DATA_SETS=sets=1 expect_says 2 "give one of: tiny" timeout 20 "$get_data" nosuchset </dev/null
   printf '%s\n' 'file edge none 0 md5:0' 'file edge most 999999999 md5:0' >>sets.txt
   expect_says 66 "edge could not be had" "$get_data" edge
   expect_exit 0 "$get_data" tiny --root="$PWD/own"

@@ -109,6 +109,8 @@ Messages_are_lines_of_plain_text() {
     expect_equal "$output" $'text\n  more'
   done
   expect_equal "$(lib help_if_asked opening other)" ""
+  mkdir a=b && mv opening a=b/ # which awk would take for a variable and its value
+  expect_equal "$(lib help_if_asked a=b/opening --help </dev/null)" $'text\n  more'
   printf 'first\r[2/3] Building CUDA object k/CMakeFiles/y.dir/z.cu.o\n\n' >log
   expect_equal "$(lib latest_line log)" "[2/3] k/z.cu"
   printf '%5000s\n' '' | tr ' ' a >log
