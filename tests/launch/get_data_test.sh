@@ -21,6 +21,8 @@ Get_data_respects_root_and_xdg_cache_home() {
   expect_complete_in "my data/tiny"
   XDG_CACHE_HOME=$PWD/xdg expect_exit 0 "$get_data" tiny
   expect_complete_in xdg/lockstep/tiny
+  XDG_CACHE_HOME=relative expect_had # as the program looks for it
+  expect_no_file relative
 }
 
 Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
