@@ -11,7 +11,7 @@ import struct
 import tempfile
 import unicodedata
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +147,7 @@ def _check_names(classes: List[str], count: int) -> None:
     """Raises UsageError where they are no names of so many classes; none at all are in order."""
     if classes and len(classes) < count:
         raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
-    seen = set()
+    seen: Set[str] = set()
     for name in classes:
         if not isinstance(name, str) or not all(map(_is_text, name)) or not name.strip() or name in seen:
             raise UsageError(f"classes: {name!r} is not a name of one class: each is a text of its own, of one line")
