@@ -11,7 +11,7 @@ refuse() { reason=$1 && false; }
 
 # entry KIND COLUMN [NAME]: of the set's lines of that kind in the table of data sets, or of those of that name alone (3: name, 4: bytes,
 # 5: checksum).
-entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' "$table"; }
+entry() { awk -v kind="$1" -v column="$2" -v name="${3:-}" -v set="$set" '$1 == kind && $2 == set && (name == "" || $3 == name) { print $column }' <"$table"; }
 
 # cannot_write [UNFINISHED]: the end, for no other mirror helps then; without this file.
 cannot_write() {
@@ -38,7 +38,8 @@ is_genuine_gz() {
   check=$(entry file 5 "$1")
   case $check in
     gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || refuse "$1.gz has the wrong SHA-256 checksum" ;;
-    *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || refuse "$1.gz is damaged or of another set (MD5 checksum)" ;;
+    md5:*) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || refuse "$1.gz is damaged or of another set (MD5 checksum)" ;;
+    *) refuse "no checksum is known for $1.gz: unpack it" ;;
   esac
 }
 
@@ -68,13 +69,12 @@ member() {
 accept_archive() {
   local name file
   is_genuine "$archive" "$1" || return
-  for file in "${files[@]}"; do
+  name=$(entry names 3)
+  for file in ${name:+"$name"} "${files[@]}"; do # the names first: nothing asks for them once all files are there
     member "$file" "$1"
-    is_genuine "$file" "$dest/.partial/$file.unpacked" || return
+    [ "$file" = "$name" ] || is_genuine "$file" "$dest/.partial/$file.unpacked" || return
     mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || cannot_write "$dest/.partial/$file.unpacked"
   done
-  name=$(entry names 3)
-  [ -z "$name" ] || { member "$name" "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
 }
 
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
@@ -101,17 +101,18 @@ transfer() {
 # obtain URL FILE PART: downloads and verifies. What an earlier, broken download left is continued; where that
 # does not give the right bytes, it is thrown away and the download starts afresh.
 # Returns 1: this mirror has no good copy of the file. 2: the mirror cannot be reached (PART stays, to be resumed).
+# Leaves yes in $refused where it sent something last that was not accepted.
 obtain() {
   local resumed code
   # Only what an earlier call of ours may have left is gone on with: a file, and one that has no other name.
   is_private "$3" || rm -f -- "$3"
   while true; do
-    resumed='' code=0
+    resumed='' code=0 refused=''
     [ ! -s "$3" ] || resumed=yes
     transfer "$1" "$3" || code=$?
     case $code in
-      0) if accept "$2" "$3"; then return 0; fi ;;
-      5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
+      0) accept "$2" "$3" && return 0 || refused=yes ;;
+      5 | 6 | 7 | 16 | 18 | 28 | 35 | 52 | 55 | 56 | 92 | 95 | 96) return 2 ;; # 16 and from 92 on: of HTTP/2 and HTTP/3
       23) cannot_write ;; # PART is gone on with
     esac
     rm -f -- "$3" "$dest/.partial/$2.unpacked"
@@ -121,12 +122,14 @@ obtain() {
 
 # fetch_file MIRROR FILE: compressed if the mirror has it so, plain otherwise; the archive as it is. Returns as obtain does.
 fetch_file() {
-  local status=0 first
+  local status=0 first refused first_refused
   [ "$2" != "$archive" ] || { obtain "$1/$2" "$2" "$dest/.partial/$2"; return; }
   obtain "$1/$2.gz" "$2" "$dest/.partial/$2.gz" || status=$?
   [ "$status" -eq 1 ] || return "$status"
-  first=$reason
+  first=$reason first_refused=$refused
   obtain "$1/$2" "$2" "$dest/.partial/$2" && return 0 || status=$?
+  # The second cause counts where the mirror has no compressed file, and has, or may have, a plain one.
+  if [ -z "$first_refused" ] && { [ -n "$refused" ] || [ "$status" -eq 2 ]; }; then return "$status"; fi
   [[ $first == *"$2"* ]] || first="$2.gz: $first"
   reason=$first
   return "$status"

@@ -27,7 +27,7 @@ is_whole() { [[ $1 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$1" -ge "$2" ] && [ "$1" -l
 require_whole() { is_whole "${@:2}" || die 2 "$1 '$2' is not a whole number from $3 to ${4:-999999999}"; }
 
 # print_help FILE: the script's own opening comment, from its third comment line on. help_if_asked FILE ARGUMENT...: that, and out.
-print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
+print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' <"$1"; }
 help_if_asked() { [[ ${2:-} != -h && ${2:-} != --help ]] || { print_help "$1" && exit; }; }
 
 # latest_line LOG: its last line, short: "[12/300] kernels/cpu/activation.cpp" for "[12/300] Building CXX object kernels/...".
@@ -95,7 +95,7 @@ plugins() {
 tell_contents() {
   local list
   list=$(plugins "$1") || exit $?
-  note "a program $(cached LOCKSTEP_CUDA_SUMMARY "$1")${list:+: $(xargs -n 1 basename <<<"$list" | xargs)}"
+  note "a program $(cached LOCKSTEP_CUDA_SUMMARY "$1")${list:+: $(awk -F / '{ print $NF }' <<<"$list" | xargs)}"
 }
 
 # as_root COMMAND...: runs it as root, through sudo where we are an ordinary user. Returns 69 where that cannot be.

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -109,12 +110,14 @@ def make_wheel(bundle, directory):
     name = f"lockstep-{version}-{tag}.whl"
     record = f"lockstep-{version}.dist-info/RECORD"
     rows = []
-    with zipfile.ZipFile(Path(directory) / name, "w") as wheel:
-        for path, data, can_run in contents(bundle, tag, version, project):
-            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            rows.append(f"{path},sha256={digest},{len(data)}\n")
-            write(wheel, path, data, can_run)
-        write(wheel, record, "".join([*rows, f"{record},,\n"]).encode(), False)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".tmp-") as made:  # a wheel of that name is whole
+        with zipfile.ZipFile(Path(made, name), "w") as wheel:
+            for path, data, can_run in contents(bundle, tag, version, project):
+                digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                rows.append(f"{path},sha256={digest},{len(data)}\n")
+                write(wheel, path, data, can_run)
+            write(wheel, record, "".join([*rows, f"{record},,\n"]).encode(), False)
+        os.replace(Path(made, name), Path(directory, name))
     return name
 
 

@@ -198,8 +198,8 @@ Launch_run_goes_on_without_the_host_of_rank_0() {
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
 }
 
-# Four stages come out on no three ranks: all go on on one host. A batch of each rank: launch/run_test.sh. TCP tells mpirun of the
-# dead host, before launch/run loses its patience.
+# Four stages come out on no three ranks: all go on on one host. A batch of each rank: launch/run_restarts_test.sh. TCP tells
+# mpirun of the dead host, before launch/run loses its patience.
 Launch_run_keeps_a_pipeline_whole() {
   export OMPI_MCA_oob_tcp_keepalive_time=1 OMPI_MCA_oob_tcp_keepalive_intvl=1 OMPI_MCA_oob_tcp_keepalive_probes=1
   lose_a_host nodea nodeb parallel.strategy=pipeline

@@ -79,6 +79,15 @@ Bundle_leaves_plugins_for_fabrics_behind() {
   expect_equal "$(ls stage/here)" tcp.so
 }
 
+Bundle_takes_the_plugins_of_a_folder_whose_name_has_a_space() {
+  stand_in 'a build/lockstep' : && touch 'a build/lockstep_a.so' && mkdir -p stage/{bin,libexec}
+  echo 'LOCKSTEP_PLUGINS:INTERNAL=lockstep_a' >'a build/CMakeCache.txt'
+  stand_in strip 'cp "$3" "$2"'
+  programs() { build='a build' stage=stage && copy_programs; }
+  expect_exit 0 with_functions bundle programs
+  expect_equal "$(cd stage && echo bin/* libexec/*)" "bin/lockstep libexec/lockstep libexec/lockstep_a.so"
+}
+
 # A program and two tests on GPUs, of which one is for two ranks; the file of results that they name.
 Bundle_takes_the_gpu_suite_along() {
   local name
@@ -156,6 +165,18 @@ Bundle_that_does_not_train_or_is_not_whole_is_refused() {
   hash='' expect_says 70 "the bundle does not train" with_functions bundle checked
   hash=no expect_says 70 "the bundle's training wrote no weights" with_functions bundle checked
   hash='"weights_sha256"' foreign=$'/usr/liba.so\n/usr/libb.so' expect_says 70 "it loaded from this machine: /usr/liba.so /usr/libb.so" with_functions bundle checked
+}
+
+# tar ends as on a full disk: a part of the archive is written.
+Bundle_leaves_an_archive_as_it_was_until_the_new_one_is_whole() {
+  mkdir out && touch out/file && echo old >out.tar.gz
+  pack() { target=$PWD/out stage=$PWD/stage && pack_bundle; }
+  stand_in tar 'while [ "$1" != -czf ]; do shift; done; echo part >"$2"; exit 2'
+  expect_says 74 "cannot write $PWD/out.tar.gz: make room on its disk" with_functions bundle pack
+  expect_equal "$(cat out.tar.gz)" old
+  rm -r stage bin/tar && expect_exit 0 with_functions bundle pack
+  expect_equal "$(tar -tzf out.tar.gz | sort | xargs)" "out/ out/file"
+  expect_equal "$output" "    $(du -h out.tar.gz | cut -f 1): $PWD/out.tar.gz"
 }
 
 # environment: LD_LIBRARY_PATH and OMPI_MCA_plm of the bundle /b, and what is said, where there are only the tools in bin/.

@@ -57,6 +57,19 @@ Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   expect_complete_in .cache/lockstep/tiny
 }
 
+# The second mirror has no compressed files either, and is cut off while it sends a plain one.
+Get_data_says_what_is_wrong_with_the_plain_files_of_a_mirror() {
+  make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
+  damage "plain/tiny/${names[0]}" 77
+  expect_says 66 "    file://$PWD/plain/tiny: ${names[0]} has the wrong MD5 checksum" "$get_data" tiny
+  expect_lacks "$output" "${names[0]}.gz"
+  gzip -c sets.txt >"plain/tiny/${names[0]}.gz" # which is refused first
+  expect_says 66 "    file://$PWD/plain/tiny: ${names[0]} has $(stat -c %s sets.txt) bytes instead of" "$get_data" tiny --root other
+  # shellcheck disable=SC2016  # the stand-in's own
+  stand_in curl 'code=18; [[ ${*: -1} != *.gz ]] || code=22; echo "curl: ($code) reason $code" >&2; exit "$code"'
+  expect_says 66 "    file://$PWD/plain/tiny: reason 18" "$get_data" tiny --root cut-off
+}
+
 Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
   make_world && mirrors good
   mkdir -p .cache/lockstep/tiny/.partial
@@ -113,6 +126,10 @@ Get_data_names_a_folder_it_cannot_write() {
   make_archive && mkdir -p "data/tiny/${names[0]}" data/boxed/one.bin # in the place of a file
   for set in tiny boxed; do expect_says 74 "cannot write to $PWD/data/$set: " "$get_data" "$set" --root "$PWD/data"; done
   expect_lacks "$output" "mv: "
+  rmdir data/boxed/one.bin && rm data/boxed/names.txt && mkdir data/boxed/names.txt
+  expect_says 74 "cannot write to $PWD/data/boxed: " "$get_data" boxed --root "$PWD/data"
+  expect_lacks "$output" "mv: "
+  expect_no_file data/boxed/one.bin
 }
 
 # limited KILOBYTES SET: no file may grow beyond that, as on a full disk.
@@ -182,6 +199,15 @@ Get_data_finds_an_archive_that_somebody_unpacked() {
   make_world && make_archive && mirrors nowhere
   mkdir -p data/boxed && cp -r box/inner data/boxed
   LOCKSTEP_DATA=$PWD/data expect_says 0 "complete (sizes only) in $PWD/data/boxed/inner" "$get_data" boxed
+}
+
+Get_data_takes_no_compressed_files_of_a_set_that_comes_as_an_archive() {
+  make_world && make_archive && mirrors nowhere
+  mkdir -p data/boxed && cp box/inner/{one,test}.bin data/boxed && gzip data/boxed/one.bin
+  LOCKSTEP_DATA=$PWD/data expect_says 66 "    $PWD/data/boxed: no checksum is known for one.bin.gz: unpack it" "$get_data" boxed
+  expect_contains "$output" "Fix: put one.bin test.bin into $HOME/.cache/lockstep/boxed, or name a mirror that has boxed.tar.gz in LOCKSTEP_MIRRORS."
+  gunzip data/boxed/one.bin.gz
+  LOCKSTEP_DATA=$PWD/data expect_says 0 "boxed: complete (sizes only) in $PWD/data/boxed" "$get_data" boxed
 }
 
 run_tests "$@"

@@ -21,6 +21,8 @@ Get_data_respects_root_and_xdg_cache_home() {
   expect_complete_in "my data/tiny"
   XDG_CACHE_HOME=$PWD/xdg expect_exit 0 "$get_data" tiny
   expect_complete_in xdg/lockstep/tiny
+  XDG_CACHE_HOME=relative expect_had # as the program looks for it
+  expect_no_file relative
 }
 
 Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
@@ -51,6 +53,22 @@ Get_data_leaves_a_set_in_lockstep_data_where_it_is() {
   expect_no_file .cache
 }
 
+# A password may hold an @, a folder may, too; curl gets the whole URL.
+Get_data_shows_no_password_of_a_mirror() {
+  local url
+  make_world
+  stand_in curl 'echo "${*: -1}" >asked; exit 7'
+  for url in 'http://me:p@ss@127.0.0.1:1/a@b' 'http://me@127.0.0.1:1/a@b'; do
+    LOCKSTEP_MIRRORS=$url expect_says 66 "tiny: fetching from http://***@127.0.0.1:1/a@b/tiny" "$get_data" tiny
+    expect_contains "$output" "    http://***@127.0.0.1:1/a@b/tiny: "
+    expect_lacks "$output" "//me"
+    expect_equal "$(cat asked)" "$url/tiny/${names[0]}.gz"
+  done
+  LOCKSTEP_MIRRORS=http://127.0.0.1:1/a@b expect_says 66 "fetching from http://127.0.0.1:1/a@b/tiny" "$get_data" tiny
+  LOCKSTEP_MIRRORS='ftp://me:p@ss@host/x' expect_says 2 "the mirror 'ftp://***@host/x' begins with neither" "$get_data" tiny
+  LOCKSTEP_MIRRORS='me:p@ss@host/x' expect_says 2 "the mirror '***@host/x' begins with neither" "$get_data" tiny
+}
+
 Get_data_asks_a_mirror_that_cannot_be_reached_for_one_file_alone() {
   make_world
   LOCKSTEP_MIRRORS=http://127.0.0.1:1 expect_exit 66 "$get_data" tiny
@@ -67,7 +85,7 @@ Get_data_knows_by_curls_exit_code_that_a_mirror_cannot_be_reached() {
   local code
   make_world && mirrors good
   stand_in curl 'echo "$*" >asked; printf "curl: (%s) its reason\nmore\n" "$CODE" >&2; exit "$CODE"'
-  for code in 5 6 7 18 28 35 52 55 56; do expect_asked "$code" "its reason"; done
+  for code in 5 6 7 16 18 28 35 52 55 56 92 95 96; do expect_asked "$code" "its reason"; done
   for code in 22 37; do expect_asked "$code" "${names[@]/%/.gz: its reason}"; done
   expect_contains "$(cat asked)" " -C - --connect-timeout 5 --speed-limit 1000 --speed-time 15 -o "
 }
@@ -216,8 +234,11 @@ Get_data_tells_usage_errors_from_missing_data() {
   expect_says 2 "give one of: tiny" "$get_data" nosuchset
   expect_says 2 "unknown option --frobnicate" "$get_data" tiny --frobnicate
   expect_says 2 "--root needs a folder" "$get_data" tiny --root
+  expect_says 2 "--root needs a folder" "$get_data" tiny --root ''
+  expect_says 2 "--root needs a folder" "$get_data" --root= tiny
   expect_says 2 "one set at a time: tiny or other" "$get_data" tiny other
   LOCKSTEP_DATA_SETS=nowhere expect_says 66 "nowhere is not there" "$get_data" tiny
+  cp sets.txt sets=1 && LOCKSTEP_DATA_SETS=sets=1 expect_says 2 "give one of: tiny" timeout 20 "$get_data" nosuchset </dev/null
   printf '%s\n' 'file edge none 0 md5:0' 'file edge most 999999999 md5:0' >>sets.txt
   expect_says 66 "edge could not be had" "$get_data" edge
   expect_exit 0 "$get_data" tiny --root="$PWD/own"

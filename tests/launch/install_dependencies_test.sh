@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# launch/install-dependencies in a copy of its folder, with stand-ins for dpkg-query, apt-get, sudo and id. And launch/simulate.
+# launch/install-dependencies in a copy of its folder, with stand-ins for dpkg-query, apt-get, sudo and id.
 # shellcheck disable=SC1090,SC2016,SC2030,SC2031,SC2034,SC2317  # the stand-ins expand their own variables; functions come from the scripts
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
@@ -115,16 +115,6 @@ Every_group_of_the_list_can_be_asked_for_and_no_two_as_one() {
 
 Package_list_names_each_package_and_what_it_is_for() {
   expect_equal "$(awk '!/^#/ && (NF < 3 || $1 !~ /^(build(,library)?|test(,package)?|tidy|slurm|mpich|simgrid|arm|containers|fashion-mnist)$/)' "$repo/launch/packages.txt")" ""
-}
-
-Simulation_needs_a_build_and_hands_on_its_options() {
-  copy_script simulate
-  BUILD=nowhere expect_says 69 "there is no build in nowhere: run launch/build first, or name another with BUILD" launch/simulate
-  BUILD=nowhere expect_says 0 "How a training step scales" launch/simulate --help
-  stand_in b/lockstep_simulate 'echo "simulated $*"' && stand_in b/lockstep_simulated_step :
-  BUILD=b expect_exit 0 launch/simulate --ranks 8
-  expect_equal "$output" "simulated --ranks 8"
-  BUILD=b expect_says 0 "simulated --help" launch/simulate -h
 }
 
 run_tests "$@"

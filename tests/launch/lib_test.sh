@@ -64,21 +64,13 @@ Build_configures_afresh_for_another_toolkit_or_folder() {
   expect_says 0 "presets: release (default)" launch/build --help
 }
 
-# tools_alone TOOL...: prints a folder with these for PATH.
-tools_alone() {
-  local tool
-  mkdir tools
-  for tool; do ln -s "$(type -P "$tool")" "tools/$tool"; done
-  echo "$PWD/tools"
-}
-
 Build_takes_the_nvcc_of_cuda_home_and_needs_cmake() {
   make_build "LOCKSTEP_CUDA_SUMMARY:INTERNAL=with CUDA 13.0, NCCL" {NCCL,CUDNN}_{LIBRARY,INCLUDE_DIR}:PATH=OFF
   mkdir toolkit && mv bin toolkit/bin && stand_in bin/cmake 'echo "$1 $CUDACXX" >>calls'
   sed -i 's|/bin/nvcc|/toolkit/bin/nvcc|' build/release/CMakeCache.txt
-  PATH=$PWD/bin:$(tools_alone bash env dirname awk nproc sed tr grep mkdir sleep tail rm cat) CUDACXX='' CUDA_HOME=$PWD//toolkit expect_exit 0 launch/build
+  CUDACXX='' CUDA_HOME=$PWD//toolkit expect_exit 0 with_tools cmake bash env dirname awk nproc sed tr grep mkdir sleep tail rm cat -- launch/build
   expect_equal "$(cat calls)" "--build $PWD/toolkit/bin/nvcc"
-  PATH=$PWD/tools expect_says 69 "cmake is not installed: run launch/install-dependencies first" launch/build
+  rm tools/cmake && expect_says 69 "cmake is not installed: run launch/install-dependencies first" with_tools -- launch/build
 }
 
 # lib WORDS: a call of a function of launch/lib.sh.
@@ -117,6 +109,8 @@ Messages_are_lines_of_plain_text() {
     expect_equal "$output" $'text\n  more'
   done
   expect_equal "$(lib help_if_asked opening other)" ""
+  mkdir a=b && mv opening a=b/ # which awk would take for a variable and its value
+  expect_equal "$(lib help_if_asked a=b/opening --help </dev/null)" $'text\n  more'
   printf 'first\r[2/3] Building CUDA object k/CMakeFiles/y.dir/z.cu.o\n\n' >log
   expect_equal "$(lib latest_line log)" "[2/3] k/z.cu"
   printf '%5000s\n' '' | tr ' ' a >log
@@ -130,8 +124,8 @@ A_cache_has_what_was_found() {
   touch lockstep_a.so
   expect_exit 66 lib tell_contents .
   expect_equal "$output" "script: ./lockstep_b.so is not built: cmake --build . --target lockstep_product"
-  touch lockstep_b.so
-  expect_exit 0 lib tell_contents .
+  mkdir "it's a build" && mv CMakeCache.txt lockstep_a.so "it's a build" && touch "it's a build/lockstep_b.so"
+  expect_exit 0 lib tell_contents "$PWD/it's a build"
   expect_equal "$output" "    a program with CUDA: lockstep_a.so lockstep_b.so"
 }
 

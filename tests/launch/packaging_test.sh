@@ -97,6 +97,7 @@ pip -q install $wheel
 python3 -m venv --clear --system-site-packages S/venv
 pip -q install --no-index $wheel"
   touch no-venv && expect_says 69 "the wheel cannot be installed: is python3-venv there?" tried "$published"
+  sed -i 's/, 5 epochs//' launch/jobs/hashes.txt && expect_says 70 "launch/jobs/hashes.txt has no hash of mnist.yaml, 5 epochs" tried "$published"
 }
 
 Manual_pages_are_what_help_says() {

@@ -93,6 +93,18 @@ class Files(unittest.TestCase):
             with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
                 files.write_set(data, classes)
 
+    def test_many_names_are_not_compared_each_with_each(self):
+        class Name(str):
+            compared = 0
+            __hash__ = str.__hash__
+
+            def __eq__(self, other):
+                Name.compared += 1
+                return str.__eq__(self, other)
+
+        files._check_names([Name(number) for number in range(1000)], 1000)
+        self.assertLess(Name.compared, 1000)
+
     def test_header_of_idx_has_the_sizes(self):
         self.assertEqual(files.idx_head(np.zeros((2, 3, 260), np.uint8)), bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 1, 4]))
 
@@ -156,9 +168,13 @@ class Safetensors(unittest.TestCase):
     def test_what_is_none_is_refused(self):
         for header in (b"{", b"[]", {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
                        {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, {"a": {"dtype": "C64", "shape": [], "data_offsets": [0, 4]}},
-                       {"a": {"dtype": "F32", "shape": [-1, -1], "data_offsets": [0, 4]}}, {"a": 1}):
+                       {"a": {"dtype": "F32", "shape": [-1, -1], "data_offsets": [0, 4]}}, {"a": 1},
+                       {"a": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]}},
+                       {"a": {"dtype": "F32", "shape": [0, 2**70], "data_offsets": [0, 0]}},
+                       {"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}):
             with self.subTest(header):
                 self.assertRaises(lockstep.DataError, self.read, header, bytes(4))
+        self.assertRaises(lockstep.DataError, self.read, b"[" * 100_000)
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"\xff" * 64)
             file.flush()

@@ -69,7 +69,8 @@ class Training(unittest.TestCase):
             reader.hand_on()
             run_file.write_text(folder + "\n")
             reader.hand_on()
-            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]), ('damaged\n[3]\n{"c": 4}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
+            for text, wanted in (('{"a": 1}\n{"b"', [{"a": 1}]), (': 2}\n', [{"a": 1}, {"b": 2}]),
+                                 (f'damaged\n[3]\n{"[" * 100_000}\n{{"c": 4}}\n', [{"a": 1}, {"b": 2}, {"c": 4}])):
                 with open(metrics, "a", encoding="utf-8") as file:
                     file.write(text)
                 reader.hand_on()
@@ -92,6 +93,10 @@ class Training(unittest.TestCase):
         self.assertEqual(self.trained("true" + end, quiet=True), (Path("there"), "", ""))
         error, _, said = self.trained("echo note >&2; echo lockstep: why >&2; exit 65")
         self.assertEqual((type(error), str(error), said), (lockstep.DataError, "why", "note\n"))
+        error, _, said = self.trained("echo lockstep: why >&2; echo noise >&2; exit 65")
+        self.assertEqual((str(error), said), ("why", "noise\n"))
+        error, _, said = self.trained("echo lockstep: note >&2; echo last >&2; kill -KILL $$")
+        self.assertEqual((str(error), said), ("the program was ended by signal 9; it said last: last", "lockstep: note\n"))
         stopped, _, said = self.trained("echo saved >&2; exit 75")
         self.assertEqual((type(stopped), str(stopped), said), (lockstep.Stopped, "saved on request: the same call goes on", "saved\n"))
         self.assertRegex(str(self.trained("true")[0]), "/bin/sh is older than this package")
@@ -116,6 +121,8 @@ class Training(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake), XDG_CACHE_HOME=folder):
                 run = lockstep.train({"model": "net"}, data={"set": "idx"}, ranks=2, progress=said.append, train__epochs=3)
                 lockstep.train(job, data=(x, [0], x, [0]), classes=["a"])
+                for ranks in (np.int64(3), 2.5, True):  # the program refuses what is no number of ranks
+                    lockstep.train(job, ranks=ranks)
                 self.assertRaises(lockstep.UsageError, lockstep.train, job, data={"set": "idx"}, classes=["a"])
                 lockstep.train(job, quiet=True)
                 with unittest.mock.patch.dict(os.environ, OMPI_COMM_WORLD_SIZE="2"):
@@ -124,7 +131,8 @@ class Training(unittest.TestCase):
             self.assertEqual((kept / "classes.txt").read_text(), "a\n")
         self.assertEqual((run.path.resolve(), said), (Path(os.path.realpath(folder)), [{"event": "end"}]))
         self.assertEqual(out.seen, '{"model": "net"}|train.epochs=3 data.set=idx parallel.backend=thread parallel.ranks=2\n'
-                         f"mine|data.set=idx data.root={kept}\n")
+                         f"mine|data.set=idx data.root={kept}\n" +
+                         "".join(f"mine|parallel.backend=thread parallel.ranks={ranks}\n" for ranks in ("3", "2.5", "true")))
 
     def test_without_standard_output_it_trains(self):
         with unittest.mock.patch.multiple(sys, stdout=None, __stdout__=None), tempfile.TemporaryDirectory() as folder:

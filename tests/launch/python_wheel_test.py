@@ -4,6 +4,7 @@
 """The wheel of the Python package, made of a bundle of a few files, and its command."""
 import base64
 import csv
+import errno
 import hashlib
 import importlib
 import os
@@ -114,6 +115,12 @@ class Wheel(InAFolder):
 
     def test_same_files_give_the_same_bytes(self):
         self.assertEqual(Path("one", self.name).read_bytes(), Path("two", self.name).read_bytes())
+
+    def test_a_wheel_that_cannot_be_finished_leaves_an_earlier_one_as_it_was(self):
+        write(Path("four", self.name), "earlier")
+        with unittest.mock.patch.object(self.backend, "write", side_effect=OSError(errno.ENOSPC, "full")):
+            self.assertRaises(OSError, self.backend.build_wheel, "four")
+        self.assertEqual([(file.name, file.read_text()) for file in Path("four").iterdir()], [(self.name, "earlier")])
 
     def test_record_has_every_file(self):
         rows = {path: (digest, size) for path, digest, size in csv.reader(self.wheel.read("lockstep-1.2.3.dist-info/RECORD").decode().splitlines())}

@@ -95,6 +95,19 @@ Quickstart_takes_other_images_where_mnist_cannot_be_had() {
   expect_exit 5 'a place/launch/quickstart'
 }
 
+# With run.dir=auto the program chooses the directory, and writes which one.
+Quickstart_reports_the_run_in_the_directory_that_the_program_chose() {
+  make_repository
+  stand_in mpirun 'mkdir -p runs/mnist && echo "{\"event\":\"end\",\"test_accuracy\":0.9,\"test_samples\":10,\"weights_sha256\":\"ab\"}" >runs/mnist/metrics.jsonl
+    echo runs/mnist >"$LOCKSTEP_RUN_FILE"; exit "${CODE:-0}"'
+  unset LOCKSTEP_RUN_FILE
+  mkdir scratch
+  TMPDIR=$PWD/scratch expect_says 0 "==> done: mnist, test accuracy 90.00 % of 10 images" 'a place/launch/quickstart' run.dir=auto
+  expect_contains "$output" $'    run directory   runs/mnist\n    weights sha256  ab\n'
+  expect_equal "$(ls -A scratch)" ""
+  CODE=71 expect_says 71 "what it left is in runs/mnist" 'a place/launch/quickstart' run.dir=auto
+}
+
 Quickstart_says_whether_the_weights_are_the_published_ones() {
   make_repository
   report_of() {

@@ -60,9 +60,19 @@ What_does_not_fit_is_refused() {
   expect_exit 65 simulate --ranks 4 --allreduce table
 }
 
+Simulation_needs_a_build_and_hands_on_its_options() {
+  copy_script simulate
+  BUILD=nowhere expect_says 69 "there is no build in nowhere: run launch/build first, or name another with BUILD" launch/simulate
+  BUILD=nowhere expect_says 0 "How a training step scales" launch/simulate --help
+  stand_in b/lockstep_simulate 'echo "simulated $*"' && stand_in b/lockstep_simulated_step :
+  BUILD=b expect_exit 0 launch/simulate --ranks 8
+  expect_equal "$output" "simulated --ranks 8"
+  BUILD=b expect_says 0 "simulated --help" launch/simulate -h
+}
+
 Simulate_builds_what_is_missing_where_cmake_finds_simgrid() {
   export BUILD=$PWD/b
-  mkdir -p launch b && cp "$repo"/launch/{simulate,lib.sh} launch/
+  copy_script simulate && mkdir b
   echo 'LOCKSTEP_SMPI_INCLUDE:PATH=LOCKSTEP_SMPI_INCLUDE-NOTFOUND' >b/CMakeCache.txt
   stand_in cmake 'echo "cmake $*" >>calls; [[ $1 != "$FAILS" ]]'
   FAILS=no expect_says 69 "simulate: SimGrid is not installed: launch/install-dependencies simgrid" launch/simulate

@@ -11,7 +11,7 @@ import struct
 import tempfile
 import unicodedata
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -147,9 +147,11 @@ def _check_names(classes: List[str], count: int) -> None:
     """Raises UsageError where they are no names of so many classes; none at all are in order."""
     if classes and len(classes) < count:
         raise UsageError(f"classes: {len(classes)} of {count} names, and labels go up to {count - 1}; name each class")
+    seen: Set[str] = set()
     for name in classes:
-        if not isinstance(name, str) or not all(map(_is_text, name)) or not name.strip() or classes.count(name) > 1:
+        if not isinstance(name, str) or not all(map(_is_text, name)) or not name.strip() or name in seen:
             raise UsageError(f"classes: {name!r} is not a name of one class: each is a text of its own, of one line")
+        seen.add(name)
 
 
 def _is_text(character: str) -> bool:
@@ -258,7 +260,7 @@ def events_in(lines: Iterable[bytes]) -> Iterator[Dict[str, Any]]:
     for line in lines:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
             yield event
@@ -277,13 +279,13 @@ def read_safetensors(path: Path) -> Dict[str, Array]:
         if length > min(size - 8, _MOST_HEADER):
             raise DataError(f"{path}: no safetensors file: its header is longer than the file")
         header, body = file.read(length), file.read()
+    tensors = {}
     try:
         entries = {name: _entry(value, len(body)) for name, value in json.loads(header).items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda entry: entry[1][2]):
+            tensors[name] = np.frombuffer(body[begin:end], dtype=dtype).reshape(shape).copy()
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"{path}: no safetensors file: {error}") from None
-    tensors = {}
-    for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda entry: entry[1][2]):
-        tensors[name] = np.frombuffer(body[begin:end], dtype=dtype).reshape(shape).copy()
     return tensors
 
 

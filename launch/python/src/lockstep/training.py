@@ -61,7 +61,7 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         kind, folder_of_data = write_set(data, classes)
         keys.update({"data.set": kind, "data.root": str(folder_of_data)})
     if ranks is not None:
-        keys.update({"parallel.backend": "thread", "parallel.ranks": int(ranks)})
+        keys.update({"parallel.backend": "thread", "parallel.ranks": ranks})
     _refuse_second_launch()
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
         command = [str(program()), "train", argument(_job_file(job, Path(folder)))]
@@ -202,7 +202,8 @@ class _Training:
                     reader.join()
                 self._events.close()
                 if failed and self._held:
-                    self._held.pop()  # becomes an exception
+                    own = [at for at, (_, line) in enumerate(self._held) if line.startswith("lockstep: ") and code > 0]
+                    self._held.pop(own[-1] if own else -1)  # becomes an exception
                 self._print_held(0)
         error = error_of(code, self._said) if failed else None
         if signal.SIGINT in self._caught:
