@@ -167,7 +167,7 @@ class Proof {
                                            .device = device.description,
                                            .ranks = comm_.size(),
                                            .seconds = seconds_since(start)};
-    print("{}", options_.json ? json_text(report_json(survey_.verdict, circumstances)) + "\n"
+    print("{}", options_.json ? json_text_in_ascii(report_json(survey_.verdict, circumstances)) + "\n"
                               : to_text(survey_.verdict, circumstances));
     return survey_.verdict.exit_code();
   }
