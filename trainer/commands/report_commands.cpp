@@ -211,8 +211,8 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
     read_metrics(run["directory"].get<std::string>() + "/metrics.jsonl", [&](const MetricsEvent& event) {
       file.add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
     });
-    print("{}: {} for 'tensorboard --logdir {}'\n", folder,
-          counted(run["steps_logged"].get<int>(), "logged step"), options.output);
+    print("{}: {}; tensorboard --logdir {} shows them\n", folder,
+          counted(run["steps_logged"].get<int>(), "logged step"), shell_word(options.output));
   }
   return 0;
 }

@@ -211,14 +211,15 @@ TEST(ReportCommandTest, AFileIsOpenedInABrowserOnlyIfItIsAPage) {
 
 TEST(ReportCommandTest, RunsOfOneNameHaveFoldersOfTheirOwn) {
   const testing::RunFolders folders;
-  const std::string boards = folders.path("boards");
+  const std::string boards = folders.path("my boards");
   std::vector<std::string> report = {"report", "--format", "tensorboard", "-o", boards};
   for (const char* name : {"one/a", "two/a", "three/a"})
     report.push_back(folders.run(name, {testing::start_line()}));
-  EXPECT_EQ(answer_to(report), fmt::format("{0}/a: 0 logged steps for 'tensorboard --logdir {0}'\n"
-                                           "{0}/a-2: 0 logged steps for 'tensorboard --logdir {0}'\n"
-                                           "{0}/a-2-2: 0 logged steps for 'tensorboard --logdir {0}'\n",
-                                           boards));
+  EXPECT_EQ(answer_to(report),
+            fmt::format("{0}/a: 0 logged steps; tensorboard --logdir '{0}' shows them\n"
+                        "{0}/a-2: 0 logged steps; tensorboard --logdir '{0}' shows them\n"
+                        "{0}/a-2-2: 0 logged steps; tensorboard --logdir '{0}' shows them\n",
+                        boards));
 }
 
 TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFor) {
@@ -226,7 +227,8 @@ TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFo
   const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5)}),
                     boards = folders.path("boards");
   std::vector<std::string> report = {"report", run, "--format", "tensorboard", "-o", boards};
-  EXPECT_EQ(answer_to(report), fmt::format("{0}/a: 1 logged step for 'tensorboard --logdir {0}'\n", boards));
+  EXPECT_EQ(answer_to(report),
+            fmt::format("{0}/a: 1 logged step; tensorboard --logdir {0} shows them\n", boards));
   test::expect_words(said_to(report, 2).err, {boards + "/a/events.out.tfevents.", "--force"});
   folders.write("boards/a/README", "");
   report.emplace_back("--force");
