@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
 #include "common/buffers.hpp"
-#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "trainer/burn/burn.hpp"
