@@ -253,7 +253,7 @@ TEST(BurnRounds, ARankThatCannotTrainAloneIsNamedByAll) {
       std::chrono::seconds(60));
 }
 
-/// Of nine ranks those with odd numbers are a team.
+/// Ranks with odd numbers are one of two teams.
 TEST(BurnRounds, AnErrorOfOneTeamEndsTheBurnOfAll) {
   run_thread_ranks(
       9,
