@@ -93,8 +93,8 @@ class PreparedJob {
 
 class Jobs final : public BurnCheck {
  public:
-  /// A batch has a grain for each of eight ranks; more of them train in teams. Neighbours are in different ones, so that
-  /// hosts exchange gradients.
+  /// A batch has a grain for each of eight ranks; more of them train in teams. Neighbours are in different teams, so
+  /// that hosts exchange gradients.
   explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {
     const int most = kBatch / ParallelSection().grain, teams = (rank.comm.size() + most - 1) / most;
     if (teams > 1) team_ = rank.comm.split(rank.comm.rank() % teams);
@@ -206,7 +206,7 @@ class Jobs final : public BurnCheck {
   static constexpr int kMoreTries = 7;  ///< repeats the first training, which takes milliseconds
 
   const BurnRank rank_;
-  std::unique_ptr<Communicator> alone_, team_;  ///< team_: null where all ranks are one
+  std::unique_ptr<Communicator> alone_, team_;  ///< team_: null where all are in one
   std::array<std::unique_ptr<PreparedJob>, kJobs.size()> alone_jobs_, together_jobs_;
   std::array<double, kJobs.size()> seconds_{}, best_{};  ///< best_: of the quickest alone
   double computed_ = 0, waited_ = 0;                     ///< seconds of all trainings alone
