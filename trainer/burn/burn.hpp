@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `lockstep burn`: is this machine fit to train on? Every rank trains what has a known answer, alone and with all
+/// `lockstep burn`: is this machine fit to train on? Every rank trains what has a known answer, alone and with
 /// others, and sends what all know. A result that differs is WRONG, a rank or link that is slower than others like it
 /// is SLOW, and a check that could not be made is NOT TESTED.
 #pragma once

@@ -48,7 +48,7 @@ struct RankResult {
   std::vector<BurnFinding> findings;             ///< its own
   std::vector<LinkView> links;
   std::map<std::string, std::string> answers;  ///< the SHA-256 that each training of this rank alone ended in
-  std::int64_t wrong_sums_of_all = 0, wrong_jobs_of_all = 0;
+  std::int64_t wrong_sums_of_all = 0, wrong_jobs_of_all = 0;  ///< jobs: or of its team
 };
 
 /// Result of the whole burn, on rank 0.

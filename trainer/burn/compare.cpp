@@ -21,11 +21,10 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// Blames all ranks alike: none can be told from the others.
-void blame_all(Ranks& ranks, const char* kind, const char* what) {
-  for (RankResult& result : ranks)
-    result.findings.push_back(
-        {Grade::kWrong, kind, what, "start it on half of the hosts, then on the other half"});
+/// Blames one of several ranks of which none can be told from the others.
+void blame(RankResult& result, const char* kind, const char* what) {
+  result.findings.push_back(
+      {Grade::kWrong, kind, what, "start it on half of the hosts, then on the other half"});
 }
 
 // Damaged messages and wrong sums of pairs.
@@ -96,16 +95,17 @@ void name_wrong_sums(Ranks& ranks, const std::vector<Accusations>& all) {
   }
   const bool all_sums =
       std::ranges::any_of(ranks, [](const RankResult& r) { return r.wrong_sums_of_all > 0; });
-  if (all_sums && accused.empty())
-    blame_all(ranks, "sum", "the all-reduce of all ranks gave wrong integers, that of no pair did");
+  if (!all_sums || !accused.empty()) return;
+  for (RankResult& result : ranks)
+    blame(result, "sum", "the all-reduce of all ranks gave wrong integers, that of no pair did");
 }
 
+/// Those that trained together.
 void name_wrong_jobs(Ranks& ranks) {
-  const bool wrong = std::ranges::any_of(ranks, [](const RankResult& r) { return r.wrong_jobs_of_all > 0; });
-  const bool known =
-      std::ranges::any_of(ranks, [](const RankResult& r) { return grade_of(r) == Grade::kWrong; });
-  if (wrong && !known)
-    blame_all(ranks, "job", "all ranks together trained to other weights, none of them alone did");
+  if (std::ranges::any_of(ranks, [](const RankResult& r) { return grade_of(r) == Grade::kWrong; })) return;
+  for (RankResult& result : ranks)
+    if (result.wrong_jobs_of_all > 0)
+      blame(result, "job", "ranks together trained to other weights, none of them alone did");
 }
 
 // Speeds.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Trainings of known outcome: digits drawn in memory, and weights whose SHA-256 is known for every
-/// processor. Each rank trains alone, then all ranks train together.
+/// processor. Each rank trains alone, then all ranks train together: as one, or in teams where they are many.
 #include "comm/agreement.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/burn/check.hpp"
@@ -36,17 +36,18 @@ constexpr std::array kJobs{
     KnownJob{"net", 2000, 2, "a9311f0d842e584f3a0da897b23783120d37b27c0d9f28343a2c0c4aa70d6177"},
     KnownJob{"lenet", 2000, 2, "0867ed0dcafe9637e24f74151f5a1f272b96a299ffcae2d0035ddd90afe1d786"},
     KnownJob{"resnet8", 2000, 1, "91d580427de58de4f63508f4c5711657de361b535e00139d0f1b109f0ca3585b"}};
+constexpr int kBatch = 512;         ///< samples of a step, over all ranks
 constexpr double kTimesBefore = 8;  ///< one takes hardly more than so many times as long as the one before it
 
 Job job_of(const KnownJob& known) {
   return parse_job(
       fmt::format("model: {}\n"
-                  "data: {{set: synthetic, train_samples: {}, test_samples: 200, global_batch: 512}}\n"
+                  "data: {{set: synthetic, train_samples: {}, test_samples: 200, global_batch: {}}}\n"
                   "train:\n"
                   "  epochs: {}\n"
                   "  optimizer: {{kind: sgd, lr: 0.08, momentum: 0.9, nesterov: true}}\n"
                   "run: {{trail: false}}\n",
-                  known.model, known.samples, known.epochs),
+                  known.model, known.samples, kBatch, known.epochs),
       "burn");
 }
 
@@ -92,13 +93,21 @@ class PreparedJob {
 
 class Jobs final : public BurnCheck {
  public:
-  explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {}
+  /// A batch has a grain for each of eight ranks; more of them train in teams. Neighbours are in different teams, so
+  /// that hosts exchange gradients.
+  explicit Jobs(const BurnRank& rank) : rank_(rank), alone_(rank.comm.split(rank.comm.rank())) {
+    const int most = kBatch / ParallelSection().grain, teams = (rank.comm.size() + most - 1) / most;
+    if (teams > 1) team_ = rank.comm.split(rank.comm.rank() % teams);
+  }
 
   void work(const CheckTime& slice) override {
     for (std::size_t i = 0; i < kJobs.size() && is_time_for(i, slice); ++i) {
-      for (int more = i == 0 && is_timed() ? kMoreTries : 0; more > 0; --more) train_alone(i);
-      const auto start = Clock::now();
-      train_alone(i);
+      auto start = Clock::now();
+      agree(rank_.comm, [&] {  // one that cannot train is named, and no other waits for it
+        for (int more = i == 0 && is_timed() ? kMoreTries : 0; more > 0; --more) train_alone(i);
+        start = Clock::now();
+        train_alone(i);
+      });
       train_together(i);
       seconds_[i] = seconds_since(start);
       rank_.tick("jobs");
@@ -107,9 +116,9 @@ class Jobs final : public BurnCheck {
 
   void report(RankResult& result) const override {
     if (trained_ == 0) return;
-    result.exercised["jobs"] =
-        fmt::format("{} alone and {} by all ranks together, up to {}", counted(trained_, "training"),
-                    together_trained_, kJobs[largest_].name());
+    result.exercised["jobs"] = fmt::format(
+        "{} alone and {} by {} together, up to {}", counted(trained_, "training"), together_trained_,
+        team_ == nullptr ? "all ranks" : counted(team_->size(), "rank"), kJobs[largest_].name());
     if (wrong_ > 0)
       result.findings.push_back(
           {Grade::kWrong, "job",
@@ -160,13 +169,22 @@ class Jobs final : public BurnCheck {
   bool is_on_cpu() const { return rank_.device.gpu == nullptr; }
   bool is_timed() const { return rank_.device.kind != "emulated"; }
 
+  /// Collective. An error of one team ends the burn of all.
   void train_together(std::size_t i) {
-    if (rank_.comm.size() == 1) return;
+    if (team_ != nullptr)
+      agree(rank_.comm, [&] { train_in(*team_, i); });
+    else if (rank_.comm.size() > 1)
+      train_in(rank_.comm, i);
+  }
+
+  void train_in(Communicator& comm, std::size_t i) {
     auto& prepared = together_jobs_[i];
-    if (prepared == nullptr) prepared = std::make_unique<PreparedJob>(on_all_ranks(kJobs[i]), rank_.comm);
+    if (prepared == nullptr) prepared = std::make_unique<PreparedJob>(on_all_ranks(kJobs[i]), comm);
     const std::string weights = prepared->train(false);
     ++together_trained_;
-    if (rank_.comm.rank() == 0 && weights != kJobs[i].weights) ++wrong_together_;
+    bool is_wrong = weights != kJobs[i].weights;  // rank 0 has them
+    broadcast(comm, is_wrong);
+    if (is_wrong) ++wrong_together_;
   }
 
   Job on_all_ranks(const KnownJob& known) const {
@@ -188,7 +206,7 @@ class Jobs final : public BurnCheck {
   static constexpr int kMoreTries = 7;  ///< repeats the first training, which takes milliseconds
 
   const BurnRank rank_;
-  std::unique_ptr<Communicator> alone_;
+  std::unique_ptr<Communicator> alone_, team_;  ///< team_: null where all are in one
   std::array<std::unique_ptr<PreparedJob>, kJobs.size()> alone_jobs_, together_jobs_;
   std::array<double, kJobs.size()> seconds_{}, best_{};  ///< best_: of the quickest alone
   double computed_ = 0, waited_ = 0;                     ///< seconds of all trainings alone

@@ -157,8 +157,10 @@ std::string to_share(const BurnReport& report) {
   std::string text =
       fmt::format("processor   {}, {}\ndevice      {}\n", first.processor, first.simd, first.device);
   if (!report.driver.empty()) text += fmt::format("driver      {}\n", report.driver);
-  text += fmt::format("built with  {}\nlibrary     {}\n", report.compiler,
-                      report.library.empty() ? "none" : report.library);
+  // After its version Open MPI says who built it and where, and MPICH names folders.
+  const std::string library = report.library.substr(0, report.library.find_first_of(",\n"));
+  text +=
+      fmt::format("built with  {}\nlibrary     {}\n", report.compiler, library.empty() ? "none" : library);
   text += fmt::format("ranks       {} on {}, {} each\n", report.ranks.size(), counted(report.hosts(), "host"),
                       counted(first.threads, "thread"));
   text += fmt::format("burn        level {}, {}, {} PASS, {} SLOW, {} NOT TESTED, {} WRONG\n", report.level,

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// lockstep burn [--level 1|2|3] [--time 10m] ...
 #include "common/buffers.hpp"
-#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "trainer/burn/burn.hpp"
@@ -76,8 +75,9 @@ void add_burn_command(CLI::App& app, Action& action) {
   add_backend_option(*command, options->parallel.backend);
   command->add_option("--ranks", options->parallel.ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", *json, kJsonHelp);
-  command->add_flag("--share", *share, "Also print a block for docs/machines.md, without names of hosts");
+  auto* json_flag = command->add_flag("--json", *json, kJsonHelp);
+  command->add_flag("--share", *share, "Also print a block for docs/machines.md, without names of hosts")
+      ->excludes(json_flag);
   command->add_option("--inject", *fault,
                       "For tests: KIND@RANK fails on purpose, with LOCKSTEP_ALLOW_INJECT=1");
   command->footer(kBurnFooter);

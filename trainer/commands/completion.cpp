@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Completion of a command line: commands, options, keys and their values, jobs, runs.
-#include "common/error.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/reports/runs.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

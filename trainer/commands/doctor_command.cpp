@@ -9,7 +9,6 @@
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/run_history.hpp"
 #include "trainer/tools/doctor.hpp"

@@ -145,17 +145,20 @@ int predict_file(const std::string& path, PictureColour colour, Answerer& answer
   return 0;
 }
 
-/// A damaged picture is named, and the others are answered. @returns the exit code
+/// A picture that is damaged or cannot be read is named, and the others are answered. @returns the highest exit code
 int predict_folder(const std::string& path, PictureColour colour, Answerer& answerer) {
   int code = 0;
   answerer.begin(path, false);
   for (const auto& file : find_pictures(path)) {
+    std::optional<Picture> picture;
     try {
-      answerer.take(read_pictures(file.string(), colour)[0]);
-    } catch (const DataError& error) {
+      picture = read_pictures(file.string(), colour)[0];
+    } catch (const Error& error) {
       print_error(error.what());
-      code = static_cast<int>(error.code());
+      code = std::max(code, static_cast<int>(error.code()));
+      continue;
     }
+    answerer.take(std::move(*picture));
   }
   return code;
 }

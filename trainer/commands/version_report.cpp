@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 /// Facts about the build, the libraries that are loaded, and the files that come with the program.
 #include "comm/mpi/mpi_communicator.hpp"
-#include "common/error.hpp"
 #include "common/installed.hpp"
 #include "common/json_text.hpp"
 #include "kernels/cpu/simd_choice.hpp"

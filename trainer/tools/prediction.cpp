@@ -60,6 +60,13 @@ const std::string& name_of(int index, const ReportStyle& style) {
   return at(style.class_names, index);
 }
 
+/// score_text(), but only 1 itself reads as 100 %, and only 0 as 0 %.
+std::string shown_score(float score, const ReportStyle& style) {
+  const std::string text = score_text(style.loss, score);
+  if (score < 1 && text == "100.00 %") return "99.99 %";
+  return score > 0 && text == "0.00 %" ? "<0.01 %" : text;
+}
+
 /// Columns of the names before the bars.
 int width_of_names(const ReportStyle& style) {
   constexpr int kNarrowest = 12, kWidest = 30;
@@ -80,10 +87,11 @@ std::string one_line(const Json& json) {
   return json_text_in_ascii(json) + "\n";
 }
 
-/// "set/t10k-images-idx3-ubyte[12] (cats/7.png)"
+/// "set/t10k-images-idx3-ubyte[12] (cats/7.png)", on one line whatever the names are.
 std::string picture_and_original(const Prediction& prediction) {
-  if (prediction.original.empty()) return prediction.picture;
-  return fmt::format("{} ({})", prediction.picture, printable_line(prediction.original));
+  const std::string picture = printable_line(prediction.picture);
+  if (prediction.original.empty()) return picture;
+  return fmt::format("{} ({})", picture, printable_line(prediction.original));
 }
 
 }  // namespace
@@ -104,7 +112,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   for (const int c : classes) {
     const float score = at(prediction.scores, c);
     text += without_spaces_behind(fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
-                                              score_text(style.loss, score), bar(score, style.unicode))) +
+                                              shown_score(score, style), bar(score, style.unicode))) +
             "\n";
   }
   return text;
@@ -113,7 +121,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
 std::string line_of(const Prediction& prediction, const ReportStyle& style) {
   std::string line = picture_and_original(prediction) + ":";
   for (const int c : likeliest(prediction, std::max(1, style.top)))
-    line += fmt::format(" {} {}", name_of(c, style), score_text(style.loss, at(prediction.scores, c)));
+    line += fmt::format(" {} {}", name_of(c, style), shown_score(at(prediction.scores, c), style));
   if (!prediction.warnings.empty())
     line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
   return line + "\n";
@@ -160,7 +168,8 @@ void PredictionSummary::add(const Prediction& prediction) {
 
 std::string PredictionSummary::to_text(const std::string& name, const ReportStyle& style) const {
   const auto all = static_cast<double>(std::max<std::int64_t>(pictures_, 1));
-  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures_, style.thing), unsure_);
+  std::string text =
+      fmt::format("{}: {}, not sure of {}\n", printable_line(name), counted(pictures_, style.thing), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
     text += without_spaces_behind(fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c],

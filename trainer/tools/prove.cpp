@@ -135,7 +135,11 @@ constexpr std::string_view kNoResults[] = {"trail", "checkpoint", "manifest", "m
 class Proof {
  public:
   Proof(const ProveOptions& options, const Job& job, const DatasetFuture& data, Communicator& comm)
-      : options_(options), job_(job), data_(data), comm_(comm), meetings_(comm) {}
+      : options_(options),
+        job_(job),
+        data_(data),
+        comm_(comm),
+        meetings_(comm, std::min(5.0, comm.timeout().count() / 8)) {}
 
   int run() {
     const auto start = Clock::now();
@@ -163,7 +167,7 @@ class Proof {
                                            .device = device.description,
                                            .ranks = comm_.size(),
                                            .seconds = seconds_since(start)};
-    print("{}", options_.json ? json_text(report_json(survey_.verdict, circumstances)) + "\n"
+    print("{}", options_.json ? json_text_in_ascii(report_json(survey_.verdict, circumstances)) + "\n"
                               : to_text(survey_.verdict, circumstances));
     return survey_.verdict.exit_code();
   }

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 namespace lockstep {
 
@@ -37,6 +38,14 @@ bool ProofMeetings::someone_works(bool self) {
   if (comm_.size() > 1) comm_.all_reduce(std::span(&working, 1));
   last_ = Clock::now();
   return working > 0;
+}
+
+LeaveEvaluation ProofMeetings::between_grains(const Communicator& group) {
+  if (group.size() > 1) return never_leave;
+  return [this, caller = std::this_thread::get_id()] {
+    if (std::this_thread::get_id() == caller && are_due()) meet();
+    return false;
+  };
 }
 
 namespace {
@@ -163,8 +172,9 @@ class Replay {
     for (const auto& [wanted, part] : {std::pair(order_.test, EvaluatedPart::kTest),
                                        std::pair(order_.validate, EvaluatedPart::kValidation)}) {
       if (!wanted) continue;
-      evaluations_.of(part) = strategy_->evaluate(part, never_leave);
-      evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
+      const LeaveEvaluation leave = meetings_.between_grains(comm_);
+      evaluations_.of(part) = strategy_->evaluate(part, leave);
+      evaluate_averages(*strategy_, step(), part, leave, evaluations_);
     }
     if (order_.test || order_.validate) strategy_->collect();
     StepMeasures measures;

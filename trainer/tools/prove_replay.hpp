@@ -18,7 +18,6 @@
 #include "trainer/tools/prove_result.hpp"
 #include "trainer/training/strategy.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -101,14 +100,17 @@ class ProofProgress {
 /// longer than the usual deadline, and a rank that is stopped or hangs is found by it.
 class ProofMeetings {
  public:
-  /// @param comm  of all ranks; borrowed
-  explicit ProofMeetings(Communicator& comm) : comm_(comm) {}
+  /// @param comm   of all ranks; borrowed
+  /// @param every  seconds from one to the next
+  ProofMeetings(Communicator& comm, double every) : comm_(comm), every_(every) {}
   /// True if it is time to meet. The ranks of a group follow one of them.
-  bool are_due() const {
-    return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
-  }
+  bool are_due() const { return comm_.size() > 1 && seconds_since(last_) >= every_; }
   /// Collective over all ranks: this one is still replaying.
   void meet() { someone_works(true); }
+  /// Meets, when it is time, between the grains of an evaluation, on the thread that calls this. A rank of several does
+  /// not: the others may have ended their share of it, and wait for this one.
+  /// @param group  that evaluates
+  LeaveEvaluation between_grains(const Communicator& group);
   /// Returns when all ranks have come here. Collective.
   void wait_for_all() {
     while (someone_works(false)) {
@@ -119,6 +121,7 @@ class ProofMeetings {
   bool someone_works(bool self);
 
   Communicator& comm_;
+  double every_;
   Clock::time_point last_ = Clock::now();
 };
 

@@ -13,7 +13,7 @@
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
-#include "models/tensor_plan.hpp"
+#include "models/tensor_uses.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/setup/strategies.hpp"
 #include "trainer/tools/allreduce_bench.hpp"

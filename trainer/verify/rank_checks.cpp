@@ -3,7 +3,6 @@
 /// Comparisons of teams. A rank has its part of the numbers and zeros for the rest; added up they are whole.
 #include "trainer/verify/rank_checks.hpp"
 
-#include "common/error.hpp"
 #include "trainer/verify/share_replay.hpp"
 
 #include <algorithm>

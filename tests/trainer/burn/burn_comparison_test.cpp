@@ -262,10 +262,10 @@ TEST(BurnComparison, ALinkThatWasNotTimedIsNotSlow) {
   EXPECT_EQ(named(ranks), "");
 }
 
-TEST(BurnComparison, BlamesAllForAWrongTrainingOnlyWhereNoneIsKnown) {
-  auto ranks = healthy(2, 2);
-  ranks[0].wrong_jobs_of_all = 1;
-  const std::string wrong = " job: all ranks together trained to other weights, none of them alone did\n";
+TEST(BurnComparison, BlamesTheRanksOfAWrongTrainingOnlyWhereNoneIsKnown) {
+  auto ranks = healthy(3, 2);
+  ranks[0].wrong_jobs_of_all = ranks[1].wrong_jobs_of_all = 1;
+  const std::string wrong = " job: ranks together trained to other weights, none of them alone did\n";
   EXPECT_EQ(said(ranks), "WRONG 0" + wrong + "WRONG 1" + wrong);
   ranks[1].findings.push_back({Grade::kWrong, "sum", "", ""});
   EXPECT_EQ(named(ranks), "1 sum");

@@ -158,9 +158,12 @@ TEST(BurnReport, SharedLinesCountRanksAndGrades) {
                         "linear on 1,000 digits 4af3\n";
   EXPECT_EQ(to_share(report), head + "built with  GNU 12\nlibrary     none\n" + rest);
   report.driver = "driver 13.0";
-  report.library = "Open MPI 4";
-  EXPECT_EQ(to_share(report),
-            head + "driver      driver 13.0\nbuilt with  GNU 12\nlibrary     Open MPI 4\n" + rest);
+  for (const char* said : {"Open MPI v4.1.5", "Open MPI v4.1.5, package: Open MPI me@node7 Distribution",
+                           "Open MPI v4.1.5\nconfigured in /home/me"}) {
+    report.library = said;
+    EXPECT_EQ(to_share(report),
+              head + "driver      driver 13.0\nbuilt with  GNU 12\nlibrary     Open MPI v4.1.5\n" + rest);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Burns of several rounds and trainings, what goes between their ranks, and stops. Ends of the group see to it.
 #include "common/machine.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/test_settings.hpp"
 #include "tests/trainer/burn/thread_burns.hpp"
 #include "trainer/ranks/checks.hpp"
@@ -196,8 +197,7 @@ TEST(BurnRounds, ATrainingTogetherThatGoesWrongIsBlamedOnAll) {
     const BurnReport report = run_burn(comm, options_for("cpu", {}, {"jobs"}));
     for (const RankResult& result : report.ranks) {
       ASSERT_EQ(result.findings.size(), 1U);
-      EXPECT_EQ(result.findings[0].what,
-                "all ranks together trained to other weights, none of them alone did");
+      EXPECT_EQ(result.findings[0].what, "ranks together trained to other weights, none of them alone did");
     }
   });
 }
@@ -212,7 +212,16 @@ TEST(BurnRounds, AGradientThatChangesOnItsWayEndsTheBurnWithItsRank) {
   });
 }
 
-// Stops, each in a process of its own.
+/// Grains are of 64 samples, and batches of 512: one is no work for nine ranks.
+TEST(BurnRounds, MoreRanksThanGrainsTrainInTeams) {
+  const BurnReport report = burn_on(9, "cpu", {}, {"jobs"});
+  EXPECT_EQ(exit_code_of(report), 0);
+  ASSERT_EQ(report.ranks.size(), 9U);
+  for (const RankResult& result : report.ranks)
+    EXPECT_EQ(result.exercised.at("jobs"),
+              fmt::format("8 trainings alone and 1 by {} ranks together, up to linear on 1,000 digits",
+                          result.rank % 2 == 0 ? 5 : 4));
+}
 
 /// A rank's end of a group that shows what is broadcast in its parts.
 class OpenParts final : public test::ForwardingCommunicator {
@@ -220,12 +229,47 @@ class OpenParts final : public test::ForwardingCommunicator {
   using ForwardingCommunicator::ForwardingCommunicator;
   std::unique_ptr<Communicator> make_part(int colour) override {
     auto part = std::make_unique<OpenEnd>(comm_.split(colour));
-    part->after_broadcast = after_broadcast;
+    if (part->size() >= least_ranks) part->after_broadcast = after_broadcast;
     return part;
   }
 
   std::function<void(std::span<std::byte>)> after_broadcast;
+  int least_ranks = 1;  ///< in a part that it shows
 };
+
+/// As where its host has too little memory: the others heard nothing of it, and waited.
+TEST(BurnRounds, ARankThatCannotTrainAloneIsNamedByAll) {
+  run_thread_ranks(
+      2,
+      [](Communicator& ranks) {
+        OpenParts comm(ranks);
+        comm.after_broadcast = [&](auto) {
+          if (comm.rank() == 1) throw AgreedError(ExitCode::kDeviceUnavailable, "too little memory");
+        };
+        EXPECT_EQ(
+            message_of<AgreedError>([&] { run_burn(comm, options_for("cpu", {}, {"jobs"})); }),
+            comm.rank() == 0 ? "rank 1 failed" : fmt::format("rank 1 on {}: too little memory", comm.host()));
+      },
+      std::chrono::seconds(60));
+}
+
+/// Ranks with odd numbers are one of two teams.
+TEST(BurnRounds, AnErrorOfOneTeamEndsTheBurnOfAll) {
+  run_thread_ranks(
+      9,
+      [](Communicator& ranks) {
+        OpenParts comm(ranks);
+        comm.least_ranks = 2;
+        comm.after_broadcast = [&](auto) {
+          if (comm.rank() % 2 == 1) throw AgreedError(ExitCode::kWrongRank, "other sums");
+        };
+        EXPECT_EQ(message_of<AgreedError>([&] { run_burn(comm, options_for("cpu", {}, {"jobs"})); }),
+                  comm.rank() == 1 ? fmt::format("rank 1 on {}: other sums", comm.host()) : "rank 1 failed");
+      },
+      std::chrono::seconds(60));
+}
+
+// Stops, each in a process of its own.
 
 /// Burns for long, but the process is told to stop with the first broadcast of more than so many bytes.
 template <class End>

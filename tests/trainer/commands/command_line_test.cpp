@@ -91,6 +91,11 @@ TEST(BurnCommandTest, EachLevelHasItsTime) {
     test::expect_words(said_to({"burn", "--level", level, "--inject", "nonsense"}, 2).err, {"--inject"});
 }
 
+TEST(BurnCommandTest, ABlockForPeopleIsNoJson) {
+  test::expect_words(said_to({"burn", "--json", "--share", "--inject", "nonsense"}, 2).err,
+                     {"--json", "--share"});
+}
+
 /// Others leave the environment as it is.
 TEST(NcclDefaultsTest, AreSetForCommandsOfAllRanks) {
   unsetenv("NCCL_GRAPH_REGISTER");

@@ -53,16 +53,18 @@ TEST_F(ProveTest, TrailsAreEqualForProcessesAndStartsThatLostTheirMetrics) {
 
 TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   ASSERT_EQ(lockstep_on_ranks(2, train_arguments("run")).exit_code, 0);
-  std::filesystem::rename(path("run"), path("moved"));
-  expect_says(prove("moved"), 0, {"proved: steps 1 to 6\n"});
-  const auto four = prove("moved", "--ranks 4 --json");
+  const std::string moved = "moved\xc2\x9f";  // a control character
+  std::filesystem::rename(path("run"), path(moved));
+  expect_says(prove(moved), 0, {"proved: steps 1 to 6\n"});
+  const auto four = prove(moved, "--ranks 4 --json");
   expect_says(four, 0, {"\"format\":1"});
   EXPECT_EQ(parse_json(four.out).at("steps_proved"), 6);
-  const auto some = prove("moved", "--sample 2 --seed 5 --json");
+  EXPECT_EQ(parse_json(four.out).at("run"), path(moved));
+  const auto some = prove(moved, "--sample 2 --seed 5 --json");
   EXPECT_EQ(parse_json(some.out).at("steps_asked"), 2) << some.everything();
   // Whatever is drawn, the last step is, and what it came to is compared.
-  forge_checkpoint(path("moved"), 6, [](CheckpointState& state) { state.weights[7] += 1; });
-  const auto forged = prove("moved", "--sample 1 --json");
+  forge_checkpoint(path(moved), 6, [](CheckpointState& state) { state.weights[7] += 1; });
+  const auto forged = prove(moved, "--sample 1 --json");
   expect_says(forged, 1);
   EXPECT_EQ(parse_json(forged.out).at("refuted").at(0).at("what"), "checkpoint");
 }

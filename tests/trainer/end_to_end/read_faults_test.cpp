@@ -54,6 +54,18 @@ class ReadFaultsTest : public ::testing::Test {
   std::string job_ = write_small_job(directory_), base_ = directory_.path("base"), weights_;
 };
 
+TEST_F(ReadFaultsTest, APictureThatCannotBeReadIsNamedAndTheOthersAreAnswered) {
+  fs::create_directory(directory_.path("folder"));
+  for (const char* name : {"folder/a.pgm", "folder/b.pgm", "folder/c.pgm"})
+    write_text(directory_.path(name), "P5 4 4 255\n0123456789abcdef");
+  const auto outcome =
+      run_shell("READ_FAULTS_OPENS=1 " + read_faults("folder/b.pgm", 1) + "$LOCKSTEP_PROGRAM predict " +
+                base_ + " " + directory_.path("folder") + " --csv");
+  expect_says(outcome, 74, {"folder/b.pgm"});
+  EXPECT_EQ(count_of("\n", outcome.out), 3) << outcome.everything();
+  expect_words(outcome.out, {"folder/a.pgm\",", "folder/c.pgm\","});
+}
+
 TEST_F(ReadFaultsTest, ErrorThatPassesCostsNothing) {
   for (int at = 1; at <= (campaign() ? 120 : 40); at += campaign() ? 1 : 9) {
     for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{5}) {  // EIO, EACCES, EMFILE

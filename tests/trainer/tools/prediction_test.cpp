@@ -32,6 +32,26 @@ TEST(PredictionReportTest, BarsStandInLabelOrder) {
             "           cow  75.00 % ##############################\n");
 }
 
+TEST(PredictionReportTest, NoProbabilityReadsAsCertainThatIsNot) {
+  const auto line = [](float score) { return line_of({.picture = "a", .scores = {score, 0, 0}}, kStyle); };
+  EXPECT_EQ(line(1), "a: cat 100.00 %\n");
+  EXPECT_EQ(line(0.99996F), "a: cat 99.99 %\n");
+  EXPECT_EQ(line(0.9999F), "a: cat 99.99 %\n");
+  EXPECT_EQ(bars_of({.picture = "a", .scores = {0.00004F, 0.0001F, 0}}, kStyle),
+            "a: dog\n"
+            "           cat  <0.01 %\n"
+            "           dog   0.01 %\n"
+            "           cow   0.00 %\n");
+}
+
+TEST(PredictionReportTest, ANameWithALineFeedStaysOnItsLine) {
+  Prediction odd = cow();
+  odd.picture = "a\nb: dog 99.00 %";
+  EXPECT_EQ(line_of(odd, kStyle), "a\\x0ab: dog 99.00 %: cow 75.00 %\n");
+  EXPECT_TRUE(bars_of(odd, kStyle).starts_with("a\\x0ab: dog 99.00 %: cow  (inverted)\n"));
+  EXPECT_TRUE(PredictionSummary(3).to_text("a\nb", kStyle).starts_with("a\\x0ab: 0 pictures, "));
+}
+
 TEST(PredictionReportTest, TheTopClassesStandLikeliestFirst) {
   ReportStyle style = kStyle;
   style.top = 2;

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Parts of a proof: ranges of steps, intervals, results, claims.
+#include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/tools/prove_claims.hpp"
+#include "trainer/tools/prove_replay.hpp"
 #include "trainer/tools/prove_result.hpp"
 
 namespace lockstep {
@@ -171,6 +173,30 @@ TEST(IntervalTest, WorkIsSharedOutEvenly) {
   EXPECT_EQ(worker_of[0], worker_of[1]);
   EXPECT_EQ(worker_of[0], worker_of[3]);
   EXPECT_EQ(share_intervals(intervals, 3), (std::vector<std::size_t>{1, 2, 0, 1}));
+}
+
+/// Others waited for a long evaluation no longer than their timeout.
+TEST(ProofMeetingsTest, ARankThatEvaluatesAloneMeetsTheOthersBetweenGrains) {
+  run_thread_ranks(
+      2,
+      [](Communicator& comm) {
+        const auto alone = comm.split(comm.rank());
+        if (comm.rank() == 1) {
+          for (const std::int64_t expected : {1, 0}) {
+            std::int64_t working = 0;
+            comm.all_reduce(std::span(&working, 1));
+            EXPECT_EQ(working, expected);
+          }
+          return;
+        }
+        ProofMeetings meetings(comm, /*every=*/0);
+        EXPECT_FALSE(meetings.between_grains(comm)()) << "of a group of two";
+        const LeaveEvaluation leave = meetings.between_grains(*alone);
+        std::thread([&] { EXPECT_FALSE(leave()); }).join();  // one that computes, and must not wait
+        EXPECT_FALSE(leave());
+        meetings.wait_for_all();
+      },
+      std::chrono::seconds(20));
 }
 
 const std::string kLines = R"({"event":"start","seed":7})"
