@@ -61,6 +61,11 @@ TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
                                                 {"pipeline_schedule", "gpipe"}}));
   };
   with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
+  const auto check_neighbours = [](const ParallelStrategy& pipeline, Communicator&) {
+    const std::string line = pipeline.describe().lines.front();
+    EXPECT_TRUE(line.starts_with("stage 0 (flatten1 to fc3) on ranks 0-2: ")) << line;
+  };
+  with_pipeline(check_neighbours, {"parallel.stages=1"}, 3);
 }
 
 TEST(PipelineTest, TheWayOfMessagesIsToldWhereADeviceHasSome) {
