@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Waits that a lost rank or the deadline ends: for other ranks, and for work on a device that may never end.
+/// Waits for other ranks, and for work on a device, that a lost rank or the deadline ends.
 #include "comm/device/device_all_reduce.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"

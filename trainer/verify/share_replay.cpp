@@ -150,7 +150,7 @@ struct Charge {
 WrongNumbers name_ranks(const std::vector<Charge>& charges, Communicator& comm, const std::string& device) {
   const auto in_whole = gather(comm, comm.rank_in_whole());
   const auto who = descriptions(comm, device);
-  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // what, and of which ranks
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // words, and their ranks
   std::vector<std::string> whats, helps;
   WrongNumbers all = charges.front().numbers;
   for (const Charge& charge : charges) {
