@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Collectives and messages among the ranks of a job. Control planes: comm/mpi, comm/thread. (Gradients have other
-/// ways: AllReduce below, and comm/collectives.hpp.)
+/// ways: AllReduce below, and comm/device/device_all_reduce.hpp.)
 #pragma once
 
 #include "comm/rank_status.hpp"
@@ -52,7 +52,7 @@ class PendingWork final : public PendingCollective {
 };
 
 // How sums in host memory are added up over all ranks: the way of a CPU's gradients. (For device memory see
-// comm/collectives.hpp.)
+// comm/device/device_all_reduce.hpp.)
 
 /// One rank's end. Every rank starts the same sums in the same order, and its communicator's collectives in
 /// between where the others do. One thread at a time per rank.

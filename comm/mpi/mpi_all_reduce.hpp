@@ -36,7 +36,6 @@ namespace lockstep {
 /// A part of the buffer, in elements.
 struct Slice {
   std::size_t offset = 0, count = 0;
-  friend bool operator==(const Slice&, const Slice&) = default;
 };
 
 /// Send a slice of the buffer as it is now to one rank. Receive another from one, mostly the same. Mostly a round.

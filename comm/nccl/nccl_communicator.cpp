@@ -12,7 +12,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
-#include <cstdio>
 #include <future>
 #include <memory>
 #include <thread>

@@ -18,7 +18,6 @@ struct GradientRange {
   std::size_t offset = 0;       ///< in the arena, in elements
   std::size_t size = 0;         ///< in elements
   double backward_seconds = 0;  ///< estimated time of backward from this range's completion to the next one's
-  friend bool operator==(const GradientRange&, const GradientRange&) = default;
 };
 
 /// Latency of an all-reduce as measured on this machine: seconds for a few sizes, linear in between.

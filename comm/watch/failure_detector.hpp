@@ -52,7 +52,7 @@ std::string cut_notice(const Peer& self, double seconds, double timeout_seconds)
 std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);
 
-/// Describes it: "step 12, computing, behind bucket 1"
+/// Describes it: "step 12, computing, bucket 1"
 std::string describe(const RankStatus& where);
 
 /// Not negative.

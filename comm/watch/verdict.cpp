@@ -66,7 +66,7 @@ std::string absence_of(const Peer& peer, const Scene& scene) {
   return fmt::format("not reached by the watchdog of rank {}", scene.rank);
 }
 
-/// "ranks 0-1 and 3: step 12, ..., for 0.2 s", those at the same place together.
+/// "ranks 0-1, 3: step 12, ..., for 0.2 s", those at the same place together.
 std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const Peers& peers,
                                          const Scene& scene) {
   std::map<std::string, std::vector<int>> places, absent;

@@ -8,14 +8,11 @@
 #include "trainer/parallel/stage_engine.hpp"
 #include "trainer/training/host_arena.hpp"
 #include "trainer/training/training_loss.hpp"
-#include "trainer/training/worker_pool.hpp"
 #include "trainer/verify/share_replay.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace lockstep {

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The stages of one rank on a GPU: passes are queued on one stream, and messages go through pinned memory.
-#include "comm/backend.hpp"
+/// The stages of one rank on a GPU: passes are queued on one stream. Messages lie there or in pinned memory.
 #include "comm/communicator.hpp"
 #include "comm/device/device_all_reduce.hpp"
 #include "common/error.hpp"

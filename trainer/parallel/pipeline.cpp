@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <span>
 
 namespace lockstep {
 namespace {

@@ -21,14 +21,11 @@
 #include "trainer/training/setup.hpp"
 #include "trainer/training/strategy.hpp"
 #include "trainer/training/training_step.hpp"
-#include "trainer/verify/wrong_rank.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

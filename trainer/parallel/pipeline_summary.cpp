@@ -34,7 +34,7 @@ std::string ranks_of(const StagePlan& plan, int stage) {
   std::vector<int> ranks;
   for (int replica = 0; replica < plan.replicas; ++replica)
     ranks.push_back(replica * plan.width + plan.rank_of(stage));
-  return fmt::format("{} {}", plural(ranks.size(), "rank"), fmt::join(ranks, ", "));
+  return list_of("rank", ranks);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void Pipeline::throw_wrong_sums_of_a_stage(std::int64_t step) {
   throw_on_all(comm_, mine, step);
 }
 
-/// The first one in the order of links(): what follows from it may be wrong, too.
+/// The first one of each pipeline in the order of links(): what follows from it may be wrong, too.
 void Pipeline::throw_wrong_message(std::int64_t step) const {
   const StageMessages& messages = worker_.messages();
   const auto sent = gather(comm_, std::span<const std::uint64_t>(messages.sent)),
@@ -40,17 +40,19 @@ void Pipeline::throw_wrong_message(std::int64_t step) const {
   WrongNumbers numbers{.step = step,
                        .what = "messages between stages are not those that were sent",
                        .help = "look at that host's network, and leave it out if it happens again"};
-  for (int first = comm_.size() - plan_.width; first >= 0; first -= plan_.width) {
+  std::vector<std::string> found;
+  for (int first = 0; first < comm_.size(); first += plan_.width) {
     for (const Link& link : links()) {
       const int sender = first + plan_.rank_of(link.first), receiver = first + plan_.rank_of(link.second);
       if (at(at(sent, sender), tag_of(link)) == at(at(arrived, receiver), tag_of(link))) continue;
-      numbers.ranks = {receiver};
-      numbers.what =
+      numbers.ranks.push_back(receiver);
+      found.push_back(
           fmt::format("what arrived at {} is not {} that {} sent: a link or memory at its end changed it",
-                      at(who, receiver), message_name(link), at(who, sender));
+                      at(who, receiver), message_name(link), at(who, sender)));
       break;
     }
   }
+  if (!found.empty()) numbers.what = all_said(found);
   throw WrongRankError(numbers);
 }
 

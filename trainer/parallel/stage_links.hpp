@@ -8,7 +8,6 @@
 #include "trainer/device/gpu.hpp"
 #include "trainer/parallel/stage_plan.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

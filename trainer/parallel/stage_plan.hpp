@@ -6,7 +6,7 @@
 #include "common/buffers.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
-#include "models/tensor_plan.hpp"
+#include "models/tensor_uses.hpp"
 #include "trainer/parallel/options.hpp"
 
 #include <cstddef>
@@ -79,7 +79,6 @@ struct PipelinePass {
   bool backward = false;
   int stage = 0;
   int grain = 0;  ///< counted from 0 in the rank's share of the batch
-  friend bool operator==(const PipelinePass&, const PipelinePass&) = default;
 };
 
 struct PipelineSchedule {

@@ -7,7 +7,6 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/device/gradient_path.hpp"
-#include "trainer/ranks/device_choice.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -115,11 +114,8 @@ std::uint64_t disk_free(const std::filesystem::path& directory);
 // Settings in the environment that change how ranks start and talk, fit to be shown to others.
 
 /// Settings of Open MPI (not mpirun's own), MPICH, NCCL, UCX, CUDA, OpenMP, Slurm's step, and ours. A value is
-/// masked where its name tells of a secret (token, key, password), and so is the part of a URL before its @.
+/// masked where its name tells of a secret (token, key, password), and so is the part of each URL before its @.
 /// @param environment  NAME=VALUE, ended by null, as environ
 std::map<std::string, std::string> visible_settings(const char* const* environment);
-
-/// "***" in place of a secret.
-std::string masked(std::string_view name, std::string_view value);
 
 }  // namespace lockstep

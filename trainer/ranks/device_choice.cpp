@@ -5,7 +5,6 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
-#include "common/machine.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/device/device_name.hpp"
 #include "trainer/device/gpu_choice.hpp"
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace lockstep {

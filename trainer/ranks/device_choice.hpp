@@ -9,7 +9,6 @@
 #include "trainer/device/gpu.hpp"
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace lockstep {

@@ -135,6 +135,12 @@ std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
   }
 }
 
+/// Moves a place in the middle of a character to its beginning.
+std::size_t begin_of_character(std::string_view text, std::size_t at) {
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U) --at;
+  return at;
+}
+
 /// Cuts the beginning that long texts have in common, beyond which nothing would be shown of them.
 void keep_differing_part(std::vector<RanksOfValue>& groups) {
   std::size_t same = groups[0].value.size();
@@ -143,16 +149,14 @@ void keep_differing_part(std::vector<RanksOfValue>& groups) {
     same = std::min(same, static_cast<std::size_t>(first));
   }
   if (same < kMostBytes) return;
-  std::size_t begin = same - kBytesBefore;
-  // Never in the middle of a character.
-  while (begin > 0 && (static_cast<unsigned char>(groups[0].value[begin]) & 0xc0U) == 0x80U) --begin;
+  const std::size_t begin = begin_of_character(groups[0].value, same - kBytesBefore);
   for (RanksOfValue& g : groups) g.value.replace(0, begin, "...");
 }
 
 std::string shown(const RanksOfValue& g) {
   std::string text = g.value.empty() ? "''" : g.value;
   if (is_digest(text)) text.resize(16);
-  if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
+  if (text.size() > kMostBytes) text = text.substr(0, begin_of_character(text, kMostBytes)) + "...";
   return g.note.empty() ? text : fmt::format("{} ({})", text, g.note);
 }
 

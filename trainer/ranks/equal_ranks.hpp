@@ -33,8 +33,8 @@ struct RankFact {
 };
 using RankFacts = std::vector<RankFact>;
 
-/// Compares `mine` over all ranks. Collective. Equal ranks exchange one digest of 32 bytes, which is the
-/// first message of every version of the program; only where digests differ do the facts themselves travel.
+/// Compares `mine` over all ranks. Collective. Equal ranks exchange one digest of 32 bytes; only where digests differ do
+/// the facts themselves travel.
 /// @throws AgreedError, on every rank: one line with each key that differs, its values, and the ranks that
 /// have them. 69 for program, libraries and machine, 2 for job and network, 65 for checkpoint and data
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine);

@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <string>
 
 namespace lockstep {
 

@@ -136,14 +136,22 @@ bool is_secret(std::string_view name) {
   return std::ranges::any_of(kSecretWords, [&](auto word) { return small.find(word) != small.npos; });
 }
 
-}  // namespace
-
+/// "***" in place of a secret. Of several URLs, as LOCKSTEP_MIRRORS has them, each has its own.
 std::string masked(std::string_view name, std::string_view value) {
   if (is_secret(name)) return "***";
-  const std::size_t scheme = value.find("://"), at = value.find('@');
-  if (scheme == value.npos || at == value.npos || at < scheme) return std::string(value);
-  return std::string(value.substr(0, scheme + 3)) + "***" + std::string(value.substr(at));
+  std::string shown;
+  for (auto scheme = value.find("://"); scheme != value.npos; scheme = value.find("://")) {
+    shown += value.substr(0, scheme + 3);
+    value.remove_prefix(scheme + 3);
+    const std::size_t at = value.substr(0, value.find_first_of(" \t\n")).rfind('@');
+    if (at == value.npos) continue;
+    shown += "***";
+    value.remove_prefix(at);
+  }
+  return shown + std::string(value);
 }
+
+}  // namespace
 
 std::map<std::string, std::string> visible_settings(const char* const* environment) {
   std::map<std::string, std::string> settings;

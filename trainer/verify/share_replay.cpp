@@ -72,15 +72,23 @@ std::int64_t steps_between_replays(const StepOptions& options, int teams, bool o
 ReplayVerdict judge_share(std::span<const ShareResult> results) {
   const ShareResult* const most = majority_of(results);
   const ShareResult* const right = most != nullptr ? most : steady_result_of(results);
-  ReplayVerdict verdict{.wrong = {}, .is_certain = right != nullptr, .place = results.front().sums.size()};
+  ReplayVerdict verdict{.wrong = {}, .is_certain = right != nullptr};
   const SumFingerprints& compared = right != nullptr ? right->sums : results.front().sums;
+  std::size_t first = compared.size();
   for (const ShareResult& result : results) {
     if (right != nullptr && result.sums == compared) continue;
-    if (std::ranges::find(verdict.wrong, result.team) == verdict.wrong.end())
-      verdict.wrong.push_back(result.team);
-    const auto first = std::ranges::mismatch(result.sums, compared).in1 - result.sums.begin();
-    verdict.place = std::min(verdict.place, static_cast<std::size_t>(first));
+    const auto place =
+        static_cast<std::size_t>(std::ranges::mismatch(result.sums, compared).in1 - result.sums.begin());
+    first = std::min(first, place);
+    const auto known = std::ranges::find(verdict.wrong, result.team, &WrongTeam::team);
+    if (known == verdict.wrong.end()) {
+      verdict.wrong.push_back({result.team, place});
+    } else {
+      known->place = std::min(known->place, place);
+    }
   }
+  if (!verdict.is_certain)
+    for (WrongTeam& team : verdict.wrong) team.place = first;
   return verdict;
 }
 
@@ -132,27 +140,45 @@ WrongNumbers numbers_of(const ReplayVerdict& verdict, const ComparedPart& part, 
                                : "test that host's memory and processor, and leave it out"};
 }
 
-/// Names these ranks of a communicator. Collective.
-void name_ranks(WrongNumbers& numbers, const std::vector<int>& places, Communicator& comm,
-                const std::string& device) {
+/// A rank of a communicator, and what is said of it.
+struct Charge {
+  int rank;
+  WrongNumbers numbers;
+};
+
+/// All charges as one, with the ranks' names; of several ranks the same is said once. Collective.
+WrongNumbers name_ranks(const std::vector<Charge>& charges, Communicator& comm, const std::string& device) {
   const auto in_whole = gather(comm, comm.rank_in_whole());
   const auto who = descriptions(comm, device);
-  std::vector<std::string> named;
-  for (const int place : places) {
-    numbers.ranks.push_back(at(in_whole, place));
-    named.push_back(at(who, place));
+  std::vector<std::pair<std::string, std::vector<std::string>>> said;  // words, and their ranks
+  std::vector<std::string> whats, helps;
+  WrongNumbers all = charges.front().numbers;
+  for (const Charge& charge : charges) {
+    const std::string& what = charge.numbers.what;
+    auto same = std::ranges::find_if(said, [&what](const auto& other) { return other.first == what; });
+    if (same == said.end()) same = said.insert(same, {what, {}});
+    same->second.push_back(at(who, charge.rank));
+    all.ranks.push_back(at(in_whole, charge.rank));
+    helps.push_back(charge.numbers.help);
   }
-  numbers.what = fmt::format("{}: {}", fmt::join(named, " and "), numbers.what);
+  for (const auto& [what, ranks] : said)
+    whats.push_back(fmt::format("{}: {}", fmt::join(ranks, " and "), what));
+  all.what = all_said(whats);
+  all.help = all_said(helps);
+  return all;
 }
 
-/// Names the ranks of the verdict. Collective.
+/// Names the rank of each wrong team that answers for what differs first. Collective.
+/// @param charge_of  such a team: its member, and what is said of it
 [[noreturn]] void throw_verdict(const Replaying& replaying, const ReplayVerdict& verdict,
-                                const ComparedPart& part, WrongNumbers numbers) {
+                                const auto& charge_of) {
   const int members = replaying.whole.size() / replaying.teams.size();
-  std::vector<int> places;
-  for (const int team : verdict.wrong) places.push_back(team * members + part.member);
-  name_ranks(numbers, places, replaying.whole, replaying.device);
-  throw WrongRankError(std::move(numbers));
+  std::vector<Charge> charges;
+  for (const WrongTeam& wrong : verdict.wrong) {
+    charges.push_back(charge_of(wrong));
+    charges.back().rank += wrong.team * members;
+  }
+  throw WrongRankError(name_ranks(charges, replaying.whole, replaying.device));
 }
 
 /// Gathers the result of each team.
@@ -178,8 +204,10 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
 
 [[noreturn]] void name_wrong_state(const Replaying& replaying, const SumFingerprints& own) {
   const ReplayVerdict verdict = judge(replaying.teams, own);
-  const ComparedPart& part = replaying.work.state_parts[verdict.place];
-  throw_verdict(replaying, verdict, part, wrong_state(verdict, part, replaying.step));
+  throw_verdict(replaying, verdict, [&](const WrongTeam& wrong) {
+    const ComparedPart& part = replaying.work.state_parts[wrong.place];
+    return Charge{part.member, wrong_state(verdict, part, replaying.step)};
+  });
 }
 
 /// All compute it once more. What the two had before counts, too: a team that contradicts itself is wrong.
@@ -195,19 +223,24 @@ WrongNumbers wrong_state(const ReplayVerdict& verdict, const ComparedPart& part,
   const ReplayVerdict verdict = judge_share(results);
 
   const ReplayVerdict samples = judge(teams, work.samples(share));
-  const bool is_data =
-      samples.is_certain && std::ranges::find(samples.wrong, verdict.wrong.front()) != samples.wrong.end();
-  const ComparedPart& part = is_data ? work.sample_parts[samples.place] : work.share_parts[verdict.place];
-  const std::string what =
-      is_data        ? "its training samples are not those of the others: its memory changed them"
-      : part.arrived ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
-                     : fmt::format(
-                           "it computed {} differently from other ranks with the same weights and samples: "
-                           "its processor computed wrongly",
-                           part.name);
-  WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
-  numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
-  throw_verdict(replaying, verdict, part, std::move(numbers));
+  throw_verdict(replaying, verdict, [&](const WrongTeam& wrong) {
+    // Teams that cannot be told apart have one charge.
+    const int judged = verdict.is_certain ? wrong.team : verdict.wrong.front().team;
+    const auto spoilt = std::ranges::find(samples.wrong, judged, &WrongTeam::team);
+    const bool is_data = samples.is_certain && spoilt != samples.wrong.end();
+    const ComparedPart& part = is_data ? work.sample_parts[spoilt->place] : work.share_parts[wrong.place];
+    const std::string what =
+        is_data ? "its training samples are not those of the others: its memory changed them"
+        : part.arrived
+            ? fmt::format("{} arrived changed: a link or memory at its end changed them", part.name)
+            : fmt::format(
+                  "it computed {} differently from other ranks with the same weights and "
+                  "samples: its processor computed wrongly",
+                  part.name);
+    WrongNumbers numbers = numbers_of(verdict, part, what, replaying.step);
+    numbers.doubt = samples.wrong.empty() ? Doubt::kSinceReplay : Doubt::kSinceStart;
+    return Charge{part.member, std::move(numbers)};
+  });
 }
 
 }  // namespace
@@ -251,8 +284,10 @@ void expect_equal_copies(Communicator& whole_run, Communicator& copies, const Su
   std::optional<WrongNumbers> mine;
   if (differ) {
     const ReplayVerdict verdict = judge(copies, own);
-    mine = wrong_state(verdict, parts[verdict.place], step);
-    name_ranks(*mine, verdict.wrong, copies, device);
+    std::vector<Charge> charges;
+    for (const WrongTeam& copy : verdict.wrong)
+      charges.push_back({copy.team, wrong_state(verdict, parts[copy.place], step)});
+    mine = name_ranks(charges, copies, device);
   }
   throw_on_all(whole_run, mine, step);
 }

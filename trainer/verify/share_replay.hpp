@@ -32,11 +32,17 @@ struct ShareResult {
   SumFingerprints sums;
 };
 
+/// A team that was wrong about a share.
+struct WrongTeam {
+  int team;
+  std::size_t place;  ///< its first fingerprint that differs; where it is not certain, that of all
+  friend bool operator==(const WrongTeam&, const WrongTeam&) = default;
+};
+
 /// Teams that were wrong about one share.
 struct ReplayVerdict {
-  std::vector<int> wrong;  ///< teams; several: it cannot be told which of them
-  bool is_certain = false;
-  std::size_t place = 0;  ///< the first fingerprint that differs
+  std::vector<WrongTeam> wrong;
+  bool is_certain = false;  ///< false: it cannot be told which of them
 };
 
 /// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it

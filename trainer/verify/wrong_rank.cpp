@@ -47,13 +47,12 @@ void throw_wrong_sums(Communicator& comm, const SumsDifferError& error, std::int
                         .ranks = fault.ranks});
 }
 
-namespace {
-
-const std::string& first_said(const std::vector<std::string>& texts) {
-  return *std::ranges::find_if_not(texts, &std::string::empty);
+std::string all_said(const std::vector<std::string>& texts) {
+  std::vector<std::string> said;
+  for (const std::string& text : texts)
+    if (!text.empty() && std::ranges::find(said, text) == said.end()) said.push_back(text);
+  return fmt::format("{}", fmt::join(said, "; "));
 }
-
-}  // namespace
 
 void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, std::int64_t step) {
   const WrongNumbers own = mine.value_or(WrongNumbers{});
@@ -62,7 +61,7 @@ void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, s
   for (const int rank : own.ranks) at(named, rank) = 1;
   comm.all_reduce(std::span(named));
   const std::vector<Doubt> doubts = gather(comm, own.doubt);
-  WrongNumbers all{.step = step, .what = first_said(whats), .help = first_said(helps)};
+  WrongNumbers all{.step = step, .what = all_said(whats), .help = all_said(helps)};
   for (std::size_t rank = 0; rank < named.size(); ++rank)
     if (named[rank] > 0) all.ranks.push_back(static_cast<int>(rank));
   all.doubt = *std::ranges::max_element(doubts);

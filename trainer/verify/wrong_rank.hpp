@@ -50,9 +50,12 @@ class WrongRankError : public AgreedError {
   WrongNumbers numbers_;
 };
 
+/// Texts of several ranks as one: each once, in their order. Empty ones are of ranks that have nothing to say.
+std::string all_said(const std::vector<std::string>& texts);
+
 /// Throws for all what some ranks have found. Collective.
-/// @param mine  the same on all ranks that have some; one does at least
-/// @throws WrongRankError  on all ranks
+/// @param mine  the same on ranks that have found it together; one has some at least
+/// @throws WrongRankError  on all ranks: says what each of them has found
 [[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,
                                std::int64_t step);
 

@@ -61,6 +61,11 @@ TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
                                                 {"pipeline_schedule", "gpipe"}}));
   };
   with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
+  const auto check_neighbours = [](const ParallelStrategy& pipeline, Communicator&) {
+    const std::string line = pipeline.describe().lines.front();
+    EXPECT_TRUE(line.starts_with("stage 0 (flatten1 to fc3) on ranks 0-2: ")) << line;
+  };
+  with_pipeline(check_neighbours, {"parallel.stages=1"}, 3);
 }
 
 TEST(PipelineTest, TheWayOfMessagesIsToldWhereADeviceHasSome) {
@@ -301,6 +306,33 @@ TEST(PipelineTest, WhatARankHasNotCannotBeShown) {
                        {"sums that do not go by way of the host cannot be reached"});
   };
   with_pipeline(check_fp32, {on_device[0], on_device[1], "parallel.determinism=off"}, 4);
+}
+
+/// Changes the first number of each message that arrives at this rank.
+class BadLink final : public StepObserver {
+ public:
+  void message_arrived(std::span<float> message) override { message.front() += 1; }
+};
+
+/// Two pipelines, at whose last ranks activations arrive.
+TEST(PipelineTest, WrongMessagesOfEachPipelineAreNamed) {
+  const auto change_messages = [](ParallelStrategy& pipeline, Communicator& comm) {
+    if (comm.rank() % 2 == 1) pipeline.observe(std::make_shared<BadLink>());
+    WrongNumbers found;
+    try {
+      pipeline.run({}, 1, false);
+    } catch (const WrongRankError& error) {
+      found = error.numbers();
+    }
+    EXPECT_EQ(found.ranks, (std::vector{1, 3}));
+    const std::string changed = " sent: a link or memory at its end changed it", &what = found.what;
+    EXPECT_EQ(test::count_of(changed, what), 2) << what;
+    EXPECT_TRUE(what.starts_with("what arrived at rank 1 on ")) << what;
+    test::expect_words(what, {" is not the activations of stage 0 (flatten1 to fc1) that rank 0 on ",
+                              changed + "; what arrived at rank 3 on ",
+                              " is not the activations of stage 0 (flatten1 to fc1) that rank 2 on "});
+  };
+  with_pipeline(change_messages, {"parallel.stages=2"}, 4);
 }
 
 /// Two pipelines, of which the second one's first rank changes what it sends.

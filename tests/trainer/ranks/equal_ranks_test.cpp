@@ -147,6 +147,10 @@ TEST(EqualRanksTest, OfManyValuesHostsAndBytesSomeAreShown) {
             "is a on ranks 0-3 (4 hosts), but b on rank 4 (n4)");
   const std::string much(120, 'x');
   EXPECT_EQ(said({much + "x", "y"}, {"n", "n"}), "is " + much + "... on rank 0, but y on rank 1");
+  std::string umlauts = "x";
+  for (int i = 0; i < 59; ++i) umlauts += "\u00e4";
+  EXPECT_EQ(said({umlauts + "\u00e4", "y"}, {"n", "n"}), "is " + umlauts + "... on rank 0, but y on rank 1")
+      << "no half character";
   EXPECT_EQ(said({std::string(64, 'a'), ""}, {"n", "n"}), "is aaaaaaaaaaaaaaaa on rank 0, but '' on rank 1")
       << "a digest";
   EXPECT_EQ(said({"a\nb", "c\nb"}, {"n", "n"}), "line 1 is a on rank 0, but c on rank 1");

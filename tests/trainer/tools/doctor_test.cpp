@@ -329,6 +329,7 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
                                "LOCKSTEP_API_TOKEN=abc",
                                "LOCKSTEP_MIRRORS=https://me:pw@host/x",
                                "LOCKSTEP_URL=https://host/x",
+                               "LOCKSTEP_URLS=a@b https://h/x file:///y http://me:p@w@i/z\nhttps://you:pw@j",
                                "OMPI_MCA_orte_precondition_transports=1-2",
                                "HOME=/root",
                                "OMPI_MCA_btl=tcp,self",
@@ -336,13 +337,15 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
                                "UCX_TLS=a@b://c",
                                "UCX_ALONE",
                                nullptr};
-  const std::map<std::string, std::string> expected = {{"NCCL_DEBUG", "INFO"},
-                                                       {"LOCKSTEP_API_TOKEN", "***"},
-                                                       {"LOCKSTEP_MIRRORS", "https://***@host/x"},
-                                                       {"LOCKSTEP_URL", "https://host/x"},
-                                                       {"OMPI_MCA_btl", "tcp,self"},
-                                                       {"NCCL_NET", "a@b"},
-                                                       {"UCX_TLS", "a@b://c"}};
+  const std::map<std::string, std::string> expected = {
+      {"NCCL_DEBUG", "INFO"},
+      {"LOCKSTEP_API_TOKEN", "***"},
+      {"LOCKSTEP_MIRRORS", "https://***@host/x"},
+      {"LOCKSTEP_URL", "https://host/x"},
+      {"LOCKSTEP_URLS", "a@b https://h/x file:///y http://***@i/z\nhttps://***@j"},
+      {"OMPI_MCA_btl", "tcp,self"},
+      {"NCCL_NET", "a@b"},
+      {"UCX_TLS", "a@b://c"}};
   EXPECT_EQ(visible_settings(environment), expected);
 }
 

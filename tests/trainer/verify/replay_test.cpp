@@ -24,26 +24,23 @@ TEST(ReplayTest, MostAreRightAndARankThatContradictsItselfIsWrong) {
   struct Row {
     std::vector<ShareResult> results;
     bool is_certain;
-    std::vector<int> wrong;
-    std::size_t place;
+    std::vector<WrongTeam> wrong;
   };
   const Row rows[] = {
-      {{{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}}, true, {2}, 1},
-      {{{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}}, true, {0}, 1},
-      {{{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}}, false, {0, 1}, 1},  // each insists
-      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kRight}}, true, {0}, 0},      // wrong in two ways
-      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kThird}}, false, {0, 1}, 0},
-      {{{0, kWrong}, {1, kRight}, {2, kOther}, {0, kThird}, {2, kOther}}, false, {0, 1, 2}, 0},
-      {{{0, kOther}, {1, kRight}, {2, kRight}, {0, kWrong}, {1, kRight}}, true, {0}, 0},
+      {{{2, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}, {2, kWrong}}, true, {{2, 1}}},
+      {{{0, kWrong}, {1, kRight}, {0, kRight}, {1, kRight}}, true, {{0, 1}}},
+      {{{0, kWrong}, {1, kRight}, {0, kWrong}, {1, kRight}}, false, {{0, 1}, {1, 1}}},  // each insists
+      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kRight}}, true, {{0, 0}}},           // wrong in two ways
+      {{{0, kWrong}, {1, kRight}, {0, kOther}, {1, kThird}}, false, {{0, 0}, {1, 0}}},
+      {{{0, kWrong}, {1, kRight}, {2, kOther}, {0, kThird}, {2, kOther}}, false, {{0, 0}, {1, 0}, {2, 0}}},
+      {{{0, kOther}, {1, kRight}, {2, kRight}, {0, kWrong}, {1, kRight}}, true, {{0, 0}}},
       {{{0, kWrong}, {3, kRight}, {0, kWrong}, {1, kRight}, {2, kOther}, {3, kRight}, {4, kRight}},
        true,
-       {0, 2},
-       0}};
+       {{0, 1}, {2, 0}}}};
   for (const Row& row : rows) {
     const ReplayVerdict verdict = judge_share(row.results);
     EXPECT_EQ(verdict.is_certain, row.is_certain) << &row - rows;
     EXPECT_EQ(verdict.wrong, row.wrong) << &row - rows;
-    EXPECT_EQ(verdict.place, row.place) << &row - rows;
   }
 }
 
@@ -77,9 +74,10 @@ using Compute = std::function<SumFingerprints(int rank, int share)>;
 using OfRank = std::function<SumFingerprints(int rank)>;
 
 /// Statements of ranks when one of them computes, remembers or holds something else.
-/// @param members  ranks that compute a share together
-Thrown said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1) {
-  return thrown_by(4 * members, [&](Communicator& comm) {
+/// @param members  ranks that compute a share together   @param all  of so many such teams
+Thrown said(const Compute& compute, const OfRank& state, const OfRank& samples, int members = 1,
+            int all = 4) {
+  return thrown_by(all * members, [&](Communicator& comm) {
     const auto teams = comm.split(comm.rank() % members);
     const int team = teams->rank();
     const ReplayWork work{
@@ -161,6 +159,41 @@ TEST(ReplayTest, OfATeamTheRankIsNamedWhereItBegan) {
   test::expect_words(link, {"step 7: rank 3 on ", "the output of a arrived changed",
                             "Try this: look at that host's network"});
   test::expect_words(labels, {"step 7: rank 7 on "});
+}
+
+/// Five teams of two, of which the second and the fourth are wrong, each in another place.
+TEST(ReplayTest, OfSeveralTeamsEachIsNamedForWhatIsItsOwn) {
+  const auto name = [](int rank) { return fmt::format("rank {} on {} (cpu): ", rank, host_name()); };
+  const auto compute = [](int team, int share) {
+    SumFingerprints sums = share_of(share);
+    if (team == 1) sums[0] += 1;
+    if (team == 3) sums[1] += 1;
+    return sums;
+  };
+  const std::string other = " differently from other ranks with the same weights and samples: ",
+                    processor = "its processor computed wrongly; ",
+                    link = "the output of a arrived changed: a link or memory at its end changed them",
+                    help =
+                        ". Try this: test that host's memory and processor, and leave it out; look at that "
+                        "host's network, and leave it out if it happens again";
+  const Thrown shares = said(compute, right, right, 2, 5);
+  EXPECT_EQ(shares.text,
+            "step 7: " + name(2) + "it computed the output of a" + other + processor + name(7) + link + help);
+  EXPECT_EQ(shares.numbers.ranks, (std::vector{2, 7}));
+  const Thrown labels = said(compute, right, other_on(1), 2, 5);
+  EXPECT_EQ(labels.text, "step 7: " + name(3) +
+                             "its training samples are not those of the others: its memory changed them; " +
+                             name(7) + link + help);
+  EXPECT_EQ(labels.numbers.ranks, (std::vector{3, 7}));
+  const auto state = [](int team) {
+    if (team == 1) return kWrong;
+    return team == 3 ? kOther : kRight;
+  };
+  const Thrown states = said(compute, state, right, 2, 5);
+  test::expect_words(
+      states.text, {name(2) + "its weights are not those of the others from b on: its memory changed them; " +
+                    name(6) + "its weights are not those of the others from a on: its memory"});
+  EXPECT_EQ(states.numbers.ranks, (std::vector{2, 6}));
 }
 
 TEST(ReplayTest, PartsOfARowAreNamedWithTheirKindsAndHolders) {
@@ -249,6 +282,18 @@ TEST(WrongNumbersTest, FindingsOfSomeRanksAreThrownOnAll) {
   EXPECT_EQ(thrown.text, "step 9: w. Try this: h");
   EXPECT_EQ(thrown.numbers.ranks, std::vector{2});
   EXPECT_EQ(thrown.numbers.doubt, Doubt::kSinceReplay);
+}
+
+TEST(WrongNumbersTest, AllFindingsAreSaidAndEachOnce) {
+  const Thrown thrown = thrown_by(4, [](Communicator& comm) {
+    std::optional<WrongNumbers> mine;
+    if (comm.rank() > 0)
+      mine = WrongNumbers{
+          .step = 9, .what = comm.rank() == 3 ? "v" : "w", .help = "h", .ranks = {comm.rank() == 3 ? 3 : 1}};
+    throw_on_all(comm, mine, 9);
+  });
+  EXPECT_EQ(thrown.text, "step 9: w; v. Try this: h");
+  EXPECT_EQ(thrown.numbers.ranks, (std::vector{1, 3}));
 }
 
 /// On four ranks, two for each pipeline.
@@ -359,6 +404,11 @@ TEST(CopiesTest, EqualOnesPassAndOtherwiseRankStepAndFirstTensorAreNamedOnAllRan
   EXPECT_EQ(said_of_copies(4, 4, {{2, kWrong}}), "step 1500: " + name(2) + ": " + b + "; 1 named");
   EXPECT_EQ(said_of_copies(3, 3, {{0, kOther}}), "step 1500: " + name(0) + ": " + a + "; 1 named");
   EXPECT_EQ(said_of_copies(3, 6, {{4, kWrong}}), "step 1500: " + name(4) + ": " + b + "; 1 named");
+  EXPECT_EQ(said_of_copies(3, 6, {{1, kWrong}, {5, kOther}}),
+            "step 1500: " + name(1) + ": " + b + "; " + name(5) + ": " + a + "; 2 named")
+      << "copies of two parts";
+  EXPECT_EQ(said_of_copies(7, 7, {{1, kWrong}, {2, kOther}, {4, kWrong}}),
+            "step 1500: " + name(1) + " and " + name(4) + ": " + b + "; " + name(2) + ": " + a + "; 3 named");
   EXPECT_EQ(said_of_copies(2, 4, {{3, kWrong}}),
             "step 1500: " + name(2) + " and " + name(3) +
                 ": they differ about the weights of b, and each insists: it takes a third rank to tell which "
