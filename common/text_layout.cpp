@@ -268,6 +268,13 @@ std::string format_loss(double loss) {
   return std::abs(loss) < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4e}", loss);
 }
 
+std::string percent_text(double share) {
+  double percent = 100 * share;
+  if (share < 1) percent = std::min(percent, 99.99);
+  if (share > 0) percent = std::max(percent, 0.01);
+  return fmt::format("{:.2f}", percent);
+}
+
 std::string with_thousands(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t first = value < 0 ? 1 : 0;

@@ -66,6 +66,8 @@ std::string format_seconds(double seconds);
 std::string format_time(double seconds);
 /// "0.0312"; from a million on "1.7e+12".
 std::string format_loss(double loss);
+/// "97.20": a share from 0 to 1 in percent. Less than 1 is at most 99.99, and more than 0 at least 0.01.
+std::string percent_text(double share);
 /// "60,000".
 std::string with_thousands(std::int64_t value);
 

@@ -36,6 +36,22 @@ TEST(TextLayoutTest, LargeLossesHaveAnExponentAndLargeCountsAreGroupedByThousand
   EXPECT_EQ(with_thousands(-123), "-123");
 }
 
+TEST(TextLayoutTest, AShareIsWholeOrNothingInPercentOnlyWhereItIs) {
+  for (const auto& [share, text] : {std::pair(0.0, "0.00"),
+                                    {1e-9, "0.01"},
+                                    {0.00004, "0.01"},
+                                    {0.0002, "0.02"},
+                                    {0.5, "50.00"},
+                                    {0.99994, "99.99"},
+                                    {0.99996, "99.99"},
+                                    {1 - 0x1p-53, "99.99"},
+                                    {1, "100.00"},
+                                    {1.5, "150.00"},
+                                    {-0.25, "-25.00"},
+                                    {std::nan(""), "nan"}})
+    EXPECT_EQ(percent_text(share), text);
+}
+
 TEST(TextLayoutTest, ACountOfOneIsSingular) {
   EXPECT_EQ(counted(1, "rank"), "1 rank");
   EXPECT_EQ(counted(0, "rank"), "0 ranks");

@@ -163,6 +163,10 @@ class TrainingOnArrays(InAFolder):
         metrics.write_text(metrics.read_text().replace('"test_', '"validation_'))
         self.assertIn("<th>best validation</th>", lockstep.Run("held-out")._repr_html_())
 
+    def test_a_share_in_html_is_whole_or_nothing_only_where_it_is(self):
+        shares = {None: None, 0: "0.00 %", 1e-9: "0.01 %", 0.5: "50.00 %", 0.99996: "99.99 %", 1: "100.00 %"}
+        self.assertEqual({share: lockstep.run._percent(share) for share in shares}, shares)
+
     def test_same_arrays_are_written_once(self):
         self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))
         kind, folder = files.write_set(self.data)

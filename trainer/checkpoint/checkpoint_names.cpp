@@ -43,7 +43,7 @@ std::string position_text(const CheckpointSummary& checkpoint) {
   if (std::string trouble = checkpoint.trouble(); !trouble.empty()) return trouble;
   std::string text = fmt::format("epoch {}", checkpoint.epoch);
   if (checkpoint.step_in_epoch > 0) text += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
-  if (checkpoint.accuracy()) text += fmt::format(", {:.2f} %", 100 * *checkpoint.accuracy());
+  if (checkpoint.accuracy()) text += fmt::format(", {} %", percent_text(*checkpoint.accuracy()));
   return text;
 }
 
@@ -123,9 +123,9 @@ std::string best_of(const std::string& path, const std::string& run_dir,
   if (!best)
     throw MissingDataError(
         fmt::format("{}: no checkpoint of this run was evaluated; {}", path, those_there_are(checkpoints)));
-  throw MissingDataError(fmt::format(
-      "{}: the best of this run, {:.2f} % after {}, was not kept; {}; run.keep.best=true keeps it", path,
-      100 * best->value, best->place(), those_there_are(checkpoints)));
+  throw MissingDataError(
+      fmt::format("{}: the best of this run, {} % after {}, was not kept; {}; run.keep.best=true keeps it",
+                  path, percent_text(best->value), best->place(), those_there_are(checkpoints)));
 }
 
 /// 3 of "epoch:3"; nothing for other texts.
@@ -177,7 +177,8 @@ std::string best_line(Env& env, const std::string& run_dir) {
   const BestOfRun best = find_best(told, checkpoints);
   const auto [epoch, step, accuracy] = *best.record;
   return fmt::format(
-      "best: {}accuracy {:.2f} % after {}, {}", told.validation_accuracy ? "validation " : "", 100 * accuracy,
+      "best: {}accuracy {} % after {}, {}", told.validation_accuracy ? "validation " : "",
+      percent_text(accuracy),
       epoch > 0 ? fmt::format("epoch {}", epoch) : fmt::format("step {}", with_thousands(step)),
       best.checkpoint == nullptr ? "not kept (run.keep.best=true keeps it)"
       : epoch > 0                ? fmt::format("checkpoint {}@epoch:{}", run_dir, epoch)

@@ -45,13 +45,13 @@ std::string facts_text(const CheckpointFacts& facts) {
   text += line("seed", fmt::format("{}", facts.seed));
   if (facts.epoch_samples > 0)
     text += line("epoch so far",
-                 fmt::format("{}, loss {:.6f}, {:.2f} % correct", counted(facts.epoch_samples, "sample"),
+                 fmt::format("{}, loss {:.6f}, {} % correct", counted(facts.epoch_samples, "sample"),
                              facts.epoch_loss_sum / static_cast<double>(facts.epoch_samples),
-                             100.0 * static_cast<double>(facts.epoch_correct) /
-                                 static_cast<double>(facts.epoch_samples)));
+                             percent_text(static_cast<double>(facts.epoch_correct) /
+                                          static_cast<double>(facts.epoch_samples))));
   if (facts.validation_accuracy)
-    text += line("validation", fmt::format("accuracy {:.2f} %", 100 * *facts.validation_accuracy));
-  if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
+    text += line("validation", fmt::format("accuracy {} %", percent_text(*facts.validation_accuracy)));
+  if (facts.test_accuracy) text += line("test accuracy", percent_text(*facts.test_accuracy) + " %");
   if (const std::string digest = computation_digest(facts); !digest.empty())
     text += line("computation", digest);
   text += line("buckets", facts.bucket_plan);
@@ -149,7 +149,7 @@ std::string checkpoints_text(const std::string& run_dir, const std::vector<Check
     std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-", trouble = checkpoint.trouble();
     if (checkpoint.step_in_epoch > 0)
       epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
-    if (checkpoint.accuracy()) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.accuracy());
+    if (checkpoint.accuracy()) accuracy = percent_text(*checkpoint.accuracy()) + " %";
     if (!trouble.empty()) epoch = "-";
     std::vector<std::string> names;
     if (checkpoint.path == meant.last) names.emplace_back("@last");

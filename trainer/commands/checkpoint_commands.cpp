@@ -289,8 +289,8 @@ int import_on(Communicator& comm, const Job& job) {
   const std::string checkpoint = save_checkpoint(
       Env::posix(), job.run.dir, checkpoint_of(state, job, setup, comm, strategy->whole_state()));
   print("{}", fold_lines(fmt::format("{}\n", fmt::join(read.lines, "\n")), output_columns()));
-  print("{}: loss {}, accuracy {:.2f} % ({} of {})\nsaved as {}\n", setup.data->test.name,
-        describe_loss(evaluation), 100 * evaluation.accuracy(), with_thousands(evaluation.correct),
+  print("{}: loss {}, accuracy {} % ({} of {})\nsaved as {}\n", setup.data->test.name,
+        describe_loss(evaluation), percent_text(evaluation.accuracy()), with_thousands(evaluation.correct),
         with_thousands(evaluation.samples), checkpoint);
   return 0;
 }

@@ -161,9 +161,9 @@ void print_evaluation(bool json, const SavedModel& model, const EvaluationData& 
     print_json(object);
     return;
   }
-  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\n{}weights sha256 {}\n",
-        model.checkpoint, data.name, describe_loss(result), 100 * result.accuracy(),
-        with_thousands(result.correct), with_thousands(result.samples), loaded.sets->origin, loaded.relation,
+  print("{}\n{}: loss {}, accuracy {} % ({} of {})\ndata: {} ({})\n{}weights sha256 {}\n", model.checkpoint,
+        data.name, describe_loss(result), percent_text(result.accuracy()), with_thousands(result.correct),
+        with_thousands(result.samples), loaded.sets->origin, loaded.relation,
         classes ? classes_text(*classes, loaded.sets->class_names) : "", sha256);
 }
 

@@ -196,7 +196,7 @@ std::string table(const TableRows& rows) {
 }
 
 std::string percent(std::optional<double> share) {
-  return share ? fmt::format("{:.2f} %", 100 * *share) : "-";
+  return share ? percent_text(*share) + " %" : "-";
 }
 
 std::string class_table(const ClassEvaluation& found, const std::vector<std::string>& names) {

@@ -23,8 +23,7 @@ using Json = nlohmann::ordered_json;
 
 std::string number_text(const Json& value, bool is_share) {
   if (!value.is_number()) return "-";
-  return is_share ? fmt::format("{:.2f} %", 100 * value.get<double>())
-                  : fmt::format("{:.4g}", value.get<double>());
+  return is_share ? percent_text(value.get<double>()) + " %" : fmt::format("{:.4g}", value.get<double>());
 }
 
 /// "75.00 %"; "validation 75.00 %", where it is not of the set that the other numbers are of.

@@ -260,7 +260,7 @@ void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool rever
 }
 
 std::string accuracy_text(std::optional<double> accuracy) {
-  return accuracy ? fmt::format("{:.2f}", 100 * *accuracy) : "-";
+  return accuracy ? percent_text(*accuracy) : "-";
 }
 
 std::string loss_text(std::optional<double> loss) {

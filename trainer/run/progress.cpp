@@ -110,7 +110,7 @@ std::vector<LineField> epoch_fields(const FinishedEpoch& epoch, std::int64_t epo
   std::vector<LineField> fields = {{fmt::format("epoch {:>2}/{}", epoch.state.epoch + 1, epochs), 9},
                                    {"train loss " + format_loss(epoch.state.epoch_so_far().mean()), 2},
                                    {name + describe_loss(judged), 3},
-                                   {fmt::format("accuracy {:.2f} %", 100 * judged.accuracy()), 8}};
+                                   {fmt::format("accuracy {} %", percent_text(judged.accuracy())), 8}};
   if (!averages.empty()) fields.push_back({averages, 7});
   fields.push_back({format_seconds(seconds), 4});
   fields.push_back({"(" + samples_per_second(rate) + ")", 1, 1});

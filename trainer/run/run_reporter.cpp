@@ -22,8 +22,8 @@ std::string averages_text(const Evaluations& evaluations, EvaluatedPart part) {
   std::string text;
   for (const AverageEvaluation& average : evaluations.averages)
     if (average.part == part)
-      text += fmt::format("{}{} {:.2f} %", text.empty() ? "" : ", ", average.name,
-                          100 * average.found.accuracy());
+      text += fmt::format("{}{} {} %", text.empty() ? "" : ", ", average.name,
+                          percent_text(average.found.accuracy()));
   return text;
 }
 
@@ -44,9 +44,9 @@ void RunReporter::loss_is_due(const RunState& state, double /*learning_rate*/) {
 
 void RunReporter::evaluated(const RunState& state, const Evaluations& found) {
   const std::string averages = averages_text(found, run_.judge);
-  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {:.2f} %{}{}", state.epoch + 1,
+  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {} %{}{}", state.epoch + 1,
                   run_.job.train.epochs, with_thousands(state.step), found.validation ? "validation" : "test",
-                  describe_loss(found.judged()), 100 * found.judged().accuracy(),
+                  describe_loss(found.judged()), percent_text(found.judged().accuracy()),
                   averages.empty() ? "" : "  ", averages));
 }
 
@@ -86,20 +86,20 @@ void RunReporter::run_finished(const FinishedRun& run) {
   if (run_.job.run.print_loss_every_steps > 0) say("Finished Training");
   if (run.stopped_early) {
     const auto& [best, without_better, from] = *run.state.patience;
-    say(fmt::format("no better accuracy than {:.2f} %{} in {}: ended by train.patience at step {} of {}",
-                    100 * best, from > 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
+    say(fmt::format("no better accuracy than {} %{} in {}: ended by train.patience at step {} of {}",
+                    percent_text(best), from > 0 ? fmt::format(" since step {}", with_thousands(from)) : "",
                     counted(without_better, "evaluation"), with_thousands(run.state.step),
                     with_thousands(run_.steps())));
   }
   const Evaluation& tested = *run.evaluations.test;
   const std::string of_this_start =
       run.from_step > 0 ? fmt::format(", the last {}", with_thousands(run.state.step - run.from_step)) : "";
-  say(fmt::format("done: {}{} in {}, accuracy {:.2f} % of {}, run directory {}",
-                  counted(run.state.step, "step"), of_this_start, format_time(run.seconds),
-                  100 * tested.accuracy(), counted(tested.samples, "test sample"), directory));
+  say(fmt::format("done: {}{} in {}, accuracy {} % of {}, run directory {}", counted(run.state.step, "step"),
+                  of_this_start, format_time(run.seconds), percent_text(tested.accuracy()),
+                  counted(tested.samples, "test sample"), directory));
   for (const auto& [average, part, found] : run.evaluations.averages)
     if (part == EvaluatedPart::kTest)
-      say(fmt::format("{}: accuracy {:.2f} % of {}, checkpoint {}@{}", average, 100 * found.accuracy(),
+      say(fmt::format("{}: accuracy {} % of {}, checkpoint {}@{}", average, percent_text(found.accuracy()),
                       counted(found.samples, "test sample"), directory, average));
   say(best_line(Env::posix(), directory));
   say_weights(run.sha256, run.published);

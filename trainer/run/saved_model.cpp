@@ -123,8 +123,8 @@ struct WeightsFile {
 std::string position_of(const CheckpointFacts& facts) {
   std::string text = fmt::format(" (epoch {}, step {}", facts.epoch, with_thousands(facts.step));
   if (const auto accuracy = facts.accuracy())
-    text += fmt::format(", {} accuracy {:.2f} %", facts.validation_accuracy ? "validation" : "test",
-                        100 * *accuracy);
+    text += fmt::format(", {} accuracy {} %", facts.validation_accuracy ? "validation" : "test",
+                        percent_text(*accuracy));
   return text + ")";
 }
 

@@ -60,13 +60,6 @@ const std::string& name_of(int index, const ReportStyle& style) {
   return at(style.class_names, index);
 }
 
-/// score_text(), but only 1 itself reads as 100 %, and only 0 as 0 %.
-std::string shown_score(float score, const ReportStyle& style) {
-  const std::string text = score_text(style.loss, score);
-  if (score < 1 && text == "100.00 %") return "99.99 %";
-  return score > 0 && text == "0.00 %" ? "<0.01 %" : text;
-}
-
 /// Columns of the names before the bars.
 int width_of_names(const ReportStyle& style) {
   constexpr int kNarrowest = 12, kWidest = 30;
@@ -112,7 +105,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   for (const int c : classes) {
     const float score = at(prediction.scores, c);
     text += without_spaces_behind(fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
-                                              shown_score(score, style), bar(score, style.unicode))) +
+                                              score_text(style.loss, score), bar(score, style.unicode))) +
             "\n";
   }
   return text;
@@ -121,7 +114,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
 std::string line_of(const Prediction& prediction, const ReportStyle& style) {
   std::string line = picture_and_original(prediction) + ":";
   for (const int c : likeliest(prediction, std::max(1, style.top)))
-    line += fmt::format(" {} {}", name_of(c, style), shown_score(at(prediction.scores, c), style));
+    line += fmt::format(" {} {}", name_of(c, style), score_text(style.loss, at(prediction.scores, c)));
   if (!prediction.warnings.empty())
     line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
   return line + "\n";
@@ -172,8 +165,8 @@ std::string PredictionSummary::to_text(const std::string& name, const ReportStyl
       fmt::format("{}: {}, not sure of {}\n", printable_line(name), counted(pictures_, style.thing), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
-    text += without_spaces_behind(fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c],
-                                              width_of_names(style), counts_[c], 100 * share,
+    text += without_spaces_behind(fmt::format("  {:>{}} {:>7} {:>6} % {}", style.class_names[c],
+                                              width_of_names(style), counts_[c], percent_text(share),
                                               bar(share, style.unicode))) +
             "\n";
   }

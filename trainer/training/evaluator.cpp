@@ -41,7 +41,7 @@ void score_classes(LossKind loss, const LossShape& shape, const float* logits, f
 }
 
 std::string score_text(LossKind loss, double score) {
-  return are_probabilities(loss) ? fmt::format("{:.2f} %", 100 * score) : fmt::format("{:.3f}", score);
+  return are_probabilities(loss) ? percent_text(score) + " %" : fmt::format("{:.3f}", score);
 }
 
 bool pass_forward(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data, int grain,

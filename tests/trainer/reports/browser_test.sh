@@ -172,10 +172,11 @@ The_words_of_a_page_follow_from_the_document() {
       said.none = ["0 of 200 right, 0.00 %; 200 without an answer", "of other data", "No mistake has finite outputs to show."]
         .every((words) => text(classSection({ ...runs[0], classes: none })).includes(words));
       said.all = text(mistakes({ ...none, correct: 200 }));
+      said.shares = [0, 1e-9, 0.00004, 0.5, 0.99996, 1].map(percent).join();
     }, 500);'
   browse driven.html 1280
   expect_equal "$console" ""
-  expect_contains "$page" 'data-seconds="0.06272 s,59.97 s,2 min 0 s,1 h 0 min,2 h 0 min" data-resumed="true" data-open="true" data-prove="'"'"'r" data-none="true" data-all="No mistakes."'
+  expect_contains "$page" 'data-seconds="0.06272 s,59.97 s,2 min 0 s,1 h 0 min,2 h 0 min" data-resumed="true" data-open="true" data-prove="'"'"'r" data-none="true" data-all="No mistakes." data-shares="0.00 %,0.01 %,0.01 %,50.00 %,99.99 %,100.00 %"'
 }
 
 A_box_hides_a_run_and_hostile_names_are_text() {

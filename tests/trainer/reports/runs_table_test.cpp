@@ -205,6 +205,7 @@ TEST_F(RunsTableTest, NumbersThatAreNotThereAreDashes) {
   RunHistory run;
   EXPECT_EQ(accuracy_text(std::nullopt) + loss_text(std::nullopt) + seconds_text(run), "---");
   EXPECT_EQ(accuracy_text(0.98765), "98.77");
+  EXPECT_EQ(accuracy_text(0.99998), "99.99") << "49,999 of 50,000 are not all";
   for (const auto& [seconds, text] :
        {std::pair(-1.0, "-"), {2e12, "-"}, {0, "0.000 s"}, {59.5, "59.5 s"}, {60, "1:00"}}) {
     run.seconds = seconds;

@@ -106,6 +106,8 @@ TEST(RunEventsTest, FieldsOfAnEpochGoByTheirImportance) {
   const Evaluations tested{.test = kTested, .validation = {}};
   EXPECT_EQ(join(epoch_fields({.state = state, .evaluations = tested}, 10, "", 12.34, 4862.2)),
             "epoch  3/10  train loss 2.0000  test loss 0.5000  accuracy 90.00 %  12.3 s (4,862 samples/s)");
+  const Evaluations nearly{.test = Evaluation{.samples = 50000, .correct = 49999}, .validation = {}};
+  EXPECT_EQ(epoch_fields({.state = state, .evaluations = nearly}, 10, "", 1, 1)[3].text, "accuracy 99.99 %");
 }
 
 // Clocks and memory.

@@ -39,7 +39,7 @@ TEST(PredictionReportTest, NoProbabilityReadsAsCertainThatIsNot) {
   EXPECT_EQ(line(0.9999F), "a: cat 99.99 %\n");
   EXPECT_EQ(bars_of({.picture = "a", .scores = {0.00004F, 0.0001F, 0}}, kStyle),
             "a: dog\n"
-            "           cat  <0.01 %\n"
+            "           cat   0.01 %\n"
             "           dog   0.01 %\n"
             "           cow   0.00 %\n");
 }

@@ -3,7 +3,6 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const runs = report.runs, single = runs.length === 1;
 const colourOf = (i) => `var(--c${i % 8})`;
-const percent = (share, digits = 2) => share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
 const whole = (number) => number === null || number === undefined ? "–" : number.toLocaleString("en-US");
 const name = (text) => make("bdi", { class: "clip", title: text }, text);
 /** The word as a shell reads it back. */
@@ -11,6 +10,13 @@ const shellWord = (word) => /^[\w%+=:,./-]+$/.test(word) ? word : `'${word.repla
 const inSixties = (number, large, small) => `${Math.floor(number / 60)} ${large} ${number % 60} ${small}`;
 const seconds = (s) => s === null || s === undefined ? "–" : s < 60 ? `${short(s)} s` : s < 3599.5 ?
   inSixties(Math.round(s), "min", "s") : inSixties(Math.round(s / 60), "h", "min");
+
+/** Less than 1 is at most 99.99, and more than 0 at least 0.01. */
+function percent(share) {
+  if (share === null || share === undefined) return "–";
+  const most = share < 1 ? Math.min(100 * share, 99.99) : 100 * share;
+  return `${(share > 0 ? Math.max(most, 0.01) : most).toFixed(2)} %`;
+}
 
 function table(head, rows, numbers) {
   const kind = (i) => ({ class: numbers.includes(i) ? "n" : null });
@@ -175,12 +181,6 @@ function classSection(run) {
     mistakes(found)];
 }
 
-/** One digit, but never "100.0 %" of what is less; of an output, which is no share, the number. */
-function sureness(share, isOutput) {
-  if (isOutput) return share.toFixed(3);
-  return share < 1 && share >= 0.9995 ? `${(Math.floor(1e4 * share) / 100).toFixed(2)} %` : percent(share, 1);
-}
-
 function mistakes(found) {
   if (!found.mistakes.length) return make("p", { class: "soft" }, found.correct === found.samples ? "No mistakes." : "No mistake has finite outputs to show.");
   const names = found.classes.map((one) => one.name), isOutput = found.scores === "outputs";
@@ -194,7 +194,7 @@ function mistakes(found) {
       make("div", { class: "path soft", title: one.name || null }, make("bdi", { dir: "ltr" }, one.name || `sample ${one.sample}`)),
       make("div", { class: "odds" }, order.map((c) => [make("span", { class: "cut", title: names[c] }, make("bdi", null, names[c])),
         make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * Math.max(0, Math.min(1, scores[c]))).toFixed(1)}%` })),
-        make("span", { class: "soft" }, sureness(scores[c], isOutput))])));
+        make("span", { class: "soft" }, isOutput ? scores[c].toFixed(3) : percent(scores[c]))])));
   };
   const note = isOutput ? "Outputs of the network, trained towards 1 for the class and 0 for the others (mse): no probabilities."
     : found.scores === "sigmoid" ? "The probability of each class by itself (binary_cross_entropy): they need not add up to 100 %." : null;
@@ -251,7 +251,7 @@ function rankSection(run) {
   const all = ranks.map((rank) => rank.busy_seconds + rank.exposed_seconds), most = Math.max(...all) || 1;
   const bar = (rank) => make("span", { class: "meter wide", role: "img", "aria-label": "work, then waiting" },
     make("i", { style: `width:${(100 * rank.busy_seconds / most).toFixed(1)}%` }), make("i", { class: "waits", style: `width:${(100 * rank.exposed_seconds / most).toFixed(1)}%` }));
-  const rows = ranks.map((rank, i) => [String(i), seconds(rank.busy_seconds), seconds(rank.exposed_seconds), percent(rank.exposed_seconds / (all[i] || 1), 1), bar(rank)]);
+  const rows = ranks.map((rank, i) => [String(i), seconds(rank.busy_seconds), seconds(rank.exposed_seconds), percent(rank.exposed_seconds / (all[i] || 1)), bar(rank)]);
   return [make("h2", null, "Ranks"), make("div", { class: "card" },
     make("p", { class: "soft" }, "Seconds in steps, over all epochs that record it: at work, and waiting for communication and other ranks after the rank's own work."),
     table(["rank", "at work", "waiting", "of its time", ""], rows, [1, 2, 3]))];

@@ -253,7 +253,11 @@ def _column(values: List[Any]) -> Array:
 
 
 def _percent(share: Optional[float]) -> Optional[str]:
-    return None if share is None else f"{100 * share:.2f} %"
+    """Less than 1 is at most 99.99, and more than 0 at least 0.01."""
+    if share is None:
+        return None
+    most = min(100 * share, 99.99) if share < 1 else 100 * share
+    return f"{max(most, 0.01) if share > 0 else most:.2f} %"
 
 
 def _class_names(inspected: Dict[str, Any]) -> List[str]:
