@@ -10,7 +10,6 @@
 #include "common/output.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <exception>
@@ -24,11 +23,6 @@ namespace lockstep {
 
 namespace {
 
-int usable_cores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 /// One thread's end of a group. Every collective is one that the group performs when its last thread arrives; sums are
 /// added in rank order.
 class ThreadCommunicator final : public Communicator, private AllReduce, private PointToPoint {
@@ -40,7 +34,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
         rank_(rank),
         timeout_(timeout),
         whole_(whole),
-        oversubscribed_(whole != nullptr ? whole->oversubscribed_ : group_->size() > usable_cores()) {}
+        oversubscribed_(whole != nullptr ? whole->oversubscribed_ : group_->size() > available_cores()) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep convert FOLDER DIR; of tables see table_commands.cpp
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -26,7 +27,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace lockstep {
@@ -264,7 +264,7 @@ void add_convert_command(CLI::App& app, Action& action) {
   add_split_options(*command, options->split);
   command->add_flag("--skip-damaged", options->skip_damaged,
                     "Go on without pictures or rows that cannot be read, and name them");
-  options->threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  options->threads = std::min(available_cores(), 64);
   command->add_option("--threads", options->threads, "That read pictures; default: one for each core")
       ->check(CLI::Range(1, 1024));
   command->add_option(

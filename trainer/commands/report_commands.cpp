@@ -3,6 +3,7 @@
 /// Commands that read runs: runs, compare and report.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/output_file.hpp"
 #include "common/printable.hpp"
@@ -142,7 +143,7 @@ ReportOptions wanted_by(const ReportCommandOptions& options) {
   const bool has_models = options.format == "html" || options.format == "json";
   return {.models = has_models && options.runs.size() <= kMostModels,
           .data = options.data,
-          .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U))};
+          .threads = std::min(available_cores(), 16)};
 }
 
 std::string report_as(const std::string& format, const nlohmann::ordered_json& report) {
