@@ -3,6 +3,8 @@
 /// Atomic fields, each by itself.
 #include "comm/rank_status.hpp"
 
+#include "common/printable.hpp"
+
 #include <bit>
 
 namespace lockstep {
@@ -24,8 +26,7 @@ void put_text(std::string_view text, std::span<char> into) {
     end -= 3;
     const std::size_t space = text.rfind(' ', end);
     if (space != text.npos && space >= end / 2) end = space;
-    // Never in the middle of a character.
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;
+    end = begin_of_character(text, end);
     std::string_view("...").copy(into.data() + end, 3);
   }
   text.copy(into.data(), end);

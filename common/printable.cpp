@@ -82,6 +82,11 @@ CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, bytes};
 }
 
+std::size_t begin_of_character(std::string_view text, std::size_t at) {
+  while (at > 0 && at < text.size() && (byte_at(text, at) & 0xC0U) == 0x80) --at;
+  return at;
+}
+
 std::string printable(std::string_view text) {
   return escaped(text, "\n\t");
 }
@@ -92,8 +97,7 @@ std::string printable_line(std::string_view text) {
 
 std::string quoted_text(std::string_view text) {
   constexpr std::size_t kShownBytes = 60;
-  std::size_t end = std::min(text.size(), kShownBytes);
-  while (end < text.size() && end > 0 && (byte_at(text, end) & 0xC0U) == 0x80) --end;
+  const std::size_t end = begin_of_character(text, std::min(text.size(), kShownBytes));
   return "'" + printable_line(text.substr(0, end)) + (end < text.size() ? "...'" : "'");
 }
 

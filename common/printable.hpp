@@ -26,6 +26,9 @@ struct CodePoint {
 /// The character that begins at `at`, of which strict UTF-8 is asked.
 CodePoint decode_utf8(std::string_view text, std::size_t at);
 
+/// Moves a place within a character of UTF-8 to its beginning. @param at  may be the end of the text
+std::size_t begin_of_character(std::string_view text, std::size_t at);
+
 /// The first place where `text` is not printable UTF-8. Tabs, line feeds and CR LF are allowed, other control
 /// characters are not: yaml-cpp reads byte 4 as the end of the file and would silently drop the rest.
 std::optional<UnprintableByte> find_unprintable(std::string_view text);

@@ -6,6 +6,7 @@
 #include "common/digest.hpp"
 #include "common/installed.hpp"
 #include "common/json_text.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -133,12 +134,6 @@ std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
     }
     return line + 1;
   }
-}
-
-/// Moves a place in the middle of a character to its beginning.
-std::size_t begin_of_character(std::string_view text, std::size_t at) {
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U) --at;
-  return at;
 }
 
 /// Cuts the beginning that long texts have in common, beyond which nothing would be shown of them.
