@@ -113,9 +113,6 @@ int ranks_known(const ParallelSection& parallel) {
 std::string memory_text(const TrainingMemory& memory, bool on_gpu) {
   std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
   if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
-  if (const FreeMemory free = free_memory(); memory.host.total() > free.bytes)
-    text += fmt::format("\n{} leaves {}: training would be refused here", free.limited_by,
-                        format_memory(free.bytes));
   return text;
 }
 
@@ -195,6 +192,14 @@ void require_possible_steps(const Job& job, const Network& network, std::int64_t
   require_traced_steps(job, steps_asked(job, DistributedSampler::steps_per_epoch(sampling)));
 }
 
+/// A note on memory that training takes and that is not here; another machine may have it.
+std::vector<std::string> missing_memory(const TrainingMemory& memory) {
+  const FreeMemory free = free_memory();
+  if (memory.host.total() <= free.bytes) return {};
+  return {fmt::format("{} leaves {}: training would be refused here", free.limited_by,
+                      format_memory(free.bytes))};
+}
+
 /// Notes on files that a start reads and that are not here. As with data, another machine may have them.
 std::vector<std::string> missing_files(const Job& job) {
   if (job.run.starts_anew() || job.run.takes_newest()) {
@@ -233,7 +238,8 @@ int validate(const ValidateOptions& options) {
   const std::optional<Duplicates> duplicates = data_too ? std::optional(duplicates_of(job)) : std::nullopt;
   if (duplicates) say_duplicates(*duplicates);
   std::vector<std::string> notes = data.remarks;
-  for (const auto& more : {batch_remarks(job, sizes.train_samples, on_gpu), missing_files(job)})
+  for (const auto& more :
+       {missing_memory(memory), batch_remarks(job, sizes.train_samples, on_gpu), missing_files(job)})
     notes.insert(notes.end(), more.begin(), more.end());
   if (json) {
     auto facts = job_json(job, network, sizes, memory, notes);

@@ -243,6 +243,19 @@ TEST(ValidateCommandTest, NotesOnTheJobAreInItsJson) {
                                    "takes all of them"}));
 }
 
+/// No machine has 70 TiB.
+TEST(ValidateCommandTest, MemoryThatIsNotHereIsNotedInItsJson) {
+  const testing::TemporaryDirectory directory;
+  std::ofstream(directory.path("large.yaml"))
+      << "layers:\n  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n";
+  std::ofstream(directory.path("job.yaml"))
+      << fmt::format("model: {}\nparallel: {{threads: 1024}}\n", directory.path("large.yaml"))
+      << "data: {set: synthetic, train_samples: 100, test_samples: 10}\n";
+  test::expect_words(
+      parse_json(answer_to({"validate", directory.path("job.yaml"), "--json"}))["notes"].dump(),
+      {": training would be refused here\""});
+}
+
 TEST(ValidateCommandTest, AHostHoldsSamplesOnceMoreThatStreamPastADevice) {
   const testing::TemporaryDirectory directory;
   std::ofstream(directory.path("job.yaml"))
