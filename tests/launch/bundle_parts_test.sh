@@ -12,6 +12,7 @@ Bundle_refuses_what_it_cannot_make() {
   mkdir empty kept && touch kept/mine
   expect_says 2 "--data needs a folder" "$repo/launch/bundle" --data
   expect_says 2 "unknown option --frobnicate (try --help)" "$repo/launch/bundle" --frobnicate
+  expect_says 2 "one folder at a time: $PWD/out or other" "$repo/launch/bundle" out --build empty other
   expect_says 2 "$PWD/kept is there and is not a bundle" "$repo/launch/bundle" --build empty kept
   expect_says 66 "no MNIST files in $PWD/empty: launch/get-data mnist" "$repo/launch/bundle" --build empty --data empty out
   expect_says 66 "no program $PWD/empty/lockstep: launch/build" "$repo/launch/bundle" --build empty out
