@@ -63,6 +63,18 @@ Run_starts_a_rank_for_each_gpu_that_is_visible() {
   CUDA_VISIBLE_DEVICES=GPU-0 expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
 }
 
+# It has named one GPU by then.
+Run_waits_a_minute_for_an_nvidia_smi_that_hangs() {
+  make_world 8
+  stand_in nvidia-smi 'echo "GPU 0: NVIDIA H100 (UUID: GPU-0)"; exec sleep 60'
+  # shellcheck disable=SC2162  # its options are the caller's
+  read() { builtin read "${@/#60/0.3}"; }
+  export -f read
+  expect_says 0 "mpirun -np 8 --bind-to core" timeout 30 "$repo/launch/run" --dry-run train job.yaml
+  expect_equal "$(grep -o 'launch/run: nvidia-smi .*' <<<"$output")" \
+    "launch/run: nvidia-smi -L has not answered in 60 s, as with a broken driver: this host is taken for one without GPUs"
+}
+
 # Two threads a core, of which mpirun makes one slot.
 Run_counts_cores_and_not_their_threads() {
   make_world 8
