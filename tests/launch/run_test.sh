@@ -227,7 +227,7 @@ Run_refuses_a_wrong_command_line() {
   expect_exit 0 "$repo/launch/run" --restarts 1 --dry-run train job.yaml run.resume=auto
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
   expect_says 2 "which command of lockstep? for instance: launch/run -np 2 train launch/jobs/mnist.yaml" "$repo/launch/run" -np 2
-  MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
+  MPIRUN=nowhere expect_says 69 "no nowhere: install Open MPI (Debian's openmpi-bin), load" "$repo/launch/run" -np 2 train job.yaml
   PROGRAM=/nowhere expect_says 69 "no /nowhere: run launch/build first, or set PROGRAM" "$repo/launch/run" -np 2 train job.yaml
   TMPDIR=/nowhere expect_says 74 "cannot write to /nowhere" "$repo/launch/run" -np 2 train job.yaml
   expect_says 0 "mpirun -np 100000 " "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml
