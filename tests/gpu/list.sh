@@ -13,7 +13,9 @@ gpu_tests() {
     / Test command: / {
       ranks = 0
       if (match($0, /"?-(n|np)"? "[0-9]+"/)) { ranks = substr($0, RSTART, RLENGTH); gsub(/[^0-9]/, "", ranks) }
-      program = $NF == "command:" ? "" : $NF; gsub(/"/, "", program)
+      program = $0; sub(/.* Test command: /, "", program)
+      if (match(program, /"[^"]*"$/)) program = substr(program, RSTART + 1, RLENGTH - 2)
+      else gsub(/\\ /, " ", program)  # as ctest writes a space of a command without arguments
     }
     / Test +#[0-9]+: / { print $NF, ranks, (program == "" ? "not-built" : program); program = "" }'
   rm -rf "$list"

@@ -12,6 +12,7 @@ Bundle_refuses_what_it_cannot_make() {
   mkdir empty kept && touch kept/mine
   expect_says 2 "--data needs a folder" "$repo/launch/bundle" --data
   expect_says 2 "unknown option --frobnicate (try --help)" "$repo/launch/bundle" --frobnicate
+  expect_says 2 "one folder at a time: $PWD/out or other" "$repo/launch/bundle" out --build empty other
   expect_says 2 "$PWD/kept is there and is not a bundle" "$repo/launch/bundle" --build empty kept
   expect_says 66 "no MNIST files in $PWD/empty: launch/get-data mnist" "$repo/launch/bundle" --build empty --data empty out
   expect_says 66 "no program $PWD/empty/lockstep: launch/build" "$repo/launch/bundle" --build empty out
@@ -88,14 +89,20 @@ Bundle_takes_the_plugins_of_a_folder_whose_name_has_a_space() {
   expect_equal "$(cd stage && echo bin/* libexec/*)" "bin/lockstep libexec/lockstep libexec/lockstep_a.so"
 }
 
-# A program and two tests on GPUs, of which one is for two ranks; the file of results that they name.
+# A program and two tests on GPUs, of which one is for two ranks, in a folder whose name has a space; the file of results that they name.
 Bundle_takes_the_gpu_suite_along() {
   local name
-  for name in lockstep kernels_bench one_test two_test; do stand_in "b/$name" ': tests/golden/layers.safetensors'; done
-  stand_in ctest 'echo "1: Test command: $PWD/b/one_test"; echo "  Test #1: one"; echo "2: Test command: /usr/bin/mpirun \"-n\" \"2\" $PWD/b/two_test"; echo "  Test #2: two"'
+  skip_without ctest
+  for name in lockstep kernels_bench one_test two_test; do stand_in "a b/$name" ': tests/golden/layers.safetensors'; done
+  cat >'a b/CTestTestfile.cmake' <<END
+add_test(one "$PWD/a b/one_test")
+add_test(two "$BASH" "-n" "2" "--bind-to" "none" "$PWD/a b/two_test")
+add_test(other "$PWD/a b/lockstep")
+set_tests_properties(one two PROPERTIES LABELS "gpu")
+END
   stand_in strip 'cp "$3" "$2"'
   mkdir -p stage/{bin,libexec,tests/{bench,gpu,golden}}
-  suite() { build=b stage=stage && copy_gpu_suite; }
+  suite() { build='a b' stage=stage && copy_gpu_suite; }
   expect_exit 0 with_functions bundle suite
   expect_equal "$output" ""
   expect_equal "$(cat stage/tests/gpu/tests.txt)" $'one 0 one_test\ntwo 2 two_test'
@@ -103,7 +110,7 @@ Bundle_takes_the_gpu_suite_along() {
   expect_equal "$(ls stage/tests/golden)" layers.safetensors
   for name in gpu/run results.sh bench/torch_step.py arithmetic/run; do expect_same_file "stage/tests/$name" "$repo/tests/$name"; done
   expect_no_file stage/tests/gpu/CMakeLists.txt
-  rm b/one_test && expect_says 66 "$PWD/b/one_test is not built: launch/build" with_functions bundle suite
+  rm 'a b/two_test' && expect_says 66 "$PWD/a b/two_test is not built: launch/build" with_functions bundle suite
 }
 
 # Open MPI in mpi/, which moves with OPAL_PREFIX, and PMIx in pmix/, whose library lies behind a link.

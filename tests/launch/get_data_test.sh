@@ -101,7 +101,7 @@ Get_data_waits_half_an_hour_for_another_that_fetches() {
 Get_data_says_that_there_is_no_curl() {
   make_world && mirrors good
   mkdir tools && ln -sf /bin/* /usr/bin/* tools/ && rm tools/curl
-  PATH=$PWD/tools expect_says 69 "curl is not installed: run launch/install-dependencies first" "$get_data" tiny
+  PATH=$PWD/tools expect_says 69 "curl is not installed: install the package curl" "$get_data" tiny
   expect_had
   PATH=$PWD/tools expect_exit 0 "$get_data" tiny # which needs none
 }

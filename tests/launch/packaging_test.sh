@@ -51,6 +51,7 @@ Wheel_is_made_of_a_bundle_without_tests() {
   stand_in python3 'head -c 1048576 /dev/zero >"$3/name.whl"; echo name.whl; echo "${1#"$PWD"/} ${2##*/} $3" >>calls'
   expect_says 2 "--build needs a folder" launch/wheel --build
   expect_exit 2 launch/wheel --frobnicate
+  expect_says 2 "one folder at a time: $PWD/one or two" launch/wheel one two
   expect_says 0 "Makes the Python package" launch/wheel --help
   mkdir b && TMPDIR=$PWD expect_says 0 "==> making the wheel of $PWD/b" launch/wheel --build b wheels
   expect_contains "$output" "    1024 KiB: $PWD/wheels/name.whl"

@@ -174,8 +174,12 @@ class TrainingOnArrays(InAFolder):
         self.assertNotEqual(files.write_set(self.data), files.write_set(self.data, ["<lies>", "stands"]))
         self.assertNotEqual(files.write_set(self.data), files.write_set((*self.data[2:], *self.data[:2])))
         Path("no-folder").touch()
-        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME="no-folder"):
+        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=os.path.abspath("no-folder")):
             self.assertRaisesRegex(lockstep.IoError, "cannot be kept there: set XDG_CACHE_HOME", files.write_set, self.data)
+        for ignored in ("relative", ""):
+            with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=ignored, HOME=self.folder):
+                self.assertEqual(files.write_set(self.data)[1], Path(self.folder, ".cache/lockstep/arrays", folder.name))
+        self.assertFalse(os.path.exists("relative"))
 
     def test_files_that_are_gone_or_cut_off_are_written_again(self):
         folder, bytes_of = files.write_set(self.data, ["c", "d"])[1], lambda: {file.name: file.read_bytes() for file in folder.iterdir()}

@@ -134,6 +134,17 @@ class Training(unittest.TestCase):
                          f"mine|data.set=idx data.root={kept}\n" +
                          "".join(f"mine|parallel.backend=thread parallel.ranks={ranks}\n" for ranks in ("3", "2.5", "true")))
 
+    def test_wrong_arguments_do_not_use_up_the_one_training_of_a_rank(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(training, "_has_been_a_rank", False):
+            fake = Path(folder, "fake")
+            fake.write_text("#!/bin/sh\npwd >$LOCKSTEP_RUN_FILE\n")
+            fake.chmod(0o755)
+            with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=str(fake), OMPI_COMM_WORLD_SIZE="2"):
+                self.assertRaisesRegex(lockstep.UsageError, "there is no job 'mnits'", lockstep.train, "mnits")
+                self.assertRaisesRegex(lockstep.UsageError, "None is not a value of a job", lockstep.train, "job.yaml", train__epochs=None)
+                self.assertEqual(lockstep.train("job.yaml", quiet=True).path.resolve(), Path.cwd())
+                self.assertRaisesRegex(lockstep.UsageError, "can train once", lockstep.train, "job.yaml")
+
     def test_without_standard_output_it_trains(self):
         with unittest.mock.patch.multiple(sys, stdout=None, __stdout__=None), tempfile.TemporaryDirectory() as folder:
             run = training._Training(["/bin/sh", "-c", "echo there >$LOCKSTEP_RUN_FILE"], Path(folder) / "run", None, False)

@@ -90,6 +90,16 @@ Run_knows_a_host_by_the_name_that_the_resolver_has_for_its_address() {
   expect_equal "$(tail -n 1 lost)" "198.51.100.7 198.51.100.7 nodeb.cluster nodex"
 }
 
+# The first host's name is known once the last host is asked for.
+Run_asks_for_the_names_of_all_hosts_at_once() {
+  find_wrong_numbers '"first.example", "nodeb"'
+  mkfifo last
+  stand_in getent 'echo "$*" >>asked
+    case "$*" in "hosts nodea") read -r address <last && echo "$address first.example" ;; "hosts nodec") echo 198.51.100.1 >last ;; esac'
+  expect_says 0 "without nodea nodeb, where numbers were wrong" "$repo/launch/run" --restarts 1 --hostfile hosts train job.yaml
+  expect_equal "$(grep ^hosts asked | sort | xargs)" "hosts nodea hosts nodeb hosts nodec"
+}
+
 # Ports, keys and other options of ssh come in these two.
 Run_asks_hosts_with_the_agent_and_arguments_that_mpirun_takes() {
   make_world 8

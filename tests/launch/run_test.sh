@@ -63,6 +63,18 @@ Run_starts_a_rank_for_each_gpu_that_is_visible() {
   CUDA_VISIBLE_DEVICES=GPU-0 expect_says 0 "mpirun -np 8 --bind-to core" "$repo/launch/run" --dry-run train job.yaml
 }
 
+# It has named one GPU by then.
+Run_waits_a_minute_for_an_nvidia_smi_that_hangs() {
+  make_world 8
+  stand_in nvidia-smi 'echo "GPU 0: NVIDIA H100 (UUID: GPU-0)"; exec sleep 60'
+  # shellcheck disable=SC2162  # its options are the caller's
+  read() { builtin read "${@/#60/0.3}"; }
+  export -f read
+  expect_says 0 "mpirun -np 8 --bind-to core" timeout 30 "$repo/launch/run" --dry-run train job.yaml
+  expect_equal "$(grep -o 'launch/run: nvidia-smi .*' <<<"$output")" \
+    "launch/run: nvidia-smi -L has not answered in 60 s, as with a broken driver: this host is taken for one without GPUs"
+}
+
 # Two threads a core, of which mpirun makes one slot.
 Run_counts_cores_and_not_their_threads() {
   make_world 8
@@ -215,7 +227,7 @@ Run_refuses_a_wrong_command_line() {
   expect_exit 0 "$repo/launch/run" --restarts 1 --dry-run train job.yaml run.resume=auto
   expect_exit 2 "$repo/launch/run" --timeout 0 train job.yaml
   expect_says 2 "which command of lockstep? for instance: launch/run -np 2 train launch/jobs/mnist.yaml" "$repo/launch/run" -np 2
-  MPIRUN=nowhere expect_exit 69 "$repo/launch/run" -np 2 train job.yaml
+  MPIRUN=nowhere expect_says 69 "no nowhere: install Open MPI (Debian's openmpi-bin), load" "$repo/launch/run" -np 2 train job.yaml
   PROGRAM=/nowhere expect_says 69 "no /nowhere: run launch/build first, or set PROGRAM" "$repo/launch/run" -np 2 train job.yaml
   TMPDIR=/nowhere expect_says 74 "cannot write to /nowhere" "$repo/launch/run" -np 2 train job.yaml
   expect_says 0 "mpirun -np 100000 " "$repo/launch/run" -n 100000 --restarts 0 --timeout 1 --dry-run train job.yaml

@@ -178,6 +178,9 @@ Slurm_job_says_what_is_missing() {
   export LAUNCHER=srun
   for option in -h --help; do expect_says 0 "A training run under Slurm" "$repo/launch/slurm/train.sbatch" "$option"; done
   expect_lacks "$output" "#"
+  expect_exit 2 "$repo/launch/slurm/train.sbatch"
+  expect_equal "$output" "train.sbatch: which job? sbatch launch/slurm/train.sbatch JOB.yaml [KEY=VALUE...]"
+  expect_equal "$("$repo/launch/slurm/train.sbatch" '' 2>/dev/null || echo $?)" 2
   PROGRAM=nowhere/lockstep expect_says 69 nowhere/lockstep "$repo/launch/slurm/train.sbatch" job.yaml
   expect_equal "$(PROGRAM=nowhere/lockstep "$repo/launch/slurm/train.sbatch" job.yaml 2>/dev/null)" ""
   LAUNCHER=rsh expect_says 2 "LAUNCHER is srun or mpirun, not 'rsh'" "$repo/launch/slurm/train.sbatch" job.yaml

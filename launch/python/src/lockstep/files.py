@@ -211,7 +211,10 @@ def _keep(files: Files) -> Path:
         digest.update(name.encode())
         for part in parts:
             digest.update(part)
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays" / digest.hexdigest()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():  # the program ignores such a one
+        cache = Path.home() / ".cache"
+    folder = cache / "lockstep" / "arrays" / digest.hexdigest()
     missing = [name for name, parts in files.items() if not _is_whole(folder / name, parts)]
     if missing:
         _write_files(folder, {name: files[name] for name in missing})

@@ -62,10 +62,10 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
         keys.update({"data.set": kind, "data.root": str(folder_of_data)})
     if ranks is not None:
         keys.update({"parallel.backend": "thread", "parallel.ranks": ranks})
-    _refuse_second_launch()
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
         command = [str(program()), "train", argument(_job_file(job, Path(folder)))]
         command += [f"{key}={override_text(value)}" for key, value in keys.items()]
+        _refuse_second_launch()
         return Run(_Training(command, Path(folder) / "run", progress, quiet).finish())
 
 
