@@ -243,8 +243,12 @@ void require_same_columns(const std::string& path, const std::string& then, cons
 
 /// True if none of its tensors comes from the seed.
 bool is_taken(const Layer& layer, const StartingWeights& initial) {
-  return std::ranges::none_of(
-      initial.fresh, [&](const std::string& tensor) { return tensor.starts_with(layer.name() + "."); });
+  const auto is_fresh = [&](const Parameter& tensor) {
+    return std::ranges::any_of(initial.fresh, [&](const std::string& described) {
+      return described.starts_with(tensor.name + " [");  // as FittingWeights::fresh has it
+    });
+  };
+  return std::ranges::none_of(layer.parameters(), is_fresh) && std::ranges::none_of(layer.kept(), is_fresh);
 }
 
 }  // namespace

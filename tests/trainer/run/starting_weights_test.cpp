@@ -274,6 +274,10 @@ TEST_F(StartingWeightsTest, ColumnsInAnotherOrderAreRefused) {
       Network::parse("layers:\n  - linear: {out: 2, name: new}\n  - linear: {out: classes, name: fc1}\n",
                      "new.yaml", {1, 1, 2}, 2);
   EXPECT_EQ(begin_on(other, turned).fresh.size(), 2U) << "the first layer begins anew";
+  const Network longer =
+      Network::parse("layers:\n  - linear: {out: 2, name: fc1}\n  - linear: {out: classes, name: fc1.new}\n",
+                     "longer.yaml", {1, 1, 2}, 2);
+  EXPECT_THROW(begin_on(longer, turned), DataError) << "only the tensors of fc1.new begin anew";
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(checkpoint);
   job_.train.initial_weights = "model.safetensors";
