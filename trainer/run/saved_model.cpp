@@ -175,9 +175,9 @@ void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
   if (!as_text(bytes).starts_with("PK\x03\x04")) return;
   throw DataError(fmt::format(
       "{}: is a file of torch.save(), which is not read, since a pickle can run programs; in Python: from "
-      "safetensors.torch import save_file; save_file(torch.load(\"{}\", weights_only=True), "
+      "safetensors.torch import save_file; save_file(torch.load({}, weights_only=True), "
       "\"weights.safetensors\")",
-      path, printable(path)));
+      path, json_text(nlohmann::json(path))));  // Python reads such a text, too
 }
 
 /// True for "add1/value" and "onnx::Reshape_7" in an ONNX file, but not for "fc2.weight".

@@ -211,8 +211,12 @@ TEST_F(StartingWeightsTest, AFolderWithoutAManifestIsItsFile) {
 }
 
 TEST_F(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
-  put("weights.pt", std::as_bytes(std::span("PK\x03\x04 and more")));
-  test::expect_words(refusal(one_), {"save_file(torch.load("});
+  for (const auto& [name, in_python] :
+       {std::pair{"weights.pt", "weights.pt"}, {R"(a "b" \c.pt)", R"(a \"b\" \\c.pt)"}}) {
+    put(name, std::as_bytes(std::span("PK\x03\x04 and more")));
+    test::expect_words(refusal(one_),
+                       {"save_file(torch.load(\"" + directory_.path(in_python) + "\", weights_only=True), "});
+  }
 }
 
 TEST_F(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
