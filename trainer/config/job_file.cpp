@@ -137,6 +137,7 @@ Job for_ranks(Job job, int ranks) {
                     "to have it count",
                     place_of(job, "data.global_batch"), data.global_batch, product));
   data.global_batch = wanted;
+  check_rates(job);
   return job;
 }
 
