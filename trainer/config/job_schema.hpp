@@ -68,8 +68,8 @@ std::map<std::string, std::string> texts_of_keys(const Job& job);
 
 /// @throws ConfigError  with the place of the key that does not go with the others
 void check_job(const Job& job);
-/// Refuses learning rates, and a schedule, that do not go with the global batch, which lr_scaling makes rates of. Part of
-/// check_job() where the batch is known, else of for_ranks().
+/// Refuses rates and schedules that do not go together once lr_scaling has scaled them to the global batch. Part of
+/// check_job() where the batch is known, and of for_ranks(), which makes it.
 /// @throws ConfigError  as check_job
 void check_rates(const Job& job);
 /// Refuses numbers that are not one for each channel or class of the set. 0: not known yet.
