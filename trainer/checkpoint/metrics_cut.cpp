@@ -62,9 +62,10 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
                        with_thousands(step), goes_on);
   const std::string aside = free_name(env, path + kDamagedSuffix, "-");
   write_synced(env, aside, bytes);
-  return fmt::format(
-      "{} was changed: its {} lines up to step {} are not those that were written; kept as {}; {}", path,
-      with_thousands(noted.count), with_thousands(step), aside, goes_on);
+  return fmt::format("{} was changed: its {} up to step {} {} written; kept as {}; {}", path,
+                     counted(noted.count, "line"), with_thousands(step),
+                     noted.count == 1 ? "is not the one that was" : "are not those that were", aside,
+                     goes_on);
 }
 
 void truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated) {

@@ -79,6 +79,10 @@ LockOwner LockOwner::self(const std::string& job) {
   return {host_name(), host_boot_id(), pid, start_ticks_of(pid), now, job};
 }
 
+bool on_same_host(const LockOwner& a, const LockOwner& b) {
+  return a.host == b.host || (!a.boot_id.empty() && a.boot_id == b.boot_id);
+}
+
 std::optional<LockOwner> lock_owner(Env& env, const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   return env.exists(path) ? read_owner(env, path) : std::nullopt;
@@ -111,7 +115,7 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job, c
     locked = is_free();
   }
   if (!locked) refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
-  if (owner && owner->host != self.host && owner->boot_id != self.boot_id && !is_lost(owner->host))
+  if (owner && !on_same_host(*owner, self) && !is_lost(owner->host))
     refuse(path, owner,
            "'mpirun --host HOST lockstep doctor --take-over RUN' asks that host whether the job is gone, and "
            "frees the lock if so (otherwise delete this file once you know)");

@@ -3,23 +3,43 @@
 /// Heads and records in bytes, little-endian.
 #include "trainer/checkpoint/trail_format.hpp"
 
+#include "common/text_layout.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace lockstep {
 
 namespace {
 
-std::string described(const TrailHead& head) {
-  std::string text;
-  for (const auto* tensors : {&head.trained, &head.kept})
-    for (const CheckpointParameter& tensor : *tensors)
-      text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", tensor.name, tensor.elements());
-  return fmt::format("{} with {}", text,
-                     head.buffers.empty() ? "nothing" : fmt::format("{}", fmt::join(head.buffers, ", ")));
+using Tensors = std::vector<CheckpointParameter>;
+
+/// "conv1.weight [12]"; "none" after the last.
+std::string shown(const Tensors& tensors, std::size_t i) {
+  return i < tensors.size() ? fmt::format("{} [{}]", tensors[i].name, tensors[i].elements()) : "none";
+}
+
+/// The first tensor that differs, and how many do after it: "a [12] there, none here, and 3 more"; "": none does.
+std::string first_difference(const Tensors& a, const Tensors& b) {
+  std::string first;
+  std::int64_t more = 0;
+  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const std::string there = shown(a, i), here = shown(b, i);
+    if (there == here) continue;
+    if (first.empty())
+      first = fmt::format("{} there, {} here", there, here);
+    else
+      ++more;
+  }
+  return more == 0 ? first : fmt::format("{}, and {} more", first, with_thousands(more));
+}
+
+std::string listed(const std::vector<std::string>& buffers) {
+  return buffers.empty() ? "none" : fmt::format("{}", fmt::join(buffers, ", "));
 }
 
 /// Shortens a network's text to its length.
@@ -39,9 +59,13 @@ std::vector<std::string> differences(const TrailHead& a, const TrailHead& b) {
     if (other == b.facts.end() || other->second == value) continue;
     list.push_back(fmt::format("{} ({} there, {} here)", name, shortened(value), shortened(other->second)));
   }
-  const std::string tensors_a = described(a), tensors_b = described(b);
-  if (tensors_a != tensors_b)
-    list.push_back(fmt::format("tensors ({} there, {} here)", tensors_a, tensors_b));
+  for (const auto& [what, tensors] :
+       {std::pair{"tensors", &TrailHead::trained}, {"kept tensors", &TrailHead::kept}})
+    if (const std::string found = first_difference(a.*tensors, b.*tensors); !found.empty())
+      list.push_back(fmt::format("{} ({})", what, found));
+  if (a.buffers != b.buffers)
+    list.push_back(
+        fmt::format("the optimiser's buffers ({} there, {} here)", listed(a.buffers), listed(b.buffers)));
   return list;
 }
 

@@ -47,7 +47,7 @@ struct TrailHead {
 };
 
 /// Lists the differences of two heads: "job.train.seed (7 there, 8 here)". A key in only one of them is no
-/// difference: it may be younger.
+/// difference: it may be younger. The first tensor that differs is named, the others are counted.
 std::vector<std::string> differences(const TrailHead& a, const TrailHead& b);
 
 struct TrailRecord {

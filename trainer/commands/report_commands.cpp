@@ -213,7 +213,7 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
       file.add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
     });
     print("{}: {} for: tensorboard --logdir {}\n", folder,
-          counted(run["steps_logged"].get<int>(), "logged step"), shell_word(options.output));
+          counted(run["steps_logged"].get<std::int64_t>(), "logged step"), shell_word(options.output));
   }
   return 0;
 }

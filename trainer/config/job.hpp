@@ -117,8 +117,8 @@ inline bool keeps_trail(const Job& job) {
 // ranks.
 
 /// The job on so many ranks: with data.per_rank_batch, data.global_batch is that times the ranks.
-/// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
-///                      its place and the cure
+/// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9; or check_rates()
+///                      refuses it. The message says its place and the cure
 Job for_ranks(Job job, int ranks);
 
 /// How a run may go on when some of its ranks or hosts are lost.

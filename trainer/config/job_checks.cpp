@@ -44,17 +44,20 @@ void check_optimizer(const Job& job) {
   const OptimizerSection& section = job.train.optimizer;
   const OptimizerKind& kind = find_optimizer(section);
   if (kind.check != nullptr) complain(job, kind.check(section));
-  const double lr = scaled_lr(section, job.data.global_batch);
+}
+
+// Learning rates. @param lr  after scaling
+
+void check_rate(const Job& job, double lr) {
   if (static_cast<float>(lr) == 0)
     refuse(job, "train.optimizer.lr",
-           "train.optimizer.lr: {} scaled to {} is 0 as fp32, whose smallest number is 1.4e-45", section.lr,
-           lr);
+           "train.optimizer.lr: {} scaled to {} is 0 as fp32, whose smallest number is 1.4e-45",
+           job.train.optimizer.lr, lr);
 }
 
 /// Checks that a group's rate and decay are fp32 numbers after scaling, too.
-void check_groups(const Job& job) {
+void check_groups(const Job& job, double lr) {
   const OptimizerSection& section = job.train.optimizer;
-  const double lr = scaled_lr(section, job.data.global_batch);
   for (const GroupSection& group : job.train.groups) {
     if (static_cast<float>(lr * group.lr_factor) == 0)
       refuse(job, "train.groups",
@@ -72,6 +75,30 @@ void check_groups(const Job& job) {
   }
 }
 
+void check_schedule(const Job& job, double lr) {
+  const ScheduleSection& section = job.train.schedule;
+  const ScheduleKind& kind = find_schedule(section);
+  auto complaint = kind.check != nullptr ? kind.check(section, lr) : std::nullopt;
+  if (complaint && complaint->key == "train.schedule.min_lr" && lr != job.train.optimizer.lr)
+    complaint->message +=
+        fmt::format(" after train.optimizer.lr_scaling to a global batch of {}", job.data.global_batch);
+  complain(job, complaint);
+  if (section.warmup_epochs > 0 && section.warmup_steps > 0)
+    refuse(job, "train.schedule.warmup_steps",
+           "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");
+  if (section.warmup_epochs >= job.train.epochs)
+    refuse(job, "train.schedule.warmup_epochs",
+           "train.schedule.warmup_epochs: {} is not shorter than the run, which has train.epochs: {}",
+           section.warmup_epochs, job.train.epochs);
+}
+
+/// Leaves rates that are scaled to for_ranks() where ranks make the global batch.
+void check_known_rates(const Job& job) {
+  const bool has_batch = job.data.per_rank_batch == 0 || job.gives("data.global_batch");
+  const bool scales = job.train.optimizer.lr_scaling.rule != LrScalingSection().rule;
+  if (has_batch || !scales) check_rates(job);
+}
+
 /// The order of the two would show, and no one order is known for them.
 void check_clipping(const Job& job) {
   const TrainSection& train = job.train;
@@ -86,26 +113,6 @@ void check_clipping(const Job& job) {
            "parallel.strategy {} "
            "never has; use parallel.strategy=data, or train.clip_value",
            strategy);
-}
-
-void check_schedule(const Job& job) {
-  const ScheduleSection& section = job.train.schedule;
-  const ScheduleKind& kind = find_schedule(section);
-  const OptimizerSection& optimizer = job.train.optimizer;
-  const bool has_batch =
-      job.data.per_rank_batch == 0 || job.gives("data.global_batch");  // else ranks make it
-  const double lr = has_batch ? scaled_lr(optimizer, job.data.global_batch) : optimizer.lr;
-  auto complaint = kind.check != nullptr ? kind.check(section, lr) : std::nullopt;
-  if (complaint && complaint->key == "train.schedule.min_lr" && lr != optimizer.lr)
-    complaint->message += " after train.optimizer.lr_scaling";
-  complain(job, complaint);
-  if (section.warmup_epochs > 0 && section.warmup_steps > 0)
-    refuse(job, "train.schedule.warmup_steps",
-           "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");
-  if (section.warmup_epochs >= job.train.epochs)
-    refuse(job, "train.schedule.warmup_epochs",
-           "train.schedule.warmup_epochs: {} is not shorter than the run, which has train.epochs: {}",
-           section.warmup_epochs, job.train.epochs);
 }
 
 void check_balance(const Job& job) {
@@ -356,14 +363,19 @@ void check_numbers_of_set(const Job& job, int channels, int classes) {
            counted(given, "number"), counted(classes, "class"), data.set);
 }
 
+void check_rates(const Job& job) {
+  const double lr = scaled_lr(job.train.optimizer, job.data.global_batch);
+  for (const auto check : {check_rate, check_groups, check_schedule}) check(job, lr);
+}
+
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,   check_optimizer, check_groups,        check_clipping, check_schedule,
-        check_root,    check_pictures,  check_balance,       check_window,   check_initial_scale,
-        check_partial, check_averages,  check_class_weights, check_set,      check_mixed_labels,
-        check_ranks,   check_backend,   check_strategy,      check_shares,   check_recompute,
-        check_replays, check_precision, check_micro_batch,   check_threads,  check_resume,
-        check_trace,   check_inject})
+       {check_model,     check_optimizer,     check_known_rates, check_clipping,      check_root,
+        check_pictures,  check_balance,       check_window,      check_initial_scale, check_partial,
+        check_averages,  check_class_weights, check_set,         check_mixed_labels,  check_ranks,
+        check_backend,   check_strategy,      check_shares,      check_recompute,     check_replays,
+        check_precision, check_micro_batch,   check_threads,     check_resume,        check_trace,
+        check_inject})
     check(job);
 }
 

@@ -137,6 +137,7 @@ Job for_ranks(Job job, int ranks) {
                     "to have it count",
                     place_of(job, "data.global_batch"), data.global_batch, product));
   data.global_batch = wanted;
+  check_rates(job);
   return job;
 }
 
@@ -185,11 +186,12 @@ std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_sample
   const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
   // A larger grain, or a larger batch in one grain, as far as there are samples for it.
   const bool is_cured = padded <= (cut ? batch : std::min<std::int64_t>(job.parallel.grain, train_samples));
+  const double wasted = 100 * static_cast<double>(padded - samples) / static_cast<double>(padded);
   if (!on_gpu && padded != samples)
     remarks.push_back(fmt::format(
-        "{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing{}",
+        "{} of {} are padded to {}, a multiple of {}: {} % of the arithmetic is for nothing{}",
         cut ? "grains" : "batches", samples, padded, kColumns,
-        100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
+        wasted < 1 ? fmt::format("{:.2g}", wasted) : fmt::format("{:.0f}", wasted),
         is_cured ? fmt::format("; {}={} needs none", cut ? "parallel.grain" : "data.global_batch", padded)
                  : ""));
   const std::int64_t bound = job.data.micro_batch,

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -53,15 +52,45 @@ bool is_yaml_value(std::string_view value) {
   return std::ranges::find(kNull, value) != kNull.end() || value.find_first_of("[{\"'") == 0;
 }
 
+constexpr std::string_view kSpace = " \t\r\n";
+
+bool is_space(char c) {
+  return kSpace.find(c) != kSpace.npos;
+}
+
+/// True if a text in quotes begins there: at the start, as a value after ": ", and in lists and maps after [ { , too. A
+/// quote anywhere else is a character.
+bool opens_text(std::string_view value, std::size_t quote) {
+  const std::size_t before = quote == 0 ? value.npos : value.find_last_not_of(kSpace, quote - 1);
+  if (before == value.npos) return true;
+  const char last = value[before];
+  if (last == ':' && before + 1 < quote) return true;
+  if (value[0] != '[' && value[0] != '{') return false;
+  return last == '[' || last == '{' || last == ',' || (last == ':' && value[before - 1] == '"');  // {"a":"b"}
+}
+
+/// True if YAML would drop a part: from a '#' on that begins the value or is after white space, outside of quotes.
+bool has_comment(std::string_view value) {
+  char quote = '\0';  // of the text that is being read
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (quote != '\0') {
+      const bool is_pair = (quote == '"' && c == '\\') || (quote == '\'' && value.substr(i, 2) == "''");
+      if (c == quote && !is_pair) quote = '\0';
+      if (is_pair) ++i;
+    } else if ((c == '"' || c == '\'') && opens_text(value, i)) {
+      quote = c;
+    } else if (c == '#' && (i == 0 || is_space(value[i - 1]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// Refuses what YAML would drop: a comment, and white space at the ends.
 YAML::Node load_yaml_value(const std::string& value, const std::string& source) {
-  constexpr const char* kSpace = " \t\r\n";
-  const auto is_space = [](char c) { return std::strchr(kSpace, c) != nullptr; };
   const bool padded = !value.empty() && (is_space(value.front()) || is_space(value.back()));
-  std::size_t comment = value.find('#');
-  while (comment != value.npos && comment > 0 && !is_space(value[comment - 1]))
-    comment = value.find('#', comment + 1);
-  if (padded || comment != value.npos)
+  if (padded || has_comment(value))
     throw ConfigError(
         fmt::format("{}: {}; remove it", source,
                     padded ? "white space at an end of the value" : "in YAML a comment begins with the '#'"));

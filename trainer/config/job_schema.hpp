@@ -68,6 +68,10 @@ std::map<std::string, std::string> texts_of_keys(const Job& job);
 
 /// @throws ConfigError  with the place of the key that does not go with the others
 void check_job(const Job& job);
+/// Refuses rates and schedules that do not go together once lr_scaling has scaled them to the global batch. Part of
+/// check_job() where the batch is known, and of for_ranks(), which makes it.
+/// @throws ConfigError  as check_job
+void check_rates(const Job& job);
 /// Refuses numbers that are not one for each channel or class of the set. 0: not known yet.
 /// @throws ConfigError  as check_job
 void check_numbers_of_set(const Job& job, int channels, int classes);

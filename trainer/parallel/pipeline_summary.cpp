@@ -30,6 +30,21 @@ double mean_seconds(const std::vector<std::vector<StageTimes>>& ranks, int stage
   return sum.passes > 0 ? sum.seconds / static_cast<double>(sum.passes) : 0;
 }
 
+/// "80", and near 0 and 100 as many digits as it takes to be neither: "0.155", "99.84". Sums of shares are rounded.
+std::string percent_of_work(double share) {
+  constexpr double kRounding = 1e-9;
+  const double percent = 100 * share;
+  if (percent < 1) return fmt::format("{:.3g}", percent);
+  if (percent > 99 && percent < 100 - kRounding) return fmt::format("{:.2f}", std::min(percent, 99.99));
+  return fmt::format("{:.0f}", percent);
+}
+
+/// "12.30"; below one "0.0123".
+std::string milliseconds(double seconds) {
+  const double number = 1e3 * seconds;
+  return number < 1 ? fmt::format("{:.3g}", number) : fmt::format("{:.2f}", number);
+}
+
 std::string ranks_of(const StagePlan& plan, int stage) {
   std::vector<int> ranks;
   for (int replica = 0; replica < plan.replicas; ++replica)
@@ -48,9 +63,9 @@ StrategyDescription Pipeline::describe() const {
   std::vector<std::string> cuts;
   for (int stage = 0; stage < plan_.count(); ++stage) {
     const PipelineStage& s = at(plan_.stages, stage);
-    description.lines.push_back(fmt::format("{} on {}: {}, {:.0f} % of the work", plan_.describe(stage),
+    description.lines.push_back(fmt::format("{} on {}: {}, {} % of the work", plan_.describe(stage),
                                             ranks_of(plan_, stage), counted(s.arena.size, "parameter"),
-                                            100 * s.work));
+                                            percent_of_work(s.work)));
     cuts.push_back(s.layers);
   }
   description.facts = {{"stages", fmt::format("{}", fmt::join(cuts, "; "))},
@@ -85,10 +100,10 @@ StrategySummary Pipeline::summary() {
   for (int stage = 0; stage < plan_.count(); ++stage) {
     const double forward = mean_seconds(times, stage, false), backward = mean_seconds(times, stage, true);
     const int in_flight = at(worker_.schedule(micro_batches).in_flight, stage);
-    summary.lines.push_back(fmt::format("{} on {}: {}, {} in flight, forward {:.2f} ms, backward {:.2f} ms",
-                                        plan_.describe(stage), ranks_of(plan_, stage),
-                                        counted(at(plan_.stages, stage).arena.size, "parameter"),
-                                        counted(in_flight, "micro-batch"), 1e3 * forward, 1e3 * backward));
+    summary.lines.push_back(
+        fmt::format("{} on {}: {}, {} in flight, forward {} ms, backward {} ms", plan_.describe(stage),
+                    ranks_of(plan_, stage), counted(at(plan_.stages, stage).arena.size, "parameter"),
+                    counted(in_flight, "micro-batch"), milliseconds(forward), milliseconds(backward)));
     summary.numbers.emplace_back(fmt::format("stage_{}_in_flight", stage), in_flight);
     summary.numbers.emplace_back(fmt::format("stage_{}_forward_seconds", stage), forward);
     summary.numbers.emplace_back(fmt::format("stage_{}_backward_seconds", stage), backward);

@@ -3,7 +3,6 @@
 /// From the files of a run folder to what became of the run.
 #include "trainer/reports/run_history.hpp"
 
-#include "common/machine.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
@@ -168,7 +167,7 @@ Outcome outcome_of(Env& env, const RunHistory& run, const std::string& last_even
                    const std::string& damage) {
   const auto owner = or_if_unreadable([&] { return lock_owner(env, run.path); }, std::nullopt);
   if (owner && is_running(*owner)) return {RunStatus::kRunning, fmt::format("process {}", owner->pid)};
-  const bool elsewhere = owner && owner->host != host_name() && owner->boot_id != host_boot_id();
+  const bool elsewhere = owner && !on_same_host(*owner, LockOwner::self());
   if (elsewhere && last_event != "end")
     return {RunStatus::kRunning, fmt::format("on {}, says its lock", owner->host)};
   const auto has = [&](const char* name) { return env.exists(run.path + "/" + name); };

@@ -105,7 +105,8 @@ std::optional<std::string> why_not_taken(Env& env, const Job& job, const OpenRun
 
 /// Opens the first directory from `number` on in which no run has begun. Another process may take one first.
 std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int number) {
-  for (const int first = number; number < first + kMostTries; ++number) {
+  const int first = number;
+  for (; number < first + kMostTries; ++number) {
     auto path = path_of(job, number);
     if (env.exists(path)) continue;
     try {
@@ -115,7 +116,8 @@ std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int
       // the next one, then
     }
   }
-  throw IoError(fmt::format("{}: another job holds each of them; give a run.dir", path_of(job, number)));
+  throw IoError(fmt::format("{} to {}: another job holds each of them; give a run.dir", path_of(job, first),
+                            path_of(job, number - 1)));
 }
 
 /// A line more: how a new run would begin with the weights of the one that is passed over.

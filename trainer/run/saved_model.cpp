@@ -175,9 +175,9 @@ void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
   if (!as_text(bytes).starts_with("PK\x03\x04")) return;
   throw DataError(fmt::format(
       "{}: is a file of torch.save(), which is not read, since a pickle can run programs; in Python: from "
-      "safetensors.torch import save_file; save_file(torch.load(\"{}\", weights_only=True), "
+      "safetensors.torch import save_file; save_file(torch.load({}, weights_only=True), "
       "\"weights.safetensors\")",
-      path, printable(path)));
+      path, json_text(nlohmann::json(path))));  // Python reads such a text, too
 }
 
 /// True for "add1/value" and "onnx::Reshape_7" in an ONNX file, but not for "fc2.weight".
@@ -243,8 +243,12 @@ void require_same_columns(const std::string& path, const std::string& then, cons
 
 /// True if none of its tensors comes from the seed.
 bool is_taken(const Layer& layer, const StartingWeights& initial) {
-  return std::ranges::none_of(
-      initial.fresh, [&](const std::string& tensor) { return tensor.starts_with(layer.name() + "."); });
+  const auto is_fresh = [&](const Parameter& tensor) {
+    return std::ranges::any_of(initial.fresh, [&](const std::string& described) {
+      return described.starts_with(tensor.name + " [");  // as FittingWeights::fresh has it
+    });
+  };
+  return std::ranges::none_of(layer.parameters(), is_fresh) && std::ranges::none_of(layer.kept(), is_fresh);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string all_said(const std::vector<std::string>& texts) {
 void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine, std::int64_t step) {
   const WrongNumbers own = mine.value_or(WrongNumbers{});
   const std::vector<std::string> whats = gather_text(comm, own.what), helps = gather_text(comm, own.help);
-  std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size()));
+  std::vector<std::int64_t> named(static_cast<std::size_t>(comm.size_of_whole()));
   for (const int rank : own.ranks) at(named, rank) = 1;
   comm.all_reduce(std::span(named));
   const std::vector<Doubt> doubts = gather(comm, own.doubt);

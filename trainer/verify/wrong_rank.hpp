@@ -36,7 +36,7 @@ struct WrongNumbers {
   std::int64_t step = 0;        ///< counted from 1
   std::string what;             ///< "rank 2 on node3 (cpu) sent other sums of ..."
   std::string help;             ///< advice for a person
-  std::vector<int> ranks = {};  ///< that are named; may be none
+  std::vector<int> ranks = {};  ///< that are named, of the whole (Communicator::rank_in_whole()); may be none
   Doubt doubt = Doubt::kNone;
 };
 
@@ -53,7 +53,7 @@ class WrongRankError : public AgreedError {
 /// Texts of several ranks as one: each once, in their order. Empty ones are of ranks that have nothing to say.
 std::string all_said(const std::vector<std::string>& texts);
 
-/// Throws for all what some ranks have found. Collective.
+/// Throws for all what some ranks have found. Collective, of the whole or a part of it.
 /// @param mine  the same on ranks that have found it together; one has some at least
 /// @throws WrongRankError  on all ranks: says what each of them has found
 [[noreturn]] void throw_on_all(Communicator& comm, const std::optional<WrongNumbers>& mine,

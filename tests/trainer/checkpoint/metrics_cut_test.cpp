@@ -117,6 +117,10 @@ TEST_F(LostMetricsTest, ChangedLinesAreKeptAside) {
       "m was changed: its 2 lines up to step 100 are not those that were written; kept as m.damaged; the "
       "run goes on, and its metrics with the steps after 100");
   EXPECT_EQ(text_of("m.damaged", env_), changed);
+  noted_.count = 1;
+  EXPECT_EQ(lost(changed),
+            "m was changed: its 1 line up to step 100 is not the one that was written; kept as m.damaged-2; "
+            "the run goes on, and its metrics with the steps after 100");
 }
 
 TEST_F(LostMetricsTest, WhatAnEarlierStartHasToldIsNotToldAgain) {

@@ -163,9 +163,22 @@ TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
   other.kept.clear();
   other.buffers.clear();
   EXPECT_EQ(differences(small_head(), other),
-            std::vector<std::string>{
-                "tensors (conv1.weight [12], conv1.bias [3], bn.running_mean [3] with momentum there, "
-                "conv1.weight [12], conv1.bias [3] with nothing here)"});
+            (std::vector<std::string>{"kept tensors (bn.running_mean [3] there, none here)",
+                                      "the optimiser's buffers (momentum there, none here)"}));
+}
+
+TEST(TrailTest, OfManyTensorsTheFirstThatDiffersIsNamed) {
+  TrailHead here = small_head(), there = small_head();
+  here.trained.push_back({"fc.weight", {2, 5}});
+  EXPECT_EQ(differences(there, here), std::vector<std::string>{"tensors (none there, fc.weight [10] here)"});
+  there.trained.push_back({"fc.weight", {10}});
+  EXPECT_EQ(differences(there, here), std::vector<std::string>{}) << "a file knows numbers of elements";
+  there.trained[1].shape = {4};
+  EXPECT_EQ(differences(there, here),
+            std::vector<std::string>{"tensors (conv1.bias [4] there, conv1.bias [3] here)"});
+  there.trained.resize(2002, {"more", {1}});
+  EXPECT_EQ(differences(there, here),
+            std::vector<std::string>{"tensors (conv1.bias [4] there, conv1.bias [3] here, and 1,999 more)"});
 }
 
 /// A run's directory on the real disk.

@@ -37,13 +37,21 @@ TEST(JobErrorTest, EveryWrongJobIsToldWhatTheTableSays) {
   }
 }
 
-TEST(JobErrorTest, ALowestRateIsComparedWithTheScaledOneAsFarAsTheBatchIsKnown) {
+TEST(JobErrorTest, ALowestRateIsComparedWithTheScaledOneOnceTheBatchIsKnown) {
   const std::string train =
       "train: {optimizer: {lr: 0.1, lr_scaling: {rule: linear, base_batch: 64}}, "
       "schedule: {kind: cosine, min_lr: 0.2}}\n";
   EXPECT_NO_THROW(parse_job("model: net\n" + train, "job.yaml"));
-  EXPECT_EQ(error_of("data: {per_rank_batch: 8}\n" + train),
-            "job.yaml:3:108: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.1");
+  const Job of_ranks = parse_job("model: net\ndata: {per_rank_batch: 8}\n" + train, "job.yaml");
+  EXPECT_EQ(for_ranks(of_ranks, 16).data.global_batch, 128);
+  const std::string refusal =
+      "job.yaml:3:108: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.05 after "
+      "train.optimizer.lr_scaling to a global batch of 32";
+  EXPECT_EQ(message_of<ConfigError>([&] { for_ranks(of_ranks, 4); }), refusal);
+  EXPECT_EQ(error_of("data: {per_rank_batch: 8, global_batch: 32}\n" + train), refusal);
+  EXPECT_EQ(error_of("data: {per_rank_batch: 8}\n"
+                     "train: {optimizer: {lr: 0.1}, schedule: {kind: cosine, min_lr: 0.2}}\n"),
+            "job.yaml:3:64: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.1");
 }
 
 TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {

@@ -44,6 +44,22 @@ TEST(JobOverrideTest, ValuesAreTakenLiterally) {
   EXPECT_EQ(with({"run.dir=\"it's\""}).run.dir, "it's");
 }
 
+TEST(JobOverrideTest, InQuotesOfYamlNothingIsAComment) {
+  EXPECT_EQ(with({R"(run.dir="a #b")"}).run.dir, "a #b");
+  EXPECT_EQ(with({R"(run.dir="#a \" #b")"}).run.dir, "#a \" #b");
+  EXPECT_EQ(with({"run.dir='it''s #b'"}).run.dir, "it's #b");
+  EXPECT_EQ(with({R"(train.freeze=["a #b", 'c #d',"e #f"])"}).train.freeze,
+            (std::vector<std::string>{"a #b", "c #d", "e #f"}));
+  for (const char* run : {"run={dir: 'a #b', resume: never}", "run=dir: 'a #b'"})
+    EXPECT_EQ(with({run}).run.dir, "a #b") << run;
+  EXPECT_EQ(with({R"(run={"dir":"a #b"})"}).run.dir, "a #b");
+  for (const char* text :
+       {R"(run.dir="a" #b)", R"(run.dir="a\\" #b)", "run.dir='a' #'b'", "train.freeze=[a #b]\n]",
+        "train.freeze=[it's, b #'c'\n]", "train.freeze=[a 'b #c'\n]", "train.freeze=['a', b] #'c'",
+        "run={dir: a:'b #c'\n}", "run=dir: a, 'b #c'", "run=dir: a 'b #c'"})
+    test::expect_words(error_of(text), {": in YAML a comment begins with the '#'; remove it"});
+}
+
 TEST(JobOverrideTest, WhatWouldBeDroppedOrChangedIsRefused) {
   for (const char* text : {"train.epochs=3 ", "train.epochs= 3", "train.epochs=3\n", "train.epochs=3 # three",
                            "data.shuffle=no ", "run.dir=a\n", "run.dir=a\tb", "run.dir=~", "data.mean=[0.5] ",

@@ -216,6 +216,10 @@ TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
   EXPECT_EQ(remarks("parallel: {grain: 1}\n"),
             Lines{"grains of 1 are padded to 16, a multiple of 16: 94 % of the arithmetic is for nothing; "
                   "parallel.grain=16 needs none"});
+  EXPECT_EQ(
+      batch_remarks(parse("data: {global_batch: 8192}\nparallel: {grain: 4081}\n"), 8192, false),
+      Lines{"grains of 4081 are padded to 4096, a multiple of 16: 0.37 % of the arithmetic is for nothing; "
+            "parallel.grain=4096 needs none"});
   const std::string without_cure = ", a multiple of 16: 25 % of the arithmetic is for nothing";
   for (const auto& [yaml, what] :
        {std::pair{"{global_batch: 24}\nparallel: {grain: 24}\n", "grains of 24 are padded to 32"},

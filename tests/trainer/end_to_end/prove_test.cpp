@@ -203,8 +203,8 @@ TEST_F(ProveTest, TrailOfAnotherOptimiserIsRefutedOnceByAnyNumberOfRanks) {
   for (const char* more : {"", "--ranks 2"}) {
     const auto outcome = prove("run", more);
     expect_says(outcome, 1,
-                {"refuted at step 1: the head of trail.bin is not that of this job: tensors (",
-                 " with velocity there, ", " with momentum here)\n"});
+                {"refuted at step 1: the head of trail.bin is not that of this job: the optimiser's buffers "
+                 "(velocity there, momentum here)\n"});
     EXPECT_EQ(count_of("refuted at", outcome.out), 1) << outcome.out;
   }
 }

@@ -50,6 +50,13 @@ TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
         (std::vector<std::string>{"stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 80 % of the work",
                                   "stage 1 (relu1 to fc3) on rank 1: 34,186 parameters, 20 % of the work"}));
   });
+  const auto check_small_stage = [](const ParallelStrategy& pipeline, Communicator&) {
+    EXPECT_EQ(pipeline.describe().lines,
+              (std::vector<std::string>{
+                  "stage 0 (flatten1) on rank 0: 0 parameters, 0.155 % of the work",
+                  "stage 1 (fc1 to fc3) on rank 1: 235,146 parameters, 99.84 % of the work"}));
+  };
+  with_pipeline(check_small_stage, {"parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]"});
   const auto check_two_pipelines = [](const ParallelStrategy& pipeline, Communicator&) {
     const StrategyDescription description = pipeline.describe();
     EXPECT_EQ(description.sums, "pipeline of 2 stages on 2 ranks, gpipe, 2 times");
@@ -63,7 +70,7 @@ TEST(PipelineTest, EachStageIsDescribedWithItsRankAndItsShare) {
   with_pipeline(check_two_pipelines, {"parallel.stages=2", "parallel.schedule=gpipe"}, 4);
   const auto check_neighbours = [](const ParallelStrategy& pipeline, Communicator&) {
     const std::string line = pipeline.describe().lines.front();
-    EXPECT_TRUE(line.starts_with("stage 0 (flatten1 to fc3) on ranks 0-2: ")) << line;
+    EXPECT_EQ(line, "stage 0 (flatten1 to fc3) on ranks 0-2: 235,146 parameters, 100 % of the work");
   };
   with_pipeline(check_neighbours, {"parallel.stages=1"}, 3);
 }
@@ -131,6 +138,12 @@ class LongPasses final : public StepObserver {
   }
 };
 
+/// A time as the summary shows it.
+std::string milliseconds(double seconds) {
+  return 1000 * seconds < 1 ? fmt::format("{:.3g} ms", 1000 * seconds)
+                            : fmt::format("{:.2f} ms", 1000 * seconds);
+}
+
 /// Four micro-batches pass 256 numbers of 16 columns of four bytes, and as many gradients come back.
 TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
   const auto take_a_step = [](ParallelStrategy& pipeline, Communicator& comm) {
@@ -155,8 +168,9 @@ TEST(PipelineTest, TheSummaryOfAStepIsRankZeros) {
     EXPECT_EQ(
         summary.lines[1],
         fmt::format("stage 0 (flatten1 to fc1) on rank 0: 200,960 parameters, 2 micro-batches in flight, "
-                    "forward {:.2f} ms, backward {:.2f} ms",
-                    1000 * numbers["stage_0_forward_seconds"], 1000 * numbers["stage_0_backward_seconds"]));
+                    "forward {}, backward {}",
+                    milliseconds(numbers["stage_0_forward_seconds"]),
+                    milliseconds(numbers["stage_0_backward_seconds"])));
   };
   with_pipeline(take_a_step, {"parallel.determinism=off", "data.train_samples=24", "data.validation=0"});
 }
@@ -174,6 +188,9 @@ TEST(PipelineTest, AStageThatIsNotTrainedHasNoBackwardPass) {
     EXPECT_EQ(numbers["stage_0_backward_seconds"], 0);
     EXPECT_GT(numbers["stage_1_forward_seconds"], 0);
     EXPECT_GT(numbers["stage_1_backward_seconds"], 0);
+    EXPECT_EQ(summary.lines[1],
+              "stage 0 (flatten1) on rank 0: 0 parameters, 1 micro-batch in flight, forward " +
+                  milliseconds(numbers["stage_0_forward_seconds"]) + ", backward 0 ms");
   };
   with_pipeline(take_a_step, {"parallel.stages=[[flatten1], [fc1, relu1, fc2, relu2, fc3]]",
                               "data.global_batch=4", "run.trail=false"});

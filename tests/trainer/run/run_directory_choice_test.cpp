@@ -152,7 +152,7 @@ TEST_F(ChosenDirectoryTest, ANewDirectoryIsOneThatNoOtherStartTakesMeanwhile) {
 TEST_F(ChosenDirectoryTest, WhereOthersTakeEachOneTheSearchEnds) {
   on_open_ = [](const std::string&) { throw RunInUseError("x"); };
   EXPECT_EQ(message_of<IoError>([&] { choose(); }),
-            "runs/digits-1001: another job holds each of them; give a run.dir");
+            "runs/digits to runs/digits-1000: another job holds each of them; give a run.dir");
   EXPECT_EQ(opened_.size(), 1000U);
 }
 

@@ -211,8 +211,12 @@ TEST_F(StartingWeightsTest, AFolderWithoutAManifestIsItsFile) {
 }
 
 TEST_F(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
-  put("weights.pt", std::as_bytes(std::span("PK\x03\x04 and more")));
-  test::expect_words(refusal(one_), {"save_file(torch.load("});
+  for (const auto& [name, in_python] :
+       {std::pair{"weights.pt", "weights.pt"}, {R"(a "b" \c.pt)", R"(a \"b\" \\c.pt)"}}) {
+    put(name, std::as_bytes(std::span("PK\x03\x04 and more")));
+    test::expect_words(refusal(one_),
+                       {"save_file(torch.load(\"" + directory_.path(in_python) + "\", weights_only=True), "});
+  }
 }
 
 TEST_F(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
@@ -274,6 +278,10 @@ TEST_F(StartingWeightsTest, ColumnsInAnotherOrderAreRefused) {
       Network::parse("layers:\n  - linear: {out: 2, name: new}\n  - linear: {out: classes, name: fc1}\n",
                      "new.yaml", {1, 1, 2}, 2);
   EXPECT_EQ(begin_on(other, turned).fresh.size(), 2U) << "the first layer begins anew";
+  const Network longer =
+      Network::parse("layers:\n  - linear: {out: 2, name: fc1}\n  - linear: {out: classes, name: fc1.new}\n",
+                     "longer.yaml", {1, 1, 2}, 2);
+  EXPECT_THROW(begin_on(longer, turned), DataError) << "only the tensors of fc1.new begin anew";
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(checkpoint);
   job_.train.initial_weights = "model.safetensors";

@@ -284,6 +284,17 @@ TEST(WrongNumbersTest, FindingsOfSomeRanksAreThrownOnAll) {
   EXPECT_EQ(thrown.numbers.doubt, Doubt::kSinceReplay);
 }
 
+/// A part of two ranks, which finds the last one of the whole to be wrong.
+TEST(WrongNumbersTest, RanksOfAPartAreThoseOfTheWhole) {
+  const Thrown thrown = thrown_by(4, [](Communicator& comm) {
+    const auto part = comm.split(comm.rank() / 2);
+    std::optional<WrongNumbers> mine;
+    if (part->rank() == 0) mine = WrongNumbers{.step = 9, .what = "w", .help = "h", .ranks = {3}};
+    throw_on_all(*part, mine, 9);
+  });
+  EXPECT_EQ(thrown.numbers.ranks, std::vector{3});
+}
+
 TEST(WrongNumbersTest, AllFindingsAreSaidAndEachOnce) {
   const Thrown thrown = thrown_by(4, [](Communicator& comm) {
     std::optional<WrongNumbers> mine;
