@@ -296,8 +296,9 @@ Evaluation Trainer::evaluate(const Dataset& data) {
   agree_in_words(in.comm, [&] {
     require_network_for(in.setup->network, *set);
     if (in.evaluated == set) return;
-    in.data->test = borrow(set);
-    in.evaluated_facts = facts_of(in.data->test);
+    lockstep::Dataset test = borrow(set);
+    in.evaluated_facts = facts_of(test);  // may throw: then the set before stays
+    in.data->test = std::move(test);
     in.evaluated = set;
     ++in.setup->test_sets;
   });
