@@ -104,7 +104,7 @@ void say_what_was_changed(const ConversionOptions& options, const Conversion& do
   if (done.made_grey > 0)
     print("{} became grey: --colour keeps it\n", counted(done.made_grey, "colour picture"));
   if (done.had_16_bits > 0)
-    print("{} of 16 bits a channel: the upper 8 are kept\n", counted(done.had_16_bits, "picture"));
+    print("{} of 16 bits a channel: rounded to 8\n", counted(done.had_16_bits, "picture"));
 }
 
 int convert(ConversionOptions options, bool json) {

@@ -161,7 +161,7 @@ TEST_F(ConvertPicturesTest, ChangesAreCounted) {
     const std::string out = convert(fit).out;
     EXPECT_EQ(out.substr(0, out.find(set_)),
               fmt::format("1 picture of other proportions than 4 x 2 was {}\n1 colour picture became grey: "
-                          "--colour keeps it\n1 picture of 16 bits a channel: the upper 8 are kept\n",
+                          "--colour keeps it\n1 picture of 16 bits a channel: rounded to 8\n",
                           how));
   }
 }
