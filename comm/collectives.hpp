@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The parts of data-parallel training, one function for each: replicate, scatter, parallel apply, gather.
 /// (All-reduce is Communicator::all_reduce, all-gather is comm/agreement.hpp, send and receive are
-/// Communicator's.) On host memory for any backend and any number of ranks; each call is collective. All but replicate()
-/// and parallel_apply() are made of messages between two ranks.
+/// Communicator's.) On host memory for any backend and any number of ranks; each call is collective. All but
+/// replicate() and parallel_apply() are made of messages between two ranks.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -81,8 +81,8 @@ std::string format_memory(std::uint64_t bytes);
 /// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
 
-/// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may have
-/// a quota on processor time. The least counts, rounded up: 2 of 1.5.
+/// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may
+/// have a quota on processor time. The least counts, rounded up: 2 of 1.5.
 /// @param root  folder of /proc and /sys, for tests
 int available_cores(const std::filesystem::path& root = "/");
 

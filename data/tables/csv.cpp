@@ -7,12 +7,13 @@
 #include "data/tables/table.hpp"
 
 #include <fmt/format.h>
+#include <locale>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -110,8 +111,11 @@ const char* read_feature(std::string_view text, float& value) {
   double number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error == std::errc::invalid_argument || end != digits.data() + digits.size()) return "is not a number";
-  // Infinite, or 0: from_chars does not say which.
-  if (error == std::errc::result_out_of_range) number = std::strtod(std::string(digits).c_str(), nullptr);
+  if (error == std::errc::result_out_of_range) {  // infinite, or 0: from_chars does not say which
+    std::istringstream in{std::string(digits)};
+    in.imbue(std::locale::classic());
+    if (!(in >> number)) return kBeyondFp32;
+  }
   value = static_cast<float>(number);
   return std::isfinite(value) ? nullptr : kBeyondFp32;
 }

@@ -383,7 +383,7 @@ class GraphWriter {
   std::set<std::string> node_names_;  ///< all layers', and those given so far; onnxruntime takes each once
   const Layer* layer_ = nullptr;      ///< that is being written
   std::vector<Value> outputs_;        ///< one for each of the layers before
-  std::uint64_t taken_ = 0;           ///< of kMostNumbers
+  std::uint64_t taken_ = 0;           ///< numbers of the file so far, kMostNumbers at most
 };
 
 }  // namespace
