@@ -7,12 +7,12 @@
 #include "data/tables/table.hpp"
 
 #include <fmt/format.h>
-#include <locale>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <utility>
