@@ -29,7 +29,7 @@ struct LockOwner {
   static LockOwner self(const std::string& job = "");
 };
 
-/// True if both are on one machine, by its name or by its boot id; an empty boot id, which could not be read, is none.
+/// True if both are on one machine, by its name or by its boot id. An empty boot id, which could not be read, is none.
 bool on_same_host(const LockOwner& a, const LockOwner& b);
 
 /// The owner named in the lock of a run directory; nothing: none. @throws IoError

@@ -23,7 +23,7 @@ std::string shown(const Tensors& tensors, std::size_t i) {
   return i < tensors.size() ? fmt::format("{} [{}]", tensors[i].name, tensors[i].elements()) : "none";
 }
 
-/// The first tensor that differs, and how many do after it: "a [12] there, none here, and 3 more"; "": none does.
+/// The first tensor that differs, and how many do after it: "a [12] there, none here, and 3 more". "" if none does.
 std::string first_difference(const Tensors& a, const Tensors& b) {
   std::string first;
   std::int64_t more = 0;

@@ -58,7 +58,7 @@ bool is_space(char c) {
   return kSpace.find(c) != kSpace.npos;
 }
 
-/// True if a text in quotes begins there: at the start, as a value after ": ", and in lists and maps after [ { , too. A
+/// True if a text in quotes begins there, at the start or after ": ". In lists and maps it may follow [ { , too. A
 /// quote anywhere else is a character.
 bool opens_text(std::string_view value, std::size_t quote) {
   const std::size_t before = quote == 0 ? value.npos : value.find_last_not_of(kSpace, quote - 1);
@@ -69,9 +69,9 @@ bool opens_text(std::string_view value, std::size_t quote) {
   return last == '[' || last == '{' || last == ',' || (last == ':' && value[before - 1] == '"');  // {"a":"b"}
 }
 
-/// True if YAML would drop a part: from a '#' on that begins the value or is after white space, outside of quotes.
+/// True if YAML would drop a part: from a '#' at the start or after white space, outside of quotes.
 bool has_comment(std::string_view value) {
-  char quote = '\0';  // of the text that is being read
+  char quote = '\0';  // around the text that is being read
   for (std::size_t i = 0; i < value.size(); ++i) {
     const char c = value[i];
     if (quote != '\0') {
