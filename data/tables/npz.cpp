@@ -96,7 +96,8 @@ std::vector<std::uint8_t> NpzArchive::bytes_at(std::uint64_t offset, std::uint64
 NpzArchive::NpzArchive(std::filesystem::path file)
     : file_(std::move(file)), size_(FileSource(file_).remaining_at_most()) {
   constexpr std::uint64_t kLongestComment = 65535;
-  const std::uint64_t tail_bytes = std::min<std::uint64_t>(size_, kEndBytes + kLongestComment);
+  const std::uint64_t tail_bytes =
+      std::min<std::uint64_t>(size_, kLocatorBytes + kEndBytes + kLongestComment);
   const auto tail = bytes_at(size_ - tail_bytes, tail_bytes);
   std::size_t at = tail.size() < kEndBytes ? 0 : tail.size() - kEndBytes + 1;
   const auto is_end = [&] {

@@ -86,8 +86,8 @@ TEST_F(NpzBytesTest, AreReadAlsoWithACommentAndIn64Bits) {
   put(locator + 15, 1, 1);
   expect_refused("it ends too early");
   put(locator + 15, 0, 1);
-  put(locator + 20 + 20, 65515, 2);  // the locator is where the search ends
-  bytes_.resize(locator + 20 + 22 + 65515, 'c');
+  put(locator + 20 + 20, 65535, 2);  // the longest comment
+  bytes_.resize(locator + 20 + 22 + 65535, 'c');
   EXPECT_EQ(read(), "wxyz");
   put(end64, 0, 1);
   expect_refused("its 64-bit end is none");
