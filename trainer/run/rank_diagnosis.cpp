@@ -23,7 +23,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 namespace lockstep {
@@ -116,14 +115,14 @@ CheckResult attempt(const char* id, const char* healthy, const std::string& fix,
 /// Network and data of the job, as a run would load them.
 void compare_setup(Communicator& comm, const Job& job, const DeviceChoice& device) {
   const DatasetFuture data = load_in_advance(job);
-  std::optional<Network> network;
-  LoadedData loaded;
+  RankFacts facts;
   agree(comm, [&] {
-    loaded = data.get();
-    network =
-        Network::load(job.model, loaded.sets->train.shape, loaded.sets->train.classes, job.train.precision);
+    const TrainTestData& sets = *data.get().sets;
+    const Network network =
+        Network::load(job.model, sets.train.shape, sets.train.classes, job.train.precision);
+    facts = setup_facts(job, network, sets, device);
   });
-  expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
+  expect_equal_ranks(comm, facts);
 }
 
 }  // namespace
