@@ -132,10 +132,10 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
                               const Dataset& data) {
   const auto stream = gpu.device->make_stream();
   const auto weights = upload(*gpu.device, *stream, model.weights.span());
-  const auto most = static_cast<int>(std::min(kEvaluatedAtOnce, data.size()));
-  const MemoryNeed whole{.activations = device_execution_bytes(model.network, most, false),
+  const Job defaults;
+  const MemoryNeed whole{.activations = evaluation_bytes(defaults, model.network, data.size()),
                          .data = checked_product(data.size(), row_bytes_of(data) + sizeof(std::int32_t))};
-  const bool streams = must_stream(Job{}, whole, gpu.device->properties());
+  const bool streams = must_stream(defaults, whole, gpu.device->properties());
   DeviceEvaluator evaluator(model.network, gpu, *stream, data, model.loss, kEvaluatedAtOnce,
                             streams ? &comm : nullptr);
   return evaluator.evaluate(comm, weights.data());

@@ -70,17 +70,16 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::uint64_t on_their_way = ranks > 1 ? kExact : 0;  // results, through the host
   const std::int64_t share = samples_of_a_rank(job, data.train_samples, ranks),
                      samples = at_a_time(job, share);
-  const auto evaluation_bytes = [&](std::int64_t set) {
-    return device_execution_bytes(network, std::min(set, at_a_time(job, kEvaluatedAtOnce)), false);
-  };
   const std::uint64_t on_host = state_bytes(job) + checkpoint_bytes(job, rank) + on_their_way;
   return {.host = {.parameters = checked_product(parameters, on_host)},
-          .device = {.parameters = checked_sum(checked_product(parameters, device_bytes(job, network, ranks)),
-                                               trail_bytes(job, network, kLongestSeries)),
-                     .activations = checked_sum(
-                         device_execution_bytes(network, samples, true), evaluation_bytes(data.test_samples),
-                         data.validation_samples > 0 ? evaluation_bytes(data.validation_samples) : 0,
-                         bytes_gathered_ahead(job.parallel.graph, network, samples, samples < share))}};
+          .device = {
+              .parameters = checked_sum(checked_product(parameters, device_bytes(job, network, ranks)),
+                                        trail_bytes(job, network, kLongestSeries)),
+              .activations = checked_sum(
+                  device_execution_bytes(network, samples, true),
+                  evaluation_bytes(job, network, data.test_samples),
+                  data.validation_samples > 0 ? evaluation_bytes(job, network, data.validation_samples) : 0,
+                  bytes_gathered_ahead(job.parallel.graph, network, samples, samples < share))}};
 }
 
 /// @param need_of  a rank's
@@ -146,6 +145,10 @@ std::uint64_t device_bytes(const Job& job, const Network& network, int teams) {
   const WeightUpdate update(training_options(job), network.parameters(), 1);
   const std::uint64_t range = update.treats_all_alike() ? 0 : sizeof(std::int32_t);
   return state_bytes(job) + kExact + (teams > 1 ? results : 0) + kUnit + range;
+}
+
+std::uint64_t evaluation_bytes(const Job& job, const Network& network, std::int64_t samples) {
+  return device_execution_bytes(network, std::min(samples, at_a_time(job, kEvaluatedAtOnce)), false);
 }
 
 std::uint64_t checkpoint_bytes(const Job& job, int rank) {

@@ -42,6 +42,8 @@ std::uint64_t state_bytes(const Job& job);
 std::uint64_t sum_bytes(const Job& job, int teams);
 /// Bytes of a parameter on a device: state, sums, their units, and its range in the update.
 std::uint64_t device_bytes(const Job& job, const Network& network, int teams);
+/// Bytes of the activations with which a device evaluates a set of so many samples.
+std::uint64_t evaluation_bytes(const Job& job, const Network& network, std::int64_t samples);
 /// Bytes of a parameter for checkpoints, which are rank 0's. One that is written has a copy of the state; of one that is
 /// read there are its file and its numbers.
 std::uint64_t checkpoint_bytes(const Job& job, int rank);
