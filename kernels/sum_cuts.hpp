@@ -83,7 +83,6 @@ struct GradientSplit {
   int units_of_term = 1;
   int terms = 1;  ///< terms of a grain
 
-  GradientSplit() = default;
   /// @param grain  samples; only how many groups of 32 they begin matters
   /// @param pairs  pairs of input and output channel: the fewer, the more units, as all together keep a GPU busy
   GradientSplit(int grain, int out_height, int out_width, int pairs) {

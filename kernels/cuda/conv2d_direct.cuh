@@ -132,7 +132,7 @@ template <int kSize, bool kBorder, class Tile, class Store>
 void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, const Store& store) {
   using Cache = FilterCache<kSize * kSize, kSize * kSize, Tile::kFilters>;
   args.tiles_wide = pieces(y.width, Tile::kColumns);
-  args.channels_at_a_time = channels_at_a_time(args.groups, Cache::kChannelFloats);
+  args.channels_at_a_time = Cache::channels_at_a_time(args.groups);
   const int cached = args.groups.count * args.channels_at_a_time * Cache::kChannelFloats;
   const int sums = threads_of(args.groups) * TileSums<Tile::kColumns, Tile::kFilters>::kCount;
   const LaunchShape shape = {Tile::grid(y, args.batch), dim3(threads_of(args.groups)),

@@ -75,18 +75,20 @@ struct FilterView {
   }
 };
 
-/// How many channels of each group have their filters in shared memory at a time, `floats` each.
-inline int channels_at_a_time(const ChannelGroups& groups, int floats) {
-  constexpr int kFloats = 40 * 1024 / sizeof(float);
-  return std::clamp(kFloats / (groups.count * floats), 1, groups.per_group);
-}
-
 /// Weights of kFilters outputs and some channels of a group in shared memory. That of channel c, tap t and
 /// filter f is at [c][t / kLine][t % kLine][f], where each line of kLine taps starts at a multiple of 4 floats.
 template <int kTaps, int kLine, int kFilters>
 struct FilterCache {
   static constexpr int kLineFloats = pieces(kLine * kFilters, 4) * 4;
   static constexpr int kChannelFloats = kTaps / kLine * kLineFloats;
+  /// So many floats may be in shared memory, at least a channel of each group.
+  static constexpr int kMostFloats = 40 * 1024 / sizeof(float);
+  static_assert(ChannelGroups::kMost * kChannelFloats <= kMostFloats);
+
+  /// How many channels of each group have their filters in shared memory at a time.
+  static int channels_at_a_time(const ChannelGroups& groups) {
+    return std::min(kMostFloats / (groups.count * kChannelFloats), groups.per_group);
+  }
 
   /// A warp copies the weights of `channels` channels from `first_channel` on. A lane has a tap of all filters, so that
   /// where each goes is a constant; the channels of as many filters as fit are on their way together.

@@ -219,7 +219,7 @@ struct ScatterTile {
 template <int kSize, class Tile, class Store>
 void launch_rows(cudaStream_t stream, const OutputSize& dx, ScatterArgs args, const Store& store) {
   using Sums = RowSums<kSize, Tile::kColumns, Tile::kFilters>;
-  args.channels_at_a_time = channels_at_a_time(args.groups, Sums::Cache::kChannelFloats);
+  args.channels_at_a_time = Sums::Cache::channels_at_a_time(args.groups);
   const int cached = args.groups.count * args.channels_at_a_time * Sums::Cache::kChannelFloats;
   const int sums = threads_of(args.groups) * Sums::kCount;
   const LaunchShape shape = {Tile::grid(dx, args.batch), dim3(threads_of(args.groups)),
