@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 
 std::vector<int> cores_of(int pid) {
   cpu_set_t set;
-  CPU_ZERO(&set);
   std::vector<int> cores;
   if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cores;
   for (int core = 0; core < CPU_SETSIZE; ++core)
