@@ -23,6 +23,7 @@ namespace {
 
 /// Communicators and windows of MPI that this process has made and not freed, by way of MPI's profiling interface.
 int open_communicators = 0, open_windows = 0;
+MPI_Win newest_window = MPI_WIN_NULL;
 /// Messages that it has begun to send.
 int sends = 0;
 /// So many threads MPI says that it serves, instead of starting again.
@@ -61,7 +62,9 @@ int MPI_Comm_free(MPI_Comm* comm) {
 int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base,
                             MPI_Win* made) {
   ++open_windows;
-  return PMPI_Win_allocate_shared(size, unit, info, comm, base, made);
+  const int status = PMPI_Win_allocate_shared(size, unit, info, comm, base, made);
+  newest_window = *made;
+  return status;
 }
 
 int MPI_Win_free(MPI_Win* window) {
@@ -193,6 +196,24 @@ TEST(MpiCommunicatorTest, CommunicatorsAndWindowsOfMpiAreFreed) {
   }
   EXPECT_EQ(open_communicators, before);
   EXPECT_EQ(open_windows, windows_before);
+}
+
+/// The other ranks may not come to free it, and would be waited for.
+TEST(MpiCommunicatorTest, AnErrorLeavesAWindowOpen) {
+  const auto comm = make_comm();
+  const int before = open_windows;
+  expect_error<InternalError>(
+      [&] {
+        const SharedMemory memory = share_memory(*comm, 8);
+        throw InternalError("a rank fails");
+      },
+      {"a rank fails"});
+  const int left_open = open_windows - before;
+  if (left_open > 0) {
+    MPI_Win_unlock_all(newest_window);
+    MPI_Win_free(&newest_window);
+  }
+  EXPECT_EQ(left_open, 1);
 }
 
 /// MPI_Comm_split has no deadline: a rank that hangs before it would be waited for without a word.

@@ -49,9 +49,9 @@ TEST(WatchdogThreadTest, GetsNoSignals) {
   };
   const std::filesystem::path this_thread = "/proc/thread-self";
   run_thread_ranks(2, [&](Communicator& comm) {
-    const unsigned long before = blocked(this_thread);
+    EXPECT_EQ(blocked(this_thread), 0U) << "a watchdog before this one has left them blocked";
     const auto watchdog = Watchdog::start(comm);
-    EXPECT_EQ(blocked(this_thread), before);
+    EXPECT_EQ(blocked(this_thread), 0U);
     comm.barrier();
     int named = 0;  // each by itself, when it begins
     for (int tries = 0; named < 2 && tries < 60'000; ++tries) {

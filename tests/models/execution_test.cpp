@@ -169,7 +169,7 @@ std::string in_single_layers(std::string layers) {
 
 /// More channels than are computed at a time, whose tensors share memory as they may. First layers, whose
 /// input needs no gradient, and later ones; pools before and behind activations; blocks of residual networks,
-/// whose sums and relus run with the batch norm before them.
+/// whose sums and relus run with the batch norm before them, at the end of a network, too.
 TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
   for (const std::string layers :
        {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: {out: 31, kernel: 2}\n"
@@ -193,7 +193,8 @@ TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
         "  - conv2d: {name: a, out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu\n"
         "  - conv2d: {out: 6, kernel: 1}\n  - batch_norm\n  - add: a\n  - relu: {name: b}\n"
         "  - conv_transpose2d: {out: 4, kernel: 1}\n  - silu\n  - concat: b\n  - flatten\n  - linear: 20\n"
-        "  - linear: classes\n"}) {
+        "  - linear: classes\n",
+        "  - linear: {name: a, out: classes}\n  - tanh\n  - linear: classes\n  - batch_norm\n  - add: a\n"}) {
     SCOPED_TRACE(layers);
     for (const Precision precision : {Precision::kFp32, Precision::kInt16}) {
       TrainingRig together(layers, {2, 10, 10}, kClasses, 70, precision),
