@@ -19,7 +19,8 @@ TEST_F(WholeRunTest, AStoppedRunIsNotToldToHaveFinished) {
             [](const std::string& directory, const TrainTestData&) { ADD_FAILURE() << directory; });
   test::expect_words(
       masked(::testing::internal::GetCapturedStdout()),
-      {"\nstopped on request at step 1 of 4, saved in DIR/run; run the same command to go on\n"});
+      {"\nthe time is up (run.max_seconds, or the end of the allocation): stopping after this step\n",
+       "\nstopped on request at step 1 of 4, saved in DIR/run; run the same command to go on\n"});
   EXPECT_EQ(code, 75);
 }
 

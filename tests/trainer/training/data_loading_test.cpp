@@ -102,12 +102,12 @@ class Stranger final : public test::ForwardingCommunicator {
   std::string host_ = "elsewhere";
 };
 
-/// Rank 0 has a set that is marked, and the others have none. Rank 2 may be on another host.
-void expect_marked(bool offers, bool last_is_elsewhere, const std::array<bool, 3>& marked) {
+/// One rank has a set that is marked, and the others have none. Rank 2 may be on another host.
+void expect_marked(bool offers, bool last_is_elsewhere, const std::array<bool, 3>& marked, int owner = 0) {
   const Job job = job_of("data");
   run_thread_ranks(3, [&](Communicator& ranks) {
     LoadedData mine{.sets = std::make_shared<TrainTestData>(), .options = dataset_options(job)};
-    if (ranks.rank() == 0) {
+    if (ranks.rank() == owner) {
       mine = load_in_advance(job).get();
       mine.sets->class_names = {"marked"};
       if (offers) mine.of_host = move_to_memory_file(*mine.sets);
@@ -124,6 +124,7 @@ void expect_marked(bool offers, bool last_is_elsewhere, const std::array<bool, 3
 
 TEST(AwaitDataTest, ComeFromTheMemoryOfTheHostOrAreLoadedThen) {
   expect_marked(true, false, {true, true, true});
+  expect_marked(true, false, {true, true, true}, 1);
   expect_marked(true, true, {true, true, false});
   expect_marked(false, false, {true, false, false});
 }

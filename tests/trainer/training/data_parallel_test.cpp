@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/ops.hpp"
 #include "tests/support/forwarding_communicator.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
 
 namespace lockstep {
@@ -150,6 +151,16 @@ TEST(DataParallelTest, UnitsOfACpuBecomeFinerWithoutAnotherPass) {
     EXPECT_LT(strategy->whole_state().units.exponents().front(), kExactExponent);
     EXPECT_EQ(outputs->count, 2) << "grains";
   });
+}
+
+TEST(DataParallelTest, OneRankAloneHasNoSumsOnTheirWayToShow) {
+  for (const int ranks : {1, 2})
+    run_thread_ranks(ranks, [&](Communicator& comm) {
+      const JobSetup setup = setup_of(make_job(), kOneLayer, kOneBucket);
+      const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+      EXPECT_EQ(test::error_of<ConfigError>([&] { strategy->require_sight(Sight::kSumsOnTheirWay); }),
+                ranks == 1 ? "inject.what: one rank alone sends no sums; use more ranks" : "");
+    });
 }
 
 /// Before the first trained layer backward has no sums.

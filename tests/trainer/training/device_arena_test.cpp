@@ -29,6 +29,21 @@ TEST(DeviceArenaTest, LargestSumsAreInUnitsWhateverTravels) {
   }
 }
 
+/// Others take three tables: the ranges, the range of each parameter, and the factors of a step.
+TEST(DeviceArenaTest, TensorsThatAreTreatedAlikeTakeNoMemoryForIt) {
+  const auto allocations = [](const std::vector<std::string>& frozen) {
+    Job job = make_job();
+    job.train.freeze = frozen;
+    const JobSetup setup = setup_of(job, kOneLayer, kOneBucket);
+    const std::shared_ptr<Gpu> gpu = late_gpu();
+    const auto stream = gpu->device->make_stream();
+    DeviceState state(*gpu->device);
+    const DeviceArena arena(whole_network(setup, 1, 1), *gpu, *stream, state, nullptr, 1);
+    return static_cast<const testing::HeldDevice&>(*gpu->device).allocations.load();
+  };
+  EXPECT_EQ(allocations({"fc1.bias"}) - allocations({}), 3);
+}
+
 /// A row of four fingerprints a step. Parts of what no update reads have 1,024 words; 32 parameters know their tensor
 /// together.
 TEST(DeviceArenaTest, FingerprintsTakeTheirTablesAndTheirRows) {
