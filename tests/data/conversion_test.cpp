@@ -84,7 +84,7 @@ TEST_F(ConversionTest, ASetThatIsThereMakesWayIfItMay) {
                       "validation-images-idx3-ubyte", "t10k-labels-idx1-ubyte.gz",
                       "validation-names.jsonl",       "train-images-idx3-ubyte.partial"};
   for (const char* name : names) write("set/"s + name, {1, 2, 3});
-  for (const char* other : {"zoo", "zoo.partial"}) write("set/"s + other, {1});
+  for (const char* other : {"zoo", "zoo.partial", "classes.txt.my-copy"}) write("set/"s + other, {1});
   const auto expect_refused = [&] {
     expect_error<UsageError>([&] { convert(options()); }, {"is there already; --force replaces the set"});
   };
@@ -93,7 +93,7 @@ TEST_F(ConversionTest, ASetThatIsThereMakesWayIfItMay) {
   again.replace = true;
   EXPECT_EQ(converted(again).train.size(), 16);
   for (const char* name : names) EXPECT_FALSE(fs::exists(path("set/"s + name))) << name;
-  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 11) << "files of others stay";
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 12) << "files of others stay";
   const auto written = fs::last_write_time(path("set/shards.index"));
   expect_refused();
   EXPECT_EQ(fs::last_write_time(path("set/shards.index")), written);
