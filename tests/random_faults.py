@@ -46,6 +46,7 @@ TESTS = {
     "kernels/emulation": "kernels on devices: emulator_test",
     "kernels/vendor": "kernels on devices: vendor_(plugin|emulated)_test",
     "models": "models: models_test",
+    "models/device": "models: device_execution_emulated_test",
     "models/onnx": "models: onnx_test",
     "data": "data: data_test",
     "data/pictures": "pictures: data_picture_test",
