@@ -4,6 +4,7 @@
 #include "kernels/cpu/int16/engines.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/kernels/int16_problem.hpp"
+#include "tests/kernels/reference/engines_in_memory.hpp"
 #include "tests/kernels/reference/simd.hpp"
 
 #include <sys/mman.h>
@@ -44,12 +45,19 @@ TEST(Int16EnginesTest, AWeightGradientReadsNothingBeyondDy) {
   fill(p, random, {0});
   const Numbers expected = by_definition(p).dw;
   const FencedNumbers dy(p.dy);
+  const auto expect_gradient = [&] {
+    Numbers dw(p.w.size());
+    cpu::int16::conv2d_backward_weights(p.shape, p.samples, p.x.data(), dy.data(), dw.data());
+    EXPECT_EQ(first_difference("dw", expected, dw), "") << cpu::int16::engine_name();
+  };
+  for (const cpu::int16::Engine* engine : reference::engines_in_memory()) {
+    cpu::int16::use_engine(*engine);
+    expect_gradient();
+  }
   const std::vector<std::string> choices = cpu::int16::engine_choices();
   for (const std::string& engine : choices) {
     cpu::int16::choose_engine(engine);
-    Numbers dw(p.w.size());
-    cpu::int16::conv2d_backward_weights(p.shape, p.samples, p.x.data(), dy.data(), dw.data());
-    EXPECT_EQ(first_difference("dw", expected, dw), "") << engine;
+    expect_gradient();
   }
   cpu::int16::choose_engine(choices.front());
 }

@@ -6,7 +6,7 @@
 #include "kernels/cpu/int16/operands.hpp"
 #include "kernels/cpu/int16/ops.hpp"
 #include "tests/kernels/int16_problem.hpp"
-#include "tests/kernels/reference/memory_tiles.hpp"
+#include "tests/kernels/reference/engines_in_memory.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/trapped_tiles.hpp"
 #include "tests/support/messages.hpp"
@@ -58,7 +58,7 @@ void expect_results(const Results& expected, const Results& actual, const std::s
       << where;
 }
 
-/// On every instruction set with every engine that is there, and with that of AMX on tiles in memory.
+/// On every instruction set with every engine that is there, and with those in memory.
 void expect_definition(const Problem& p,
                        const std::vector<std::int64_t>& targets = reference::all_targets()) {
   SCOPED_TRACE(in_words(p));
@@ -70,8 +70,10 @@ void expect_definition(const Problem& p,
       expect_results(expected, by_ops(p), engine + " on " + hwy::TargetName(target));
     }
   }
-  int16::use_engine(reference::kAmxInMemory);
-  expect_results(expected, by_ops(p), std::string(reference::kAmxInMemory.name));
+  for (const int16::Engine* engine : reference::engines_in_memory()) {
+    int16::use_engine(*engine);
+    expect_results(expected, by_ops(p), fmt::format("{} in memory", engine->name));
+  }
   int16::choose_engine(int16::engine_choices().front());
 }
 

@@ -40,7 +40,7 @@ HWY_INLINE void keep_in_registers(__m512i (&sum)[K][V]) {
   LOCKSTEP_UNROLL
   for (std::size_t k = 0; k < K; ++k) {
     LOCKSTEP_UNROLL
-    for (std::size_t v = 0; v < V; ++v) asm("" : "+v"(sum[k][v]));
+    for (std::size_t v = 0; v < V; ++v) LOCKSTEP_VNNI_KEEP(sum[k][v]);
   }
 }
 

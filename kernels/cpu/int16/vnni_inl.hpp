@@ -15,7 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifndef LOCKSTEP_VNNI  // tests have vectors in memory
 #define LOCKSTEP_VNNI "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"
+#define LOCKSTEP_VNNI_KEEP(vector) asm("" : "+v"(vector))
+#endif
 
 HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
 

@@ -67,7 +67,7 @@ class MemoryTiles {
   std::int32_t sums_[4][kRows * kRows] = {};
 };
 
-inline const cpu::int16::Engine kAmxInMemory = {"amx in memory", [] { return true; },
+inline const cpu::int16::Engine kAmxInMemory = {"amx", [] { return true; },
                                                 cpu::int16::correlate_on_tiles<MemoryTiles>,
                                                 cpu::int16::sum_gradients_on_tiles<MemoryTiles>};
 
