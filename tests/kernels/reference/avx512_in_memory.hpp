@@ -5,11 +5,11 @@
 /// functions, in its own namespace, before those of g++.
 #pragma once
 
+#include "hwy/base.h"
 #include "kernels/cpu/int16/x86_intrinsics.hpp"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,18 @@
 #undef _mm512_srai_epi32
 #undef _mm512_srli_epi32
 
+HWY_PUSH_ATTRIBUTES(LOCKSTEP_VNNI)
+
 namespace lockstep::cpu::int16::vnni {
+
+/// std::bit_cast, whose instantiation for vectors of 32 bytes would return them in another way.
+template <class To, class From>
+To same_bits(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
 
 template <class Lane, class Vector = __m512i>
 using LanesOf = std::array<Lane, sizeof(Vector) / sizeof(Lane)>;
@@ -38,14 +49,14 @@ using Block = std::array<std::uint32_t, 4>;
 
 template <class Lane, class Vector>
 LanesOf<Lane, Vector> lanes(const Vector& vector) {
-  return std::bit_cast<LanesOf<Lane, Vector>>(vector);
+  return same_bits<LanesOf<Lane, Vector>>(vector);
 }
 /// Makes a vector of find(lane).
 template <class Lane, class Vector = __m512i>
 Vector vector_of(const auto& find) {
   LanesOf<Lane, Vector> result;
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<Lane>(find(i));
-  return std::bit_cast<Vector>(result);
+  return same_bits<Vector>(result);
 }
 template <class Lane, class Vector>
 Vector map(const Vector& a, const Vector& b, const auto& operation) {
@@ -126,7 +137,7 @@ inline __m512i _mm512_set1_epi16(short number) {
 }
 template <class... Numbers>
 __m512i _mm512_setr_epi32(Numbers... numbers) {
-  return std::bit_cast<__m512i>(LanesOf<std::int32_t>{numbers...});
+  return same_bits<__m512i>(LanesOf<std::int32_t>{numbers...});
 }
 inline __m512i _mm512_add_epi16(__m512i a, __m512i b) {
   return map<std::uint16_t>(a, b, kSum);
@@ -149,7 +160,7 @@ __m512i add_products(__m512i sums, __m512i a, __m512i b) {
   auto result = lanes<std::uint32_t>(sums);
   for (std::size_t i = 0; i < x.size(); ++i)
     result[i * sizeof(A) / sizeof(std::uint32_t)] += static_cast<std::uint32_t>(std::int32_t{x[i]} * y[i]);
-  return std::bit_cast<__m512i>(result);
+  return same_bits<__m512i>(result);
 }
 inline __m512i _mm512_dpwssd_epi32(__m512i sums, __m512i a, __m512i b) {
   return add_products<std::int16_t, std::int16_t>(sums, a, b);
@@ -270,13 +281,15 @@ inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
 /// Two blocks of a, then two of b: two bits say which.
 inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, unsigned which) {
   const auto x = lanes<Block>(a), y = lanes<Block>(b);
-  return std::bit_cast<__m512i>(
+  return same_bits<__m512i>(
       LanesOf<Block>{x[which & 3U], x[which >> 2U & 3U], y[which >> 4U & 3U], y[which >> 6U & 3U]});
 }
 inline __m512i _mm512_inserti32x4(__m512i a, __m128i block, unsigned place) {
   auto blocks = lanes<Block>(a);
-  blocks[place & 3U] = std::bit_cast<Block>(block);
-  return std::bit_cast<__m512i>(blocks);
+  blocks[place & 3U] = same_bits<Block>(block);
+  return same_bits<__m512i>(blocks);
 }
 
 }  // namespace lockstep::cpu::int16::vnni
+
+HWY_POP_ATTRIBUTES
