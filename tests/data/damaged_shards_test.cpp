@@ -80,6 +80,24 @@ TEST_F(ShardsTest, AFlippedBitIsNamed) {
        "SHA-256 differs. They hold samples 24 to 29, and sample 25 was wanted; copy the set again"});
 }
 
+TEST_F(ShardsTest, ABlockIsComparedBeforeItsFirstByteIsRead) {
+  const Bytes contents = {1, 2, 3, 4, 5, 6, 7, 8};
+  write("bytes", contents);
+  const ShardStore store(
+      ShardStore::Contents{.files = {path("bytes")},
+                           .samples = 8,
+                           .sample_bytes = 1,
+                           .block_bytes = 4,
+                           .file_bytes = 8,
+                           .blocks = {sha256(std::as_bytes(std::span(contents).first(4))), Sha256Digest{}},
+                           .sums = {}});
+  Bytes byte(1);
+  store.read(std::vector<std::int64_t>{3}, byte);
+  EXPECT_EQ(byte, Bytes{4});
+  expect_error<DataError>([&] { store.read(std::vector<std::int64_t>{4}, byte); },
+                          {"bytes 4 to 7 (block 1 of the half)", "sample 4 was wanted"});
+}
+
 TEST_F(ShardsTest, EveryOtherDamageIsNamed) {
   for (const auto& entry : fs::directory_iterator(directory())) {
     const std::string name = entry.path().filename().string();
@@ -182,21 +200,22 @@ TEST_F(ShardsTest, AnIndexThatLiesIsRefused) {
   refused(R"("channels":3)", R"("channels":0)", "channels");
   refused(R"("channels":3)", R"("channels":4)", "values is not a sum for each channel");
   refused(R"("channels":3)", R"("channel":3)", "channels is missing");
-  refused(R"("height":5)", R"("height":16777216)", "above 16777216");
+  refused(R"("height":5)", R"("height":16777216)", "channels times height and width is above 16777216");
   refused(R"("classes":1000)", R"("classes":999)", "class_names has 1,000 names, and there are 999 classes");
   refused(R"("classes":1000)", R"("classes":4294967296)", "classes is not a whole number in 1..1000000");
-  refused(R"("class 7")", R"("class 8")", "a name twice");
-  refused(R"("class 7")", R"("\u001b[2J")", "printable");
-  refused(R"("block_bytes":512)", R"("block_bytes":513)", "power of two");
+  refused(R"("class 7")", R"("class 8")", "class_names has a name twice");
+  refused(R"("class 7")", R"("\u001b[2J")", "class_names is not a list of printable names; make");
+  refused(R"("block_bytes":512)", R"("block_bytes":513)", "block_bytes is not a power of two");
   refused(R"("block_bytes":512)", R"("block_bytes":0)", "block_bytes");
-  refused(R"("shard_bytes":2048)", R"("shard_bytes":2049)", "whole blocks");
+  refused(R"("shard_bytes":2048)", R"("shard_bytes":2049)", "shard_bytes is not a number of whole blocks");
   refused(R"("samples":100)", R"("samples":-1)", "train.samples");
   refused(R"("samples":100)", R"("samples":1e2)", "train.samples");
   refused(R"("samples":100)", R"("samples":18446744073709551615)", "train.samples");
-  refused(R"("samples":100)", R"("samples":2147483647)", "more than 100000 files");
+  refused(R"("samples":100)", R"("samples":2147483647)",
+          "train.samples is so many that there are more than 100000 files");
   refused(R"("samples":100)", R"("samples":1950477)", "more than 100000 files");  // 85 bytes in another one
-  refused(R"("samples":100)", R"("samples":10)", "not sums of such pixels");
-  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "not a SHA-256");
+  refused(R"("samples":100)", R"("samples":10)", "train.squares and values are not sums of such pixels");
+  refused(R"("labels_sha256":")", R"("labels_sha256":"0)", "train.labels_sha256 is not a SHA-256");
   refused(head, "[]", "not a JSON object");
   expect_error<DataError>([] { parse_shard_index(std::string((std::size_t{32} << 20) + 1, ' '), "lies"); },
                           {"lies: more than 33554432 bytes"});

@@ -70,6 +70,13 @@ TEST_F(IdxSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
   EXPECT_EQ(load().train.quick, plain.train.quick);
 }
 
+TEST_F(IdxSetTest, AHalfOfOneSampleHasTheFingerprintOfItsFiles) {
+  test::write_image_set(directory_.path(), 20, 1);
+  const Fingerprint of_files{.samples = sha256_of(idx_file({1, 4, 3}, 7)),
+                             .labels = sha256_of(idx_file({1}))};
+  EXPECT_EQ(fingerprint_of(load().test), of_files);
+}
+
 TEST_F(IdxSetTest, FingerprintsInTheBackgroundAreTheSame) {
   const auto data = std::make_shared<TrainTestData>(load());
   for (const bool early : {false, true}) {

@@ -148,14 +148,13 @@ Kind<std::size_t> byte_count() {
 
 Kind<ClassWeights> class_weights() {
   constexpr double kLeast = 1e-6, kMost = 1e6;  // their ratios stay far within fp32
-  constexpr std::size_t kMostClasses = 1 << 24;
   const auto range = real({0, kMost});
   auto one = range;
   one.read = [=](const YAML::Node& node) {
     const auto weight = range.read(node);
     return weight && (*weight == 0 || *weight >= kLeast) ? weight : std::nullopt;
   };
-  const auto list = list_of(one, "", 1, kMostClasses);
+  const auto list = list_of(one, "");
   const auto read = [=](const YAML::Node& node) -> std::optional<ClassWeights> {
     if (node.IsScalar() && node.Scalar() == "none") return ClassWeights();
     if (node.IsScalar() && node.Scalar() == "balanced") return ClassWeights{.balanced = true};

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A management library of three GPUs: GPU-a and GPU-b are connected by NVLink, GPU-c is not. Its functions
-/// are those of nvml.h, and fail before nvmlInit_v2().
+/// are those of nvml.h, and fail before nvmlInit_v2(). A copy named libcudnn.so.9 tells its version.
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -24,6 +25,7 @@ int nvmlSystemGetDriverVersion(char* text, unsigned size);
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device);
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory);
 int nvmlDeviceGetP2PStatus(void* a, void* b, int capability, int* status);
+std::size_t cudnnGetVersion();
 }
 
 int nvmlInit_v2() {
@@ -62,4 +64,8 @@ int nvmlDeviceGetP2PStatus(void* a, void* b, int capability, int* status) {
   const bool both = a != &gpus[2] && b != &gpus[2];
   *status = capability == kNvlink && both ? kOk : kNotSupported;
   return 0;
+}
+
+std::size_t cudnnGetVersion() {
+  return 91234;
 }

@@ -7,6 +7,7 @@
 #include "common/machine.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "tests/trainer/commands/answers.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
@@ -172,6 +173,17 @@ TEST(DoctorCommandTest, ALockIsTakenOverOnceItsJobIsGone) {
   EXPECT_EQ(std::filesystem::file_size(lock), 0U);
   const RunLock held(Env::posix(), run, "mine.yaml", {});
   test::expect_words(said_to({"doctor", "--take-over", run}, 74).err, {"job mine.yaml", "still running"});
+}
+
+TEST(CheckpointCommandsTest, AnswerInLinesUnlessJsonIsAskedFor) {
+  const testing::TemporaryDirectory directory;
+  const CheckpointState state = make_state(100);
+  const std::string path = save_checkpoint(Env::posix(), directory.path(), state),
+                    digest = weights_sha256(state.weights);
+  EXPECT_EQ(answer_to({"hash", path}), "weights sha256 " + digest + "\n");
+  EXPECT_EQ(parse_json(answer_to({"hash", path, "--json"}))["weights_sha256"], digest);
+  EXPECT_EQ(answer_to({"diff", path, path}), "no difference: the same bits\n");
+  EXPECT_EQ(parse_json(answer_to({"diff", path, path, "--json"}))["same"], true);
 }
 
 TEST(RunsCommandTest, AnEmptyListSaysWhy) {

@@ -5,10 +5,12 @@
 #include "kernels/cpu/int16/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
+#include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "trainer/commands/machine_report.hpp"
 
+#include <dlfcn.h>
 #include <sched.h>
 
 namespace lockstep {
@@ -123,6 +125,16 @@ TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {
   ASSERT_EQ(report.devices.size(), 1U);
   EXPECT_GT(report.devices[0].free_bytes, 0U);
   EXPECT_EQ(to_text(report).find("NVL"), std::string::npos) << "a table of links for one device";
+}
+
+TEST(VersionReportTest, LibrariesOfGpusAreToldWithTheirVersions) {
+  const testing::TemporaryDirectory directory;
+  const std::string file = directory.path("libcudnn.so.9");
+  std::filesystem::copy_file(LOCKSTEP_FAKE_NVML, file);
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  test::expect_words(version_report(), {"/libcudnn.so.9 (91234)\n"});
+  ::dlclose(library);
 }
 
 }  // namespace
