@@ -110,7 +110,7 @@ struct RowSums {
 template <int kFilters>
 inline constexpr int kRowsAhead = kFilters > 2 ? 1 : 5;
 
-/// The rows of some channels: while one is added, the next ones are on their way.
+/// The rows of some channels, at least one row: while one is added, the next ones are on their way.
 template <int kSize, int kColumns, int kFilters>
 struct RowQueue {
   using Sums = RowSums<kSize, kColumns, kFilters>;
@@ -151,7 +151,6 @@ struct RowQueue {
   /// @param weights  those of the first row
   template <std::size_t... kSlot>
   __device__ __forceinline__ void add_all(Sums& sums, const float* weights, std::index_sequence<kSlot...>) {
-    if (left <= 0) return;
     while ((add_next<kSlot>(sums, weights) && ...)) {
     }
   }

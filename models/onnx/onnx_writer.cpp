@@ -395,9 +395,7 @@ std::vector<std::byte> write_onnx(const Network& network, std::span<const float>
   model.set_ir_version(kIrVersion);
   model.set_producer_name("lockstep");
   model.set_producer_version(facts.program);
-  onnx::OperatorSetIdProto& operators = *model.add_opset_import();
-  operators.set_domain("");
-  operators.set_version(kOperatorSet);
+  model.add_opset_import()->set_version(kOperatorSet);
   for (const auto& [key, value] : facts.metadata) {
     onnx::StringStringEntryProto& entry = *model.add_metadata_props();
     entry.set_key(key);

@@ -343,6 +343,34 @@ TEST(DeviceExecutionTest, APassThatDoesNotFitIsRefused) {
   EXPECT_THROW(cut.forward_training(rig.stream(), weights.data(), {.batch = 5}), InternalError);
 }
 
+/// After the cut come a norm without weights and the first trained layer: nothing runs on `side`.
+TEST(DeviceExecutionTest, WhatHasJoinedAtACutDoesNotJoinTheGraphAfterIt) {
+  DeviceRig rig;
+  const Network network =
+      Network::parse("layers:\n  - linear: 3\n  - batch_norm: {affine: false}\n  - linear: classes\n",
+                     "test.yaml", {2, 2, 2}, kClasses);
+  const ParameterLayout& layout = network.parameters();
+  const auto weights = rig.zeroed<float>(layout.weights_size());
+  const auto sums = rig.zeroed<std::int64_t>(layout.size), refused = rig.zeroed<std::int64_t>(1);
+  const std::vector<ExactFormat> formats(layout.parameters.size(), {.limit = kLimit});
+  const DeviceGradient gradient{16, sums.data(), refused.data(), formats};
+  const auto side = rig.device().make_stream();
+  DeviceExecution execution(network, rig.device(), rig.ops(), 5, DeviceExecution::Purpose::kTraining);
+  rig.stream().fill_zero(execution.input(), 5 * 8 * sizeof(float));
+  execution.begin_training(weights.data(), {.batch = 5, .grain = 16, .batch_samples = 5});
+  EXPECT_GT(execution.forward_to_cut(rig.stream()).count, 0U);
+  EXPECT_EQ(execution.forward_to_cut(rig.stream()).count, 0U);
+  execution.begin_backward(rig.stream(), execution.output_gradient());
+  const auto go_on = [&] {
+    return execution.backward_to_cut(rig.stream(), *side, gradient, [](Stream&, std::size_t, std::size_t) {});
+  };
+  EXPECT_GT(go_on().count, 0U);
+  execution.join_side(rig.stream(), *side);
+  rig.stream().begin_capture();
+  EXPECT_EQ(go_on().count, 0U);
+  EXPECT_GT(rig.stream().end_capture()->nodes(), 0U);
+}
+
 TEST(DeviceExecutionTest, TheNextInputTakesThePlaceOfThisOne) {
   DeviceRig rig;
   const Problem problem("  - linear: classes\n", {2, 9, 11}, 5);

@@ -4,6 +4,7 @@
 /// ready.
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/tensor_maxima.hpp"
 #include "models/tensor_plan.hpp"
 #include "tests/models/training_rig.hpp"
 #include "tests/support/prelude.hpp"
@@ -168,8 +169,8 @@ std::string in_single_layers(std::string layers) {
 }
 
 /// More channels than are computed at a time, whose tensors share memory as they may. First layers, whose
-/// input needs no gradient, and later ones; pools before and behind activations; blocks of residual networks,
-/// whose sums and relus run with the batch norm before them, at the end of a network, too.
+/// input needs no gradient, and later ones; pools before and behind activations, also of those that backward reads;
+/// blocks of residual networks, whose sums and relus run with the batch norm before them, at the end of a network, too.
 TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
   for (const std::string layers :
        {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: {out: 31, kernel: 2}\n"
@@ -179,6 +180,7 @@ TEST(ExecutionTest, LayersThatRunTogetherChangeNoBit) {
         "  - conv2d: {out: 12, kernel: 1}\n  - relu\n  - linear: classes\n",
         "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - add: a\n  - avg_pool: 2\n"
         "  - linear: classes\n",
+        "  - conv2d: {out: 23, kernel: 3}\n  - leaky_relu: 0.1\n  - avg_pool: 2\n  - linear: classes\n",
         "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - conv2d: {out: classes, kernel: "
         "1}\n",
         "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - batch_norm\n  - relu: {name: a}\n"
@@ -291,6 +293,25 @@ TEST(ExecutionTest, APassThatWasGivenUpLeavesNothingBehind) {
   rig.execution().begin_training(grain);
   EXPECT_TRUE(rig.execution().forward_to_cut(words.data()));
   EXPECT_EQ(rig.forward(0, 16), loss);
+}
+
+/// Operands are the inputs of a convolution and of a linear layer, here through flatten, and their outputs' gradients.
+TEST(TensorMaximaTest, OperandsOf16BitsHaveAPlaceAndOthersNone) {
+  constexpr int kColumns = 16;
+  const Network network =
+      Network::parse("layers:\n  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - flatten\n  - linear: classes\n",
+                     "rig.yaml", kInput, kClasses, UnreadLayers::kRefused, Precision::kInt16);
+  TensorMaxima maxima(network.layers(), 0, kColumns);
+  cpu::ColumnMaxima* const operands[] = {maxima.of_input(0), maxima.of_output_gradient(0), maxima.of_input(3),
+                                         maxima.of_output_gradient(3)};
+  for (const cpu::ColumnMaxima* operand : operands) ASSERT_NE(operand, nullptr);
+  EXPECT_EQ(maxima.of_output(1), operands[2]);
+  for (const cpu::ColumnMaxima* other :
+       {maxima.of_output(0), maxima.of_output(3), maxima.of_input_gradient(0), maxima.of_output_gradient(1)})
+    EXPECT_EQ(other, nullptr);
+  for (std::uint32_t i = 0; i < 4; ++i) std::fill_n(operands[i]->bits, kColumns, i);
+  for (std::uint32_t i = 0; i < 4; ++i)
+    EXPECT_EQ(std::count(operands[i]->bits, operands[i]->bits + kColumns, i), kColumns) << "operand " << i;
 }
 
 TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {

@@ -214,6 +214,16 @@ TEST(TensorPlanTest, LargePlansMakeOutputsOfNormsAgain) {
   EXPECT_EQ(*std::ranges::max_element(times), 1);
 }
 
+/// The norm has 16 of 8,000 numbers that live at once.
+TEST(TensorPlanTest, LargePlansKeepNormsThatAreASmallShareOfThem) {
+  const TensorPlan plan =
+      plan_tensors(Network::parse("layers: [linear: 16, batch_norm, linear: 4000, linear: classes]", "t.yaml",
+                                  {1, 4, 4}, 5),
+                   32768);
+  EXPECT_GT(plan.bytes, std::size_t{256} << 20);
+  EXPECT_TRUE(again_of(plan).empty());
+}
+
 TEST(TensorPlanTest, NothingBeforeTheFirstTrainedLayerHasAGradient) {
   const Network network =
       Network::parse("layers: [avg_pool, relu, linear: 4, relu, linear: classes]", "t.yaml", {1, 8, 8}, 3);

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Kernels called by name: tiles that only other chips take, and the loss's exp and log.
+/// Kernels called by name: tiles that only other chips take, a device that is not there, and the loss's exp and log.
+#include "common/error.hpp"
 #include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/emulation/order.hpp"
 #include "tests/kernels/device/problems.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/messages.hpp"
 
 namespace lockstep::test::chips_test {
 
@@ -87,6 +89,23 @@ TEST_F(ChipsTest, FullyConnectedLayersHaveTheSameBitsOnEveryChip) {
 }  // namespace
 
 }  // namespace lockstep::test::chips_test
+
+namespace lockstep::test::native_ops_test {
+namespace {
+
+/// The only one here is device 0.
+TEST(NativeOpsTest, KernelsStartOnTheDeviceOfTheirOps) {
+  DeviceRig rig;
+  const auto x = rig.zeroed<float>(1);
+  DeviceProperties second;
+  second.index = 1;
+  emulated::NativeOps ops(second);
+  expect_error<InternalError>([&] { ops.add(rig.stream(), 1, x.data(), x.data(), x.data()); },
+                              {"cudaSetDevice(device_)", "cudaErrorInvalidDevice"});
+}
+
+}  // namespace
+}  // namespace lockstep::test::native_ops_test
 
 namespace lockstep::test::exp_log_test {
 

@@ -52,8 +52,9 @@ TEST(DataParallelTest, ASeriesHasNoMoreLossesThanTheirSumHasRoomFor) {
     });
     return longest;
   };
-  EXPECT_EQ(longest_series(kMostLossTerms / 3), 3);
-  EXPECT_EQ(longest_series(2 * kMostLossTerms), 1);
+  constexpr std::int64_t kRoom = std::int64_t{1} << 31;
+  EXPECT_EQ(longest_series(kRoom / 3), 3);
+  EXPECT_EQ(longest_series(2 * kRoom), 1);
 }
 
 TEST(SeriesLengthTest, FollowsTheTimeOfSteps) {
