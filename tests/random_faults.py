@@ -55,6 +55,7 @@ TESTS = {
     "comm": "comm: comm_test",
     "comm/mpi": "comm: comm_mpi_test_np[1-4]",
     "comm/mpi/all_reduce_schedule.cpp": "comm: comm_test",
+    "comm/mpi/rank_watch.cpp": "comm: comm_test",
     "comm/watch": "watchdog: comm_test",
     "comm/device": "comm on devices: staged_all_reduce_emulated_test",
     "comm/nccl": "comm on devices: nccl_(missing_test|choice_test|test|plugin_test)",

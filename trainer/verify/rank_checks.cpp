@@ -57,7 +57,7 @@ void RankChecks::compare_rows(const std::vector<std::uint64_t>& row, std::int64_
 CombinedFingerprints RankChecks::combine(std::span<std::uint64_t> rows, std::size_t slots,
                                          std::span<const std::uint64_t> own_sums) {
   std::vector<std::uint64_t> parts;
-  if (teams_.members != nullptr || teams_.count() < comm_.size()) {
+  if (teams_.count() < comm_.size()) {
     parts.resize(rows.size());
     if (teams_.peers == nullptr || teams_.peers->rank() == 0) std::ranges::copy(rows, parts.begin());
   }

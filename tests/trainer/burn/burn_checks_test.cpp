@@ -146,7 +146,14 @@ TEST(BurnChecks, NothingLeftToTestIsRefused) {
   for (const auto& [ranks, wanted] : cases) {
     const BurnOptions options = options_for("cpu", {}, wanted);
     run_thread_ranks(ranks, [&](Communicator& comm) {
-      const std::string said = message_of<AgreedError>([&] { run_burn(comm, options); });
+      const std::string said = message_of<AgreedError>([&] {
+        try {
+          run_burn(comm, options);
+        } catch (const AgreedError& error) {
+          EXPECT_EQ(error.code(), ExitCode::kUsage);
+          throw;
+        }
+      });
       if (comm.rank() != 0) return;
       EXPECT_EQ(said, fmt::format("--without {} leaves nothing to test: links take several ranks, and speeds "
                                   "are those of jobs and links",

@@ -150,11 +150,17 @@ TEST(BurnRounds, RankZeroDecidesHowMuchThereIsTimeFor) {
   });
 }
 
-/// A round takes thrice 0.15 s.
+/// A round takes thrice 0.15 s. On a busy machine it may take all the time, which shows nothing: another burn
+/// follows.
 TEST(BurnRounds, ARoundForWhichTooLittleTimeIsLeftIsNotBegun) {
   BurnOptions options = options_for("cpu", {"slow-link", 0}, {"links"});
-  options.seconds = 0.85;
-  EXPECT_EQ(burn_with(2, options).rounds, 1);
+  options.seconds = 0.89;
+  BurnReport report;
+  int burns = 0;
+  do {
+    report = burn_with(2, options);
+    EXPECT_EQ(report.rounds, 1);
+  } while (report.seconds > options.seconds && ++burns < 5);
 }
 
 /// Ranks that are given a backend by name ask each other whether they may share a GPU. That is a sum of ones.

@@ -72,7 +72,7 @@ TEST_F(WatchdogTest, RankThatComesBackGoesOnWithTheSameBits) {
       strike_rank_1("", "kill -STOP $victim; " + until_said("is silent") + "kill -CONT $victim; " +
                             until_said("is back after") + "kill -USR1 $run");
   expect_says(outcome, 75);
-  expect_words(outcome.err, {" is back after "});
+  expect_words(outcome.err, {")) is back after "});  // the device is named: "(pid 123, cpu (AVX-512))"
   EXPECT_EQ(count_of(kVerdict, outcome.err), 0) << outcome.err;
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(run_ + "/checkpoints"))

@@ -210,6 +210,25 @@ TEST(MeasuresTest, AnEpochsLastStepSaysWhatInt16RoundsToZero) {
   });
 }
 
+/// Half of the samples are of class 1, which is e^12 times as likely: their gradients are below 2^-17. The others'
+/// are almost 1, and half a unit of that is 2^-15.
+TEST(MeasuresTest, GradientsBelowHalfAUnitOfTheLargestAreRoundedToZero) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    Job job = make_job();
+    job.data.global_batch = kSetSize;
+    job.parallel.grain = kSetSize;
+    auto data = make_data();
+    std::fill_n(data->train.labels.begin(), kSetSize / 2, 0);
+    JobSetup setup = setup_of(job, kOneLayer, kOneBucket, nullptr, std::move(data));
+    setup.network =
+        Network::parse(kOneLayer, "test.yaml", kImage, kClasses, UnreadLayers::kRefused, Precision::kInt16);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+    strategy->whole_state().weights.back() = 12;  // the bias of class 1; pictures are black
+    strategy->run({}, 1, false);
+    EXPECT_EQ(strategy->measures().rounded_to_zero, 0.5);
+  });
+}
+
 /// With determinism off sums of four bytes travel, and twice as many fit into a bucket.
 TEST(BucketChoiceTest, BytesAreThoseOfTheSumsThatTravel) {
   const Network network = Network::parse("layers:\n  - linear: 300\n  - linear: 20\n  - linear: classes\n",
