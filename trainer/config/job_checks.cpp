@@ -46,6 +46,17 @@ void check_optimizer(const Job& job) {
   if (kind.check != nullptr) complain(job, kind.check(section));
 }
 
+void check_warmup(const Job& job) {
+  const ScheduleSection& section = job.train.schedule;
+  if (section.warmup_epochs > 0 && section.warmup_steps > 0)
+    refuse(job, "train.schedule.warmup_steps",
+           "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");
+  if (section.warmup_epochs >= job.train.epochs)
+    refuse(job, "train.schedule.warmup_epochs",
+           "train.schedule.warmup_epochs: {} is not shorter than the run, which has train.epochs: {}",
+           section.warmup_epochs, job.train.epochs);
+}
+
 // Learning rates. @param lr  after scaling
 
 void check_rate(const Job& job, double lr) {
@@ -83,20 +94,12 @@ void check_schedule(const Job& job, double lr) {
     complaint->message +=
         fmt::format(" after train.optimizer.lr_scaling to a global batch of {}", job.data.global_batch);
   complain(job, complaint);
-  if (section.warmup_epochs > 0 && section.warmup_steps > 0)
-    refuse(job, "train.schedule.warmup_steps",
-           "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");
-  if (section.warmup_epochs >= job.train.epochs)
-    refuse(job, "train.schedule.warmup_epochs",
-           "train.schedule.warmup_epochs: {} is not shorter than the run, which has train.epochs: {}",
-           section.warmup_epochs, job.train.epochs);
 }
 
 /// Leaves rates that are scaled to for_ranks() where ranks make the global batch.
 void check_known_rates(const Job& job) {
-  const bool has_batch = job.data.per_rank_batch == 0 || job.gives("data.global_batch");
   const bool scales = job.train.optimizer.lr_scaling.rule != LrScalingSection().rule;
-  if (has_batch || !scales) check_rates(job);
+  if (job.data.per_rank_batch == 0 || !scales) check_rates(job);
 }
 
 /// The order of the two would show, and no one order is known for them.
@@ -370,12 +373,12 @@ void check_rates(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,     check_optimizer,     check_known_rates, check_clipping,      check_root,
-        check_pictures,  check_balance,       check_window,      check_initial_scale, check_partial,
-        check_averages,  check_class_weights, check_set,         check_mixed_labels,  check_ranks,
-        check_backend,   check_strategy,      check_shares,      check_recompute,     check_replays,
-        check_precision, check_micro_batch,   check_threads,     check_resume,        check_trace,
-        check_inject})
+       {check_model,   check_optimizer, check_warmup,        check_known_rates, check_clipping,
+        check_root,    check_pictures,  check_balance,       check_window,      check_initial_scale,
+        check_partial, check_averages,  check_class_weights, check_set,         check_mixed_labels,
+        check_ranks,   check_backend,   check_strategy,      check_shares,      check_recompute,
+        check_replays, check_precision, check_micro_batch,   check_threads,     check_resume,
+        check_trace,   check_inject})
     check(job);
 }
 
