@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Kernels called by name: tiles that only other chips take, a device that is not there, and the loss's exp and log.
+/// Kernels called by name: tiles that only other chips take, an absent device, and the loss's exp and log.
 #include "common/error.hpp"
 #include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"

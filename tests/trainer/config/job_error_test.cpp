@@ -48,7 +48,9 @@ TEST(JobErrorTest, ALowestRateIsComparedWithTheScaledOneOnceTheBatchIsKnown) {
       "job.yaml:3:108: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.05 after "
       "train.optimizer.lr_scaling to a global batch of 32";
   EXPECT_EQ(message_of<ConfigError>([&] { for_ranks(of_ranks, 4); }), refusal);
-  EXPECT_EQ(error_of("data: {per_rank_batch: 8, global_batch: 32}\n" + train), refusal);
+  const Job of_both =
+      parse_job("model: net\ndata: {per_rank_batch: 8, global_batch: 32}\n" + train, "job.yaml");
+  EXPECT_EQ(message_of<ConfigError>([&] { for_ranks(of_both, 4); }), refusal);
   EXPECT_EQ(error_of("data: {per_rank_batch: 8}\n"
                      "train: {optimizer: {lr: 0.1}, schedule: {kind: cosine, min_lr: 0.2}}\n"),
             "job.yaml:3:64: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.1");
