@@ -153,7 +153,7 @@ class Jobs final : public BurnCheck {
     was_stopped_ = weights.empty();
     if (was_stopped_) return;
     const double taken = seconds();
-    while (rank_.commits("slow-rank") && seconds() < 3 * taken) {
+    while (rank_.commits("slow-rank") && seconds() < 5 * taken) {
     }
     keep_quickest(best_[i], seconds());
     computed_ += thread_seconds() - computed;
