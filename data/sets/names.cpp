@@ -102,8 +102,8 @@ std::string_view take_line(std::string_view& text) {
 
 std::string name_on(std::string_view line, std::size_t number) {
   if (line.size() <= kMostBytesOfLine)
-    if (const auto json = parse_json_or_discard(line); json.is_string() && json != "")
-      return json.get<std::string>();
+    if (const auto json = parse_json_or_discard(line); json.is_string())
+      if (auto name = json.get<std::string>(); !name.empty()) return name;
   throw DataError(fmt::format("line {} is not a name", number));
 }
 

@@ -82,7 +82,8 @@ bool CsvReader::next() {
     has_stray_text_ = false;
     if (peek() < 0) return false;
     bool is_quoted = false;
-    for (int c = separator_; c == separator_;) {
+    int c = 0;
+    do {
       std::string& field = begin_field();
       c = get();
       if (c == '"') {
@@ -91,7 +92,7 @@ bool CsvReader::next() {
       }
       for (; c != separator_ && !ends_row(c); c = get()) field.push_back(static_cast<char>(c));
       if (c == '\r' && peek() == '\n') get();
-    }
+    } while (c == separator_);
     if (count_ > 1 || !fields_[0].empty() || is_quoted) return true;
   }
 }

@@ -182,7 +182,7 @@ struct Tile {
 
  private:
   static HWY_INLINE std::ptrdiff_t offset_of(std::size_t v, std::ptrdiff_t step) {
-    constexpr bool kMayLieApart = V == 2 && V < kTileVectors;
+    constexpr bool kMayLieApart = V == 2 && kTileVectors > 2;
     return static_cast<std::ptrdiff_t>(v) * (kMayLieApart ? step : std::ptrdiff_t{kVector});
   }
 };
