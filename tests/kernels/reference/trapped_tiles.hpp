@@ -4,7 +4,7 @@
 /// illegal there, and the handler of the signal does what Intel's manual says that it does.
 #pragma once
 
-#include "tests/kernels/reference/memory_tiles.hpp"
+#include "tests/kernels/reference/engines_in_memory.hpp"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <ucontext.h>
