@@ -68,10 +68,12 @@ DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, 
   if (!name) throw ConfigError(fmt::format("'{}' is not a device: {}", parallel.device, kDeviceNames));
   const auto [kind, remark] = name->kind == DeviceKind::kAuto ? choose_kind(parallel, gpus, comm)
                                                               : std::pair(name->kind, std::string());
-  if (kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
-  if (kind == DeviceKind::kEmulated)
-    return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
-  return choose_cpu(comm, remark);
+  DeviceChoice choice = kind == DeviceKind::kCuda ? choose_gpu_of(gpus, parallel, name->index, comm)
+                        : kind == DeviceKind::kEmulated
+                            ? choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm)
+                            : choose_cpu(comm, remark);
+  comm.activity().device.set(choice.description);
+  return choice;
 }
 
 ParallelSection for_precision(ParallelSection parallel, Precision precision) {

@@ -24,7 +24,8 @@ struct DeviceChoice {
   std::string remark = {};
 };
 
-/// Collective: all ranks choose the same kind of device and the same way to communicate.
+/// Collective: all ranks choose the same kind of device and the same way to communicate. From then on a verdict on this
+/// rank names its device.
 /// @param gpus  where "auto" and "cuda" look for one
 /// @throws AgreedError (DeviceError's code) if the device or backend that the job names cannot be used here
 DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm,

@@ -89,7 +89,6 @@ class TrainingRun {
       return 0;
     }
     if (start_.resumed) recorder_.note_saved();
-    run_.comm.activity().device.set(run_.setup.device.description);
     run_.comm.activity().restart_advice.set(restart_advice(job, run_.comm.size()));
     open_verdict(run_.comm, job.run.dir);
     if (job.inject.is_given()) {

@@ -101,6 +101,16 @@ TEST(ChooseDeviceTest, VendorsKernelsAreNotForTheEmulator) {
   });
 }
 
+TEST(ChooseDeviceTest, VerdictsOnARankNameItsDevice) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    for (const char* device : {"emulated", "cpu"}) {
+      const DeviceChoice choice = choose_device(section(device), comm);
+      EXPECT_NE(choice.description, "") << device;
+      EXPECT_EQ(comm.activity().device.get(), choice.description);
+    }
+  });
+}
+
 TEST(ChooseDeviceTest, Int16IsForCpus) {
   for (const char* device : {"auto", "cpu"})
     EXPECT_EQ(for_precision(section(device), Precision::kInt16).device, "cpu");
