@@ -151,7 +151,7 @@ Job recorded_job(const CheckpointFacts& facts, const std::string& checkpoint) {
     throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not {}", checkpoint, section, name,
                                 printable_line(value->second), key.expected));
   };
-  for (const char* path : {"train.loss", "parallel.grain", "data.train_samples", "data.validation",
+  for (const char* path : {"model", "train.loss", "parallel.grain", "data.train_samples", "data.validation",
                            "data.size", "data.fit", "data.colour", "data.label"})
     read(path, facts.job, path, "job");
   read("data.fit", facts.data, "fit", "data");

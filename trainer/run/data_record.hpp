@@ -50,7 +50,7 @@ bool has_light_background(const Job& job, const Dataset& train);
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
                                                  const SetFingerprints& fingerprints, bool light_background);
 
-/// Parses the recorded keys of the run's job about its data and evaluation. All others have their
+/// Parses the recorded keys of the run's job about its model, data and evaluation. All others have their
 /// defaults.
 /// @param checkpoint  for messages
 /// @throws DataError  a value that cannot be right

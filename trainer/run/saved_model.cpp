@@ -57,6 +57,14 @@ Precision read_precision(const RecordedValues& model, const std::string& checkpo
                   checkpoint, printable(model.text(kPrecision)), int16_now()));
 }
 
+/// The model's file, for messages and as the name of a network whose YAML gives none, as in training. A program that
+/// uses the library records no file.
+std::string model_file(const CheckpointFacts& facts, const std::string& checkpoint) {
+  if (!facts.job.contains("model")) return "network";
+  const std::string model = recorded_job(facts, checkpoint).model;
+  return is_model_path(model) ? std::filesystem::path(model).filename().string() : model + ".yaml";
+}
+
 }  // namespace
 
 /// Features that are taken as they are have no mean and deviation of their own.
@@ -79,12 +87,12 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
   };
   const ImageShape input{size("channels"), size("height"), size("width")};
   try {
-    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"), UnreadLayers::kAllowed,
-                          read_precision(model, checkpoint));
+    return Network::parse(model.text("yaml"), model_file(facts, checkpoint), input, size("classes"),
+                          UnreadLayers::kAllowed, read_precision(model, checkpoint));
   } catch (const Error& error) {
     // Whatever is wrong with it, it is the file that is damaged, not the command line.
     if (error.code() != ExitCode::kUsage) throw;
-    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
+    throw DataError(fmt::format("{}: the network that it records is damaged: {}", checkpoint, error.what()));
   }
 }
 

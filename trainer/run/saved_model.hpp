@@ -30,7 +30,7 @@ struct SavedModel {
 /// Record of a checkpoint from which load_saved_model can build the network again.
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup);
 
-/// The network that a checkpoint records.
+/// The network that a checkpoint records. That of a run has the name that it had in training.
 /// @throws DataError  it says none, or one that cannot be built: damaged, or beyond the limits of
 /// models/layer_options.hpp
 Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint);

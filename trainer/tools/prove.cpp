@@ -194,6 +194,7 @@ class Proof {
     const auto load_network = [this](const Dataset& /*train*/) {
       // The network as the trail has it: the file that the job names may be gone, or another by now.
       CheckpointFacts facts;
+      facts.job = facts_of(trail_->head(), "job.");
       facts.model = facts_of(trail_->head(), "model.");
       Network network = recorded_network(facts, options_.run + "/" + kTrailFile);
       // CPUs take it for any network, as nothing of it shows.

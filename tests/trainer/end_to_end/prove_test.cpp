@@ -209,6 +209,16 @@ TEST_F(ProveTest, TrailOfAnotherOptimiserIsRefutedOnceByAnyNumberOfRanks) {
   }
 }
 
+TEST_F(ProveTest, ANetworkThatCannotBeBuiltIsNamedAsInTraining) {
+  train("run");
+  const std::string run = path("run"), unknown = "layers:\n  - lin: 3\n";
+  for (const std::int64_t step : checkpoint_steps(run))
+    forge_checkpoint(run, step, [&](CheckpointState& state) { state.facts.model["yaml"] = unknown; });
+  forge_trail(run, [&](TrailHead& head, std::vector<TrailRecord>&) { head.facts["model.yaml"] = unknown; });
+  expect_says(prove("run"), 65,
+              {"trail.bin: the network that it records is damaged: net.yaml:2:5: unknown layer 'lin'"});
+}
+
 TEST_F(ProveTest, OtherDataAreRefused) {
   for (const std::string set : {"own", "other"}) test::write_image_set(path(set), 40, 10);
   std::string labels = read_text(path("other/train-labels-idx1-ubyte"));

@@ -29,7 +29,7 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
   state.facts.model = {
       {"set", "idx"},    {"mean", "0.5"}, {"std", "0.25"}, {"classes", "3"},
       {"channels", "2"}, {"height", "1"}, {"width", "1"},  {"yaml", "layers:\n  - linear: {out: classes}\n"}};
-  state.facts.job = {{"parallel.grain", "32"}, {"train.loss", "mse"}};
+  state.facts.job = {{"model", "nets/tiny.yaml"}, {"parallel.grain", "32"}, {"train.loss", "mse"}};
   state.facts.parameters = {{"fc.weight", {3, 2}}, {"fc.bias", {3}}};
   state.weights = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   const auto load = [&] {
@@ -38,6 +38,7 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
   };
   const SavedModel saved = load();
   EXPECT_EQ(saved.checkpoint, directory.path("checkpoints/step-00000007"));
+  EXPECT_EQ(saved.network.name(), "tiny");
   EXPECT_EQ(saved.network.classes(), 3);
   EXPECT_EQ(saved.grain, 32);
   EXPECT_EQ(saved.loss, LossKind::kMeanSquares);
@@ -54,9 +55,20 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
   EXPECT_EQ(refusal_of("classes", "4"), ": 9 weights, but its model has 12");
   EXPECT_EQ(refusal_of("classes", "0"), ": the manifest's model.classes is 0, not 1 or more");
   EXPECT_EQ(refusal_of("width", "-1"), ": the manifest's model.width is -1, not 1 or more");
-  EXPECT_TRUE(refusal_of("yaml", "layers:\n  - lin: 3\n").ends_with("; the manifest's model is damaged"));
+  const std::string damaged = refusal_of("yaml", "layers:\n  - lin: 3\n");
+  EXPECT_TRUE(
+      damaged.starts_with(": the network that it records is damaged: tiny.yaml:2:5: unknown layer 'lin'"))
+      << damaged;
   EXPECT_TRUE(
       refusal_of("precision", "int16 0").starts_with(": the manifest's model.precision is 'int16 0', "));
+  state.facts.job["model"] = "my.net";
+  EXPECT_EQ(load().network.name(), "my.net") << "of a model that ships";
+  state.facts.job["model"] = "[my, net]";
+  EXPECT_TRUE(
+      message_of<DataError>(load).ends_with("step-00000007: the manifest's job.model is '[my, net]', not the "
+                                            "name of a model or a path to a YAML network"));
+  state.facts.job.erase("model");
+  EXPECT_EQ(load().network.name(), "network") << "of a program that uses the library";
 }
 
 // Classes by their names.

@@ -246,17 +246,19 @@ std::string error_of_saved_model(const std::string& yaml, const std::string& hei
 }
 
 TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
-  const std::string large_kernel = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n";
+  const std::string large_kernel = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n",
+                    damaged = "the network that it records is damaged: network: ";
   const auto expect = [](const std::string& message, const std::string& what) {
     EXPECT_TRUE(message.starts_with("65: : " + what)) << message;
   };
   expect(error_of_saved_model(large_kernel, "65536", "10"),
-         "an input of 1x65536x65537 is not one to 16777216 numbers");
+         damaged + "an input of 1x65536x65537 is not one to 16777216 numbers");
   expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
   expect(error_of_saved_model(large_kernel, "0", "10"), "the manifest's model.height is 0, not 1 or more");
   expect(error_of_saved_model(large_kernel, "3", "99999999999"),
          "the manifest's model.classes is '99999999999', not a number");
-  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes; expected 1 to 1048576");
+  expect(error_of_saved_model(large_kernel, "3", "2147483647"),
+         damaged + "2147483647 classes; expected 1 to 1048576");
   EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
 }
 
