@@ -39,10 +39,6 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kCheckpointHelp =
-    "A run directory (its newest good checkpoint), one checkpoint's directory, or RUN@best, RUN@last, "
-    "RUN@epoch:N, RUN@step:N; RUN@ema, RUN@swa: an average of its weights";
-
 /// Commands that show a checkpoint show also weights that are NaN.
 FoundCheckpoint open(const std::string& path) {
   return open_checkpoint(

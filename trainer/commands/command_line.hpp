@@ -68,9 +68,9 @@ int run_command_line(int argc, char** argv);
 // Words that several commands' help has.
 
 inline constexpr const char* kJsonHelp = "Print one JSON object";
-inline constexpr const char* kSavedModelHelp =
-    "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
-    "RUN@ema, RUN@swa";
+inline constexpr const char* kCheckpointHelp =
+    "A run directory (its newest good checkpoint), one checkpoint's directory, or RUN@best, RUN@last, "
+    "RUN@epoch:N, RUN@step:N; RUN@ema, RUN@swa: an average of its weights";
 
 /// Prints it on one line. @returns the exit code, 0
 int print_json(const nlohmann::ordered_json& json);

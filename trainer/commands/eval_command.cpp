@@ -214,7 +214,7 @@ int evaluate_checkpoint(const EvalOptions& options, const CLI::App& command, Com
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
   auto options = std::make_shared<EvalOptions>();
-  command->add_option("checkpoint", options->checkpoint, kSavedModelHelp)->required();
+  command->add_option("checkpoint", options->checkpoint, kCheckpointHelp)->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(
       "--data,--root", options->data,

@@ -243,7 +243,7 @@ int predict(const PredictOptions& options, const CLI::App& command) {
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {
-  command.add_option("checkpoint", options.checkpoint, kSavedModelHelp)->required();
+  command.add_option("checkpoint", options.checkpoint, kCheckpointHelp)->required();
   command
       .add_option("images", options.images,
                   "PNG, JPEG, WEBP, BMP, PGM (P5), PPM (P6), IDX files, one image of an IDX file: FILE[12], "
