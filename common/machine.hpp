@@ -3,11 +3,13 @@
 /// Facts of this machine: clock, name, environment, and the memory and threads that a process may still use.
 #pragma once
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -80,6 +82,13 @@ std::string format_memory(std::uint64_t bytes);
 /// thousand connections, a set may lie in as many files, and shells allow a process 1,024.
 /// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
+
+/// sched_getaffinity(), or what stands in for it in tests.
+using AffinityCall = int (*)(pid_t process, std::size_t bytes, cpu_set_t* sets);
+
+/// Numbers of the CPUs that a process may use, ascending; none: the system does not say.
+/// @param process  0: the calling thread
+std::vector<int> usable_cpus(pid_t process = 0, AffinityCall ask = ::sched_getaffinity);
 
 /// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may
 /// have a quota on processor time. The least counts, rounded up: 2 of 1.5.
