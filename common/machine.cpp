@@ -151,9 +151,8 @@ std::vector<int> usable_cpus(pid_t process, AffinityCall ask) {
   return cpus;
 }
 
-int available_cores(const fs::path& root) {
-  auto cores = static_cast<std::int64_t>(usable_cpus().size());
-  if (cores == 0) cores = std::thread::hardware_concurrency();
+int available_cores(const fs::path& root, std::int64_t bound) {
+  std::int64_t cores = bound > 0 ? bound : std::thread::hardware_concurrency();
   for (const Cgroup& cgroup : cgroups_with("cpu", root))
     for (const fs::path& folder : folders_of(cgroup))
       cores = std::min(cores, cores_of_quota(folder, cgroup.is_version_2).value_or(cores));

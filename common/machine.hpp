@@ -92,8 +92,9 @@ std::vector<int> usable_cpus(pid_t process = 0, AffinityCall ask = ::sched_getaf
 
 /// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may
 /// have a quota on processor time. The least counts, rounded up: 2 of 1.5.
-/// @param root  folder of /proc and /sys, for tests
-int available_cores(const std::filesystem::path& root = "/");
+/// @param root   folder of /proc and /sys, for tests
+/// @param bound  the number of CPUs that it is bound to, or several such processes together; 0: not known
+int available_cores(const std::filesystem::path& root = "/", std::int64_t bound = std::ssize(usable_cpus()));
 
 // The clock by which durations and deadlines are measured; it never jumps.
 

@@ -38,7 +38,7 @@ int cores_of(MPI_Comm host) {
   std::vector<std::uint8_t> usable(static_cast<std::size_t>(all_end));  // 1: a rank may use that CPU
   for (const int cpu : mine) at(usable, cpu) = 1;
   LOCKSTEP_MPI(MPI_Allreduce(MPI_IN_PLACE, usable.data(), all_end, MPI_BYTE, MPI_BOR, host));
-  return std::max(1, static_cast<int>(std::ranges::count(usable, 1)));
+  return available_cores("/", std::ranges::count(usable, 1));
 }
 
 /// @param rank  this one's in `comm`
@@ -101,7 +101,7 @@ class MpiCommunicator final : public Communicator {
   std::string_view backend() const override { return "mpi"; }
   std::string library() const override { return mpi_library(); }
   std::chrono::duration<double> timeout() const override { return timeout_; }
-  bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
+  int local_cores() const override { return host_share_.cores; }
 
   AllReduce& host_all_reduce() override { return *all_reduce_; }
   PointToPoint& point_to_point() override { return *messages_; }
