@@ -125,9 +125,10 @@ class Communicator {
   /// program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
-  /// More ranks than cores on this host. A waiting rank then gives up its core at once, otherwise it first
-  /// spins.
-  virtual bool oversubscribed() const { return false; }
+  /// Cores that the ranks of this host may use together, at least 1. It counts what each is bound to, and quotas.
+  virtual int local_cores() const = 0;
+  /// A waiting rank then gives up its core at once, otherwise it first spins.
+  bool oversubscribed() const { return local_size() > local_cores(); }
 
   /// This control plane's way to sum host memory, which it has for as long as it lives. Sums under way
   /// end before it does.

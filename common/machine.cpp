@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -135,9 +135,24 @@ std::vector<Cgroup> memory_cgroups(const fs::path& root) {
   return cgroups_with("memory", root);
 }
 
-int available_cores(const fs::path& root) {
-  std::int64_t cores = std::thread::hardware_concurrency();
-  if (cpu_set_t bound; sched_getaffinity(0, sizeof bound, &bound) == 0) cores = CPU_COUNT(&bound);
+std::vector<int> usable_cpus(pid_t process, AffinityCall ask) {
+  constexpr std::size_t kMostSets = 64;  // each has 1,024 CPUs: Linux is built for 8,192 at most
+  std::vector<cpu_set_t> sets(1);
+  while (ask(process, sets.size() * sizeof(cpu_set_t), sets.data()) != 0) {
+    if (errno != EINVAL || sets.size() >= kMostSets) return {};
+    sets.resize(2 * sets.size());  // the kernel's set is larger
+  }
+  std::vector<int> cpus;
+  for (int first = 0; const cpu_set_t& set : sets) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(first + cpu);
+    first += CPU_SETSIZE;
+  }
+  return cpus;
+}
+
+int available_cores(const fs::path& root, std::int64_t bound) {
+  std::int64_t cores = bound > 0 ? bound : std::thread::hardware_concurrency();
   for (const Cgroup& cgroup : cgroups_with("cpu", root))
     for (const fs::path& folder : folders_of(cgroup))
       cores = std::min(cores, cores_of_quota(folder, cgroup.is_version_2).value_or(cores));

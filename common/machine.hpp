@@ -3,11 +3,13 @@
 /// Facts of this machine: clock, name, environment, and the memory and threads that a process may still use.
 #pragma once
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -81,10 +83,18 @@ std::string format_memory(std::uint64_t bytes);
 /// @returns the number that this process may have open from now on
 std::uint64_t raise_limit_of_open_files();
 
+/// sched_getaffinity(), or what stands in for it in tests.
+using AffinityCall = int (*)(pid_t process, std::size_t bytes, cpu_set_t* sets);
+
+/// Numbers of the CPUs that a process may use, ascending; none: the system does not say.
+/// @param process  0: the calling thread
+std::vector<int> usable_cpus(pid_t process = 0, AffinityCall ask = ::sched_getaffinity);
+
 /// Cores that this process may use, at least 1. It may be bound to some; its cgroups, and all that these lie in, may
 /// have a quota on processor time. The least counts, rounded up: 2 of 1.5.
-/// @param root  folder of /proc and /sys, for tests
-int available_cores(const std::filesystem::path& root = "/");
+/// @param root   folder of /proc and /sys, for tests
+/// @param bound  the number of CPUs that it is bound to, or several such processes together; 0: not known
+int available_cores(const std::filesystem::path& root = "/", std::int64_t bound = std::ssize(usable_cpus()));
 
 // The clock by which durations and deadlines are measured; it never jumps.
 

@@ -134,6 +134,17 @@ has_route() {
   return 1
 }
 
+# list_gpus SECONDS: what nvidia-smi -L says, "GPU 0: ..." of each. Returns 124 when the time is over: with a broken driver it may hang, and
+# a process that the driver holds ends by no signal: it is not waited for.
+list_gpus() {
+  local list=''
+  read -t "$1" -rd '' list < <(exec nvidia-smi -L 2>/dev/null) || [ $? -le 128 ] || {
+    kill -KILL "$!" 2>/dev/null
+    return 124
+  }
+  printf '%s\n' "$list"
+}
+
 # count_cores: that this process may use. Of a core with two threads mpirun makes one slot, and nproc counts two, or as many as
 # OMP_NUM_THREADS says.
 count_cores() {

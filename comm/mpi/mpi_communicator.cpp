@@ -4,14 +4,15 @@
 #include "comm/mpi/mpi_communicator.hpp"
 
 #include "comm/mpi/mpi_all_reduce.hpp"
+#include "common/buffers.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <exception>
 #include <limits>
 
@@ -30,11 +31,14 @@ struct HostShare {
 
 /// A launcher may bind each rank to separate cores: only all masks together say how many there are.
 int cores_of(MPI_Comm host) {
-  cpu_set_t mine, all;
-  CPU_ZERO(&mine);
-  if (sched_getaffinity(0, sizeof(mine), &mine) != 0) CPU_SET(0, &mine);
-  LOCKSTEP_MPI(MPI_Allreduce(&mine, &all, sizeof(mine), MPI_BYTE, MPI_BOR, host));
-  return CPU_COUNT(&all);
+  const std::vector<int> mine = usable_cpus();
+  const int end = mine.empty() ? 1 : mine.back() + 1;
+  int all_end = 0;
+  LOCKSTEP_MPI(MPI_Allreduce(&end, &all_end, 1, MPI_INT, MPI_MAX, host));
+  std::vector<std::uint8_t> usable(static_cast<std::size_t>(all_end));  // 1: a rank may use that CPU
+  for (const int cpu : mine) at(usable, cpu) = 1;
+  LOCKSTEP_MPI(MPI_Allreduce(MPI_IN_PLACE, usable.data(), all_end, MPI_BYTE, MPI_BOR, host));
+  return available_cores("/", std::ranges::count(usable, 1));
 }
 
 /// @param rank  this one's in `comm`
@@ -97,7 +101,7 @@ class MpiCommunicator final : public Communicator {
   std::string_view backend() const override { return "mpi"; }
   std::string library() const override { return mpi_library(); }
   std::chrono::duration<double> timeout() const override { return timeout_; }
-  bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
+  int local_cores() const override { return host_share_.cores; }
 
   AllReduce& host_all_reduce() override { return *all_reduce_; }
   PointToPoint& point_to_point() override { return *messages_; }

@@ -34,7 +34,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
         rank_(rank),
         timeout_(timeout),
         whole_(whole),
-        oversubscribed_(whole != nullptr ? whole->oversubscribed_ : group_->size() > available_cores()) {}
+        cores_(whole != nullptr ? whole->cores_ : available_cores()) {}
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
@@ -43,7 +43,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return size_of_whole() == 1 ? "none" : "thread"; }
   std::chrono::duration<double> timeout() const override { return timeout_; }
-  bool oversubscribed() const override { return oversubscribed_; }
+  int local_cores() const override { return cores_; }
 
   AllReduce& host_all_reduce() override { return *this; }
   std::unique_ptr<PendingCollective> start(std::span<const std::int64_t> mine,
@@ -176,7 +176,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   std::chrono::duration<double> timeout_;
   ThreadCommunicator* whole_;
   std::string host_ = host_name();
-  bool oversubscribed_;
+  int cores_;
   std::uint64_t next_sequence_ = 0;
   bool was_released_ = false;
 };

@@ -55,7 +55,7 @@ class Communicator {
 /// would wait for it.
 class Mpi {
  public:
-  /// @param time_limit  of each wait for other ranks
+  /// @param time_limit  of each wait for other ranks, more than 0; infinity: none
   /// @throws DeviceError  the launcher does not fit this MPI; says what to start instead
   Mpi(int& argc, char**& argv, std::chrono::duration<double> time_limit = std::chrono::minutes(5));
   ~Mpi();

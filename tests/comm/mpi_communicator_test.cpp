@@ -7,6 +7,8 @@
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
+#include "common/buffers.hpp"
+#include "common/machine.hpp"
 #include "tests/comm/conformance.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/mpi_test.hpp"
@@ -111,22 +113,32 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->backend(), "mpi");
   EXPECT_EQ(comm->library(), mpi_library());
   EXPECT_FALSE(mpi_library().empty());
-  cpu_set_t cores;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(cores), &cores), 0);
-  EXPECT_EQ(comm->oversubscribed(), size > CPU_COUNT(&cores)) << "ranks are bound to none of them";
+  EXPECT_EQ(comm->local_cores(), available_cores()) << "ranks are bound to none of them";
+  EXPECT_EQ(comm->oversubscribed(), size > available_cores());
 }
 
-TEST(MpiCommunicatorTest, RanksThatAreBoundToOneCoreAreTooMany) {
-  cpu_set_t before, last;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
-  int core = CPU_SETSIZE - 1;
-  while (CPU_ISSET(core, &before) == 0) --core;
-  CPU_ZERO(&last);
-  CPU_SET(core, &last);
-  ::sched_setaffinity(0, sizeof(last), &last);
-  const bool too_many = make_comm()->oversubscribed();
+/// Makes one while this rank is bound to a CPU.
+std::unique_ptr<Communicator> make_comm_on(int cpu) {
+  cpu_set_t before, one;
+  EXPECT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  ::sched_setaffinity(0, sizeof(one), &one);
+  auto comm = make_comm();
   ::sched_setaffinity(0, sizeof(before), &before);
-  EXPECT_EQ(too_many, mpi_runtime().size() > 1);
+  return comm;
+}
+
+TEST(MpiCommunicatorTest, RanksHaveTheCoresThatTheyAreBoundTo) {
+  const std::vector<int> cpus = usable_cpus();
+  ASSERT_FALSE(cpus.empty());
+  const int size = mpi_runtime().size(), cores = available_cores();
+  const auto on_one = make_comm_on(cpus.back());
+  EXPECT_EQ(on_one->local_cores(), 1);
+  EXPECT_EQ(on_one->oversubscribed(), size > 1);
+  const auto apart = make_comm_on(at(cpus, mpi_runtime().rank() % std::ssize(cpus)));
+  EXPECT_EQ(apart->local_cores(), std::min(size, cores));
+  EXPECT_EQ(apart->oversubscribed(), size > cores);
 }
 
 /// Tests run on one host, whose ranks have one partner after the other.

@@ -46,6 +46,7 @@ TEST(ThreadRanksTest, ThereIsOneRankAtLeast) {
 TEST(ThreadRanksTest, BackendAndCoresAreKnown) {
   EXPECT_EQ(make_lone_rank()->backend(), "none");
   EXPECT_FALSE(make_lone_rank()->oversubscribed());
+  EXPECT_EQ(make_lone_rank()->local_cores(), available_cores());
   EXPECT_TRUE(make_lone_rank()->timeout() == std::chrono::minutes(5));
   cpu_set_t before, one;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);

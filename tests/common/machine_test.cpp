@@ -116,6 +116,33 @@ TEST_F(MachineTest, LinesOfCgroupsAreRead) {
   EXPECT_TRUE(found[1].is_version_2);
 }
 
+TEST(UsableCpusTest, ThereMayBeMoreThanASetHolds) {
+  const AffinityCall with_5000 = [](pid_t /*process*/, std::size_t bytes, cpu_set_t* sets) {
+    errno = EINVAL;
+    if (8 * bytes < 5000) return -1;
+    for (const std::size_t cpu : {1UL, 1023UL, 1024UL, 4999UL})
+      CPU_SET(cpu % CPU_SETSIZE, sets + cpu / CPU_SETSIZE);
+    return 0;
+  };
+  EXPECT_EQ(usable_cpus(0, with_5000), (std::vector{1, 1023, 1024, 4999}));
+  static int refusal = 0, calls = 0;
+  const AffinityCall refuses = [](pid_t /*process*/, std::size_t /*bytes*/, cpu_set_t* /*sets*/) {
+    errno = refusal;
+    return ++calls > 9 ? 0 : -1;
+  };
+  for (const auto& [error, most] : {std::pair(EPERM, 1), {EINVAL, 7}}) {
+    refusal = error, calls = 0;
+    EXPECT_EQ(usable_cpus(0, refuses), std::vector<int>());
+    EXPECT_EQ(calls, most) << "up to 65,536 CPUs";
+  }
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mine)) cpus.push_back(cpu);
+  EXPECT_EQ(usable_cpus(), cpus);
+}
+
 /// Two cores at most, as any machine may have.
 TEST_F(MachineTest, CoresAreNoMoreThanTheLeastQuotaLeaves) {
   cpu_set_t mine;

@@ -74,7 +74,7 @@ make_world() {
   stand_in bundle/libexec/b_gpu_test '[ -n "$RANKS" ]'
   : >bundle/libexec/environment.sh
   printf '%s\n' "a_gpu_test 0 a_gpu_test" "b_gpu_test_np2 2 b_gpu_test" >bundle/tests/gpu/tests.txt
-  stand_in bin/nvidia-smi '[ "$1" = -L ] || echo "NVIDIA Test, 1.2.3"'
+  stand_in bin/nvidia-smi 'if [ "$1" = -L ]; then echo "GPU 0: NVIDIA Test (UUID: GPU-0)"; else echo "NVIDIA Test, 1.2.3"; fi'
   stand_in bin/compute-sanitizer 'echo "$* shards=${GTEST_TOTAL_SHARDS:-all} ${OUT:+$(ls "$OUT")}" >>"$HOME/calls"
     if [[ ${DETACHED:-} = "$2" ]]; then echo "========= Error: Unable to attach"; exit "${DETACHED_CODE:-1}"; fi
     if [[ ${RACE:-} = "$2" ]] && [ -z "${GTEST_TOTAL_SHARDS:-}" ]; then echo "========= Error: Race reported"; code=86; fi
@@ -216,6 +216,17 @@ Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
   if [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null; then return; fi
   expect_exit 69 gpu_run
   expect_equal "$output" "run: no GPU: this machine has no NVIDIA driver; nothing run"
+}
+
+Gpu_suite_waits_half_a_minute_for_an_nvidia_smi_that_hangs() {
+  make_world
+  stand_in bin/nvidia-smi 'echo "GPU 0: NVIDIA Test (UUID: GPU-0)"; exec sleep 60'
+  # shellcheck disable=SC2162,SC2317  # its options are the caller's, which is list_gpus
+  read() { builtin read "${@/#30/0.3}"; }
+  export -f read
+  expect_exit 69 timeout 30 bundle/tests/gpu/run
+  expect_equal "$output" \
+    "run: no GPU: nvidia-smi -L has not answered in 30 s, as with a broken driver: see dmesg, and restart the machine; nothing run"
 }
 
 Gpu_suite_sees_other_weights_and_that_nothing_is_published() {

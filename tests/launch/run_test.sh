@@ -185,6 +185,24 @@ Run_takes_the_network_in_which_it_reaches_the_first_other_host() {
   done
 }
 
+# A host that the resolver does not know is no reason to say so: mpirun does.
+Run_waits_five_seconds_for_a_resolver_that_hangs() {
+  make_world 8
+  echo 'nodeb slots=2' >hosts
+  stand_in getent 'exec sleep 60'
+  timeout() { echo "$*" >>limits; command timeout 0.3 "${@:2}"; }
+  export -f timeout
+  expect_exit 0 command timeout 30 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_contains "$output" "mpirun -np 2 --hostfile hosts --bind-to core"
+  expect_equal "$(cat limits)" "5 getent ahostsv4 nodeb"
+  expect_contains "$output" "launch/run: getent ahostsv4 nodeb has not answered in 5 s: mpirun chooses the network, if"
+  expect_lacks "$output" "--mca btl_tcp_if_include"
+  unset -f timeout
+  stand_in getent 'exit 2'
+  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_lacks "$output" getent
+}
+
 Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
   make_world 8
   stand_in mpirun '[ "$1" = --version ] || env | grep -E "keepalive|sigkill" | sort >asked'

@@ -18,6 +18,7 @@ class ForwardingCommunicator : public Communicator {
   const std::string& host() const override { return comm_.host(); }
   std::string_view backend() const override { return comm_.backend(); }
   std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
+  int local_cores() const override { return comm_.local_cores(); }
   AllReduce& host_all_reduce() override { return comm_.host_all_reduce(); }
   PointToPoint& point_to_point() override { return comm_.point_to_point(); }
   std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }

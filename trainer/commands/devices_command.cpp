@@ -18,7 +18,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sched.h>
 
 #include <cstdint>
 #include <memory>
@@ -182,10 +181,8 @@ static void to_json(nlohmann::json& json, const PeerLink& link) {
 }
 
 nlohmann::json processors_json(const std::filesystem::path& root) {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
   return {{"model", model_of_processor(root)},
-          {"cores", sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1},
+          {"cores", available_cores(root)},
           {"simd", cpu::simd_name()},
           {"int16", cpu::int16::engine_name()},
           {"memory_free_bytes", free_memory(1, root).bytes}};

@@ -7,6 +7,7 @@
 #include "common/output.hpp"
 #include "common/output_file.hpp"
 #include "common/text_layout.hpp"
+#include "common/yaml.hpp"
 #include "data/augmentation.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/pictures/picture_store.hpp"
@@ -318,7 +319,8 @@ void add_prove_command(CLI::App& app, Action& action) {
   command
       ->add_option("--timeout", options->parallel.timeout_seconds,
                    "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
-      ->check(CLI::Range(1e-3, 1e9))
+      ->check(CLI::Range(1e-3, 1e9))  // lets NaN pass
+      ->check(parsed_by(parse_double, "is not a number such as 60"))
       ->capture_default_str();
   command->add_option("--ranks", options->parallel.ranks, "Ranks as threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));

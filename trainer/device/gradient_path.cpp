@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,9 +169,8 @@ AllReduceDecision agree_on_all_reduce(Communicator& comm, AllReduceSituation sit
 
 /// Advice for this rank, as it was started.
 std::string advice_on_binding() {
-  cpu_set_t usable{};
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return "";
-  return binding_advice(CPU_COUNT(&usable), static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  return binding_advice(static_cast<int>(usable_cpus().size()),
+                        static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 }  // namespace

@@ -139,6 +139,9 @@ Mpi::Mpi(int& argc, char**& argv, std::chrono::duration<double> time_limit)
     : inside_(std::make_unique<Inside>()) {
   if (inside_of_process != nullptr)
     throw UsageError("a process has one lockstep::Mpi, and there is one already");
+  if (!(time_limit.count() > 0))  // NaN, too: a wait for it has no end
+    throw UsageError(
+        fmt::format("lockstep::Mpi: a time limit of {:g} s; expected more than 0", time_limit.count()));
   inside_->time_limit = time_limit;
   if (this_launch().is_alone()) {
     inside_->comm = make_lone_rank(time_limit);

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// sched_getaffinity, /proc and /sys.
+/// The CPUs that the system gives, /proc and /sys.
 #include "common/machine.hpp"
 #include "common/printable.hpp"
 #include "trainer/ranks/checks.hpp"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -20,15 +19,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<int> cores_of(int pid) {
-  cpu_set_t set;
-  std::vector<int> cores;
-  if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  return cores;
-}
 
 /// "max", and numbers near 2^63, mean none.
 bool has_limit(const fs::path& file) {
@@ -74,8 +64,8 @@ RankView look_around(const Surroundings& world) {
   view.launcher = launcher_name(launch.launcher, world.environment);
   view.host = host_name();
   view.pid = ::getpid();
-  view.cores = cores_of(0);
-  view.launcher_cores = view.launcher.empty() ? 0 : static_cast<int>(cores_of(::getppid()).size());
+  view.cores = usable_cpus();
+  view.launcher_cores = view.launcher.empty() ? 0 : static_cast<int>(usable_cpus(::getppid()).size());
   view.cpus_per_task = view.launcher == "srun" ? number_in(world.environment("SLURM_CPUS_PER_TASK")) : 0;
   const FreeMemory free = free_memory(1, world.root);
   view.free_bytes = free.bytes;

@@ -25,7 +25,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
 namespace lockstep::bench {
@@ -323,7 +322,7 @@ std::optional<StepExplanation> explain(Communicator& comm, const StepBenchOption
                  .threads = job.parallel.threads,
                  .grains = static_cast<std::int64_t>(world.strategy->sampler().local_grains(0).size()),
                  .buckets = report.plan.buckets.size(),
-                 .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                 .cores = comm.local_cores(),
                  .oversubscribed = comm.oversubscribed(),
                  .exposed = world.series.at("exposed_share").back(),
                  .skew = world.series.at("skew_share").back(),

@@ -117,7 +117,7 @@ struct StepSurroundings {
   int threads = 1;
   std::int64_t grains = 1;  ///< per step, on this rank
   std::size_t buckets = 1;
-  int cores = 1;                 ///< that this process may use
+  int cores = 1;                 ///< that the ranks of this host may use together
   bool oversubscribed = false;   ///< more ranks on this host than cores
   double exposed = 0, skew = 0;  ///< shares of a step: as `bench step` measures them
   double share_of_peak = 0;

@@ -47,7 +47,7 @@ class OpenEnd final : public test::ForwardingCommunicator, private AllReduce, pr
       : ForwardingCommunicator(*part), part_(std::move(part)) {}
   const std::string& host() const override { return host_; }
   std::string library() const override { return "a library"; }
-  bool oversubscribed() const override { return true; }
+  int local_cores() const override { return local_size() - 1; }
   AllReduce& host_all_reduce() override { return *this; }
   PointToPoint& point_to_point() override { return *this; }
   void broadcast(std::span<std::byte> data, int root) override {

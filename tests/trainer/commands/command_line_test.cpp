@@ -87,6 +87,17 @@ TEST(BenchCommandTest, SizesAreFrom8BytesTo1TiBAndTheSmallestComesFirst) {
     test::expect_words(refusal(beyond), {"Value " + beyond + " not in range 8 to 1099511627776"});
 }
 
+/// A wait of NaN seconds has no end.
+TEST(ProveCommandTest, TheTimeLimitIsANumberInItsRange) {
+  const auto refusal = [](const std::string& limit) {
+    return said_to({"prove", "/dev/null/a", "--timeout=" + limit}, 2).err;
+  };
+  for (const std::string none : {"nan", "-nan", "nan(7)"})
+    test::expect_words(refusal(none), {"--timeout: '" + none + "' is not a number such as 60"});
+  for (const std::string beyond : {"0", "-1", "inf"})
+    test::expect_words(refusal(beyond), {"--timeout: Value " + beyond + " not in range"});
+}
+
 TEST(BurnCommandTest, EachLevelHasItsTime) {
   for (const char* level : {"1", "2", "3"})
     test::expect_words(said_to({"burn", "--level", level, "--inject", "nonsense"}, 2).err, {"--inject"});

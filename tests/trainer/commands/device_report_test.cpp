@@ -108,6 +108,11 @@ TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
   cpu_set_t cores;
   ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
   EXPECT_EQ(processors["cores"], CPU_COUNT(&cores));
+  std::filesystem::create_directories(root.path("proc/self"));
+  std::filesystem::create_directories(root.path("sys/fs/cgroup"));
+  std::ofstream(root.path("proc/self/cgroup")) << "0::/\n";
+  std::ofstream(root.path("sys/fs/cgroup/cpu.max")) << "50000 100000\n";
+  EXPECT_EQ(processors_json(root.path())["cores"], 1) << "half of one is one";
   EXPECT_EQ(processors_text({{"model", "Made Up 9000"},
                              {"cores", 2},
                              {"simd", "AVX-512"},

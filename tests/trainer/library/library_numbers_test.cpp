@@ -217,7 +217,7 @@ TEST(LibraryNumbersTest, RanksThatAreNotThereAreRefused) {
   });
 }
 
-TEST(LibraryNumbersTest, AProcessHasOneMpiAtATime) {
+TEST(LibraryNumbersTest, AProcessHasOneMpiAtATimeWithATimeLimit) {
   int count = 1;
   std::string name = "test";
   std::array<char*, 2> words = {name.data(), nullptr};
@@ -227,6 +227,15 @@ TEST(LibraryNumbersTest, AProcessHasOneMpiAtATime) {
     EXPECT_EQ(std::pair(mpi.world().rank(), mpi.world().size()), std::pair(0, 1));
     EXPECT_THROW({ const lockstep::Mpi another(count, arguments); }, lockstep::UsageError);
   }
+  const auto start = [&](double seconds) {
+    const lockstep::Mpi mpi(count, arguments, std::chrono::duration<double>(seconds));
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& wrong : {std::pair(std::nan(""), "nan"), {0.0, "0"}, {-1.5, "-1.5"}, {-kInfinity, "-inf"}})
+    expect_error(kUsage,
+                 {fmt::format("lockstep::Mpi: a time limit of {} s; expected more than 0", wrong.second)},
+                 [&] { start(wrong.first); });
+  EXPECT_NO_THROW(start(kInfinity)) << "a program may do without";
 }
 
 }  // namespace

@@ -6,9 +6,13 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/json_text.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
 #include "common/timeline.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
+
+#include <sched.h>
 
 namespace lockstep::bench {
 namespace {
@@ -144,6 +148,22 @@ TEST(StepBenchTest, TablesAreOfAllRanksAndOfBothWays) {
   test::expect_words(
       two, {"\n2 ranks x 1 thread, backend thread, ", "\nworld: gradients under way for ",
             "\noff: gradients under way for ", "\n\nWhere a step of rank 0 goes (mean of 2 steps, "});
+}
+
+TEST(StepBenchTest, AdviceIsOnCoresThatRanksMayUse) {
+  const auto explained = [] {
+    return printed_by(1, "cpu", {.rounds = 1, .steps_per_round = 1, .explain = true, .trace = {}});
+  };
+  if (const int cores = available_cores(); cores > 1)
+    test::expect_words(explained(), {"1 of " + counted(cores, "core") + " in use"});
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(usable_cpus().front(), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  const std::string bound = explained();
+  ::sched_setaffinity(0, sizeof before, &before);
+  EXPECT_EQ(bound.find(" in use"), std::string::npos) << bound;
 }
 
 TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
