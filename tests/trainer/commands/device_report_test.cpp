@@ -134,12 +134,16 @@ TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {
 
 TEST(VersionReportTest, LibrariesOfGpusAreToldWithTheirVersions) {
   const testing::TemporaryDirectory directory;
-  const std::string file = directory.path("libcudnn.so.9");
-  std::filesystem::copy_file(LOCKSTEP_FAKE_NVML, file);
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(library, nullptr) << ::dlerror();
-  test::expect_words(version_report(), {"/libcudnn.so.9 (91234)\n"});
-  ::dlclose(library);
+  std::vector<void*> libraries;
+  for (const auto& [name, fake] :
+       {std::pair("libcudnn.so.9", LOCKSTEP_FAKE_NVML), {"libnccl.so.2", LOCKSTEP_FAKE_NCCL}}) {
+    const std::string file = directory.path(name);
+    std::filesystem::copy_file(fake, file);
+    libraries.push_back(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+    ASSERT_NE(libraries.back(), nullptr) << ::dlerror();
+  }
+  test::expect_words(version_report(), {"/libcudnn.so.9 (91234)\n", "/libnccl.so.2 (22809)\n"});
+  for (void* const library : libraries) ::dlclose(library);
 }
 
 }  // namespace

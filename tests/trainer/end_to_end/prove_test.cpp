@@ -111,6 +111,31 @@ TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
   EXPECT_EQ(count_of("it may follow from", line.out), 0) << line.out;
 }
 
+/// Three starting points: the beginning, and two checkpoints.
+TEST_F(ProveTest, GradientsThatDifferAfterEachStartingPointAreNoAccident) {
+  train("run", "run.keep.best=false");
+  const auto add_to_gradients = [this](const std::set<std::int64_t>& steps, std::uint64_t number) {
+    forge_trail(path("run"), [&](TrailHead& head, std::vector<TrailRecord>& records) {
+      for (TrailRecord& record : records)
+        for (const std::size_t tensor : {0U, 1U})
+          if (steps.contains(record.step)) record.fingerprints[head.layout().gradient(tensor)] += number;
+    });
+  };
+  add_to_gradients({1, 3, 5}, 12345);
+  const auto all = prove("run");
+  expect_says(all, 1, {"refuted at step 1, ", "refuted at step 3, ", "refuted at step 5, "});
+  EXPECT_EQ(
+      count_of("\n  likely cause: it is so after every starting point: another program, other data, or a "
+               "processor, there or here, that computes wrongly\n",
+               all.out),
+      3)
+      << all.out;
+  add_to_gradients({1}, std::uint64_t{0} - 12345);
+  const auto later = prove("run");
+  expect_says(later, 1, {"refuted at step 3, ", "refuted at step 5, ", "cause: it may follow from step 3: "});
+  EXPECT_EQ(count_of("every starting point", later.out), 0) << later.out;
+}
+
 /// By proofs on other numbers of ranks. The run went on with other ranks than it began with.
 TEST_F(ProveTest, RankThatComputedWronglyIsNamed) {
   const std::string on_threads = "parallel.backend=thread parallel.ranks=";

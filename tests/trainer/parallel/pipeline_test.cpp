@@ -196,6 +196,29 @@ TEST(PipelineTest, AStageThatIsNotTrainedHasNoBackwardPass) {
                               "data.global_batch=4", "run.trail=false"});
 }
 
+/// All samples are of class 0, and class 9 is e^14 times as likely as any other. So of ten gradients of a sample eight
+/// are below 2^-20. The other two are almost 1, and half a unit of that is 2^-15. No gradient passes weights of zero.
+TEST(PipelineTest, AnEpochsLastStepSaysWhatInt16RoundsToZero) {
+  const auto take_steps = [](ParallelStrategy& pipeline, Communicator& comm) {
+    if (comm.rank() == 0) {
+      const std::span<float> weights = pipeline.whole_state().weights;
+      std::ranges::fill(weights, 0.0F);
+      weights.back() = 14;  // the bias of class 9
+    }
+    pipeline.distribute();
+    pipeline.run({.epoch = 0, .step_in_epoch = 1, .global_step = 1}, 1, false);
+    EXPECT_EQ(pipeline.measures().rounded_to_zero, 0.8);
+    pipeline.run({.epoch = 1, .step_in_epoch = 0, .global_step = 2}, 1, false);
+    EXPECT_EQ(pipeline.measures().rounded_to_zero, std::nullopt) << "the epoch goes on";
+  };
+  const auto label = [](Dataset& train) { std::ranges::fill(train.labels, 0); };
+  for (const int ranks : {1, 2, 4})
+    with_pipeline(
+        take_steps,
+        {"train.precision=int16", "parallel.stages=2", "data.train_samples=32", "data.validation=0"}, ranks,
+        label);
+}
+
 /// Passes of a replay are work of the step that is replayed.
 TEST(PipelineTest, NoRankIsBusierThanItsTime) {
   const auto take_steps = [](ParallelStrategy& pipeline, Communicator& comm) {

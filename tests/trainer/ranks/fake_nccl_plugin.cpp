@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A lockstep_nccl.so without NCCL: it is chosen and loaded, and sums nothing.
+/// A lockstep_nccl.so without NCCL: it is chosen and loaded, and sums nothing. A copy named libnccl.so.2 tells its
+/// version.
 #include "comm/nccl/nccl.hpp"
 #include "common/error.hpp"
 
@@ -57,4 +58,10 @@ extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Co
 extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator&, lockstep::Device&,
                                                          lockstep::LinkEnd end) {
   return std::make_unique<lockstep::FakeLink>(end).release();
+}
+
+/// NCCL's function, for version 2.28.9.
+extern "C" int ncclGetVersion(int* version) {
+  *version = 22809;
+  return 0;
 }

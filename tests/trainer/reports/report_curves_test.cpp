@@ -97,6 +97,13 @@ TEST(StaticCurvesTest, AxesSuitASingleNumberAndShares) {
   EXPECT_EQ(test::count_of("<span>", chart(page_of(1), "Learning rate")), 0) << "one curve has no name";
 }
 
+/// With a margin of 6 % of the span.
+TEST(StaticCurvesTest, AnAxisGoesBelowZeroOnlyWhereANumberDoes) {
+  test::expect_words(loss_chart({0, 8}, {0.1, 2.1}), {"M52.0 227.7L468.0 22.3\""});
+  test::expect_words(loss_chart({0, 8}, {-1, 1}), {"M52.0 225.8L468.0 22.2\""});
+  test::expect_words(loss_chart({0, 8}, {-2000, 1000}), {">-2,000<", ">-500<", ">1,000<"});
+}
+
 TEST(StaticCurvesTest, AxesHaveAboutFiveNumbersUpAndSixAcross) {
   const auto counts = [](const std::vector<double>& steps, const std::vector<double>& losses) {
     const std::string drawn = loss_chart(steps, losses);
@@ -167,11 +174,21 @@ TEST(StaticCurvesTest, ColoursTellCurvesApartAndRunsWhereThereAreSeveral) {
   EXPECT_EQ(page_of(8).find("runs are drawn"), std::string::npos);
 }
 
+TEST(StaticCurvesTest, ANinthRunIsNotDrawnAndStretchesNoAxis) {
+  Json report = {{"runs", Json::array()}};
+  for (int run = 0; run < 9; ++run) report["runs"].push_back(drawn_run("run"));
+  report["runs"][8]["curves"]["epoch"]["step"] = {10, 40};
+  const std::string drawn = chart(page_without_scripts(report), "Accuracy");
+  EXPECT_EQ(test::count_of("<path class=\"curve \"", drawn), 8) << drawn;
+  EXPECT_EQ(test::count_of("L468.0 22.2\"", drawn), 8) << drawn;
+}
+
 TEST(StaticCurvesTest, StepsAreToldToTheLastOne) {
-  const Json run = {{"name", "a"}, {"steps", 1234567}, {"accuracy", 0.875}};
+  const Json run = {{"name", "a"}, {"steps", 1234567}, {"accuracy", 0.875}, {"test_loss", 0.0123456789}};
   test::expect_words(
       page_without_scripts({{"runs", Json::array({run})}}),
-      {"<dt>steps</dt><dd><bdi>1,234,567</bdi></dd>", "<dt>test accuracy</dt><dd><bdi>0.875</bdi></dd>"});
+      {"<dt>steps</dt><dd><bdi>1,234,567</bdi></dd>", "<dt>test accuracy</dt><dd><bdi>0.875</bdi></dd>",
+       "<dt>test loss</dt><dd><bdi>0.0123457</bdi></dd>"});
 }
 
 TEST(StaticCurvesTest, NamesStayText) {

@@ -160,6 +160,46 @@ TEST(ReportModelTest, FiltersOfColouredPicturesAndMistakesHaveTheirColours) {
   expect_picture(json["classes"]["mistakes"][0]["picture"], picture);
 }
 
+/// Three rows of two pixels in two channels, of which the first one is shown.
+TEST(ReportModelTest, FiltersOfAConvolutionHaveItsHeightAndWidth) {
+  const testing::RunFolders folders;
+  CheckpointState state = small_model();
+  state.facts.model["channels"] = "2", state.facts.model["height"] = "3";
+  state.facts.model["yaml"] =
+      "layers:\n  - conv2d: {name: conv, out: 1, kernel: [3, 2]}\n  - linear: {name: fc, out: classes}\n";
+  state.facts.parameters = {
+      {"conv.weight", {1, 2, 3, 2}}, {"conv.bias", {1}}, {"fc.weight", {2, 1}}, {"fc.bias", {2}}};
+  state.facts.gradient_units.exponents.assign(4, -40);
+  state.weights.assign(12 + 1 + 2 + 2, 0);
+  state.weights[0] = state.weights[4] = 1, state.weights[1] = -1;
+  std::fill_n(state.weights.begin() + 6, 6, 1.0F);
+  const std::string run = folders.run("a", {testing::start_line()});
+  save_checkpoint(Env::posix(), run, state);
+  TrainTestData data;
+  data.class_names = {"cat", "dog"};
+  data.test.shape = {2, 3, 2};
+  data.test.classes = 2;
+  data.test.labels = {1};
+  data.test.images = AlignedBuffer<std::uint8_t>(12);
+  for (std::size_t i = 0; i < 12; ++i) data.test.images[i] = static_cast<std::uint8_t>(20 * i);
+  data.test.scales = scales_of({.mean = {0}, .std = {1}}, 2);
+  Json json = {{"notes", Json::array()}};
+  add_model(json, run, {.loaded = &data});
+  EXPECT_EQ(json["notes"], Json::array());
+  EXPECT_EQ(json["filters"]["what"],
+            "conv.weight: 1 of 1, white is zero, red above it, blue below; the first channel");
+  ASSERT_EQ(json["filters"]["pictures"].size(), 1U);
+  expect_picture(json["filters"]["pictures"][0], {.name = "",
+                                                  .width = 2,
+                                                  .height = 3,
+                                                  .channels = 3,
+                                                  .pixels = {217, 37, 255, 255, 217, 255, 72, 99, 255, 255,
+                                                             72, 255, 15, 235, 255, 255, 15, 255}});
+  ASSERT_EQ(json["classes"]["mistakes"].size(), 1U);
+  expect_picture(json["classes"]["mistakes"][0]["picture"],
+                 {.name = "", .width = 2, .height = 3, .channels = 1, .pixels = {0, 20, 40, 60, 80, 100}});
+}
+
 TEST(ReportModelTest, OfManyFiltersSixtyFourAreShown) {
   const testing::RunFolders folders;
   CheckpointState state = small_model();

@@ -28,14 +28,14 @@ class RunComparisonTest : public ::testing::Test {
 
   /// Steps of a network of two tensors, with momentum. @param odd  the step whose slot is another; 0: none
   void write_trail(const std::string& run, std::int64_t odd = 0, std::size_t slot = 0,
-                   std::size_t elements = 6, std::int64_t steps = 4) const {
+                   std::size_t elements = 6, std::int64_t steps = 4, std::int64_t first = 1) const {
     const TrailHead head{.trained = {{"fc.weight", {elements}}, {"fc.bias", {2}}},
                          .kept = {{"bn.mean", {2}}},
                          .buffers = {"momentum"},
                          .facts = {}};
     std::vector<std::byte> bytes = write_trail_head(head);
     TrailPosition position = trail_start(bytes);
-    for (std::int64_t step = 1; step <= steps; ++step) {
+    for (std::int64_t step = first; step <= steps; ++step) {
       TrailRecord record{.step = step, .arithmetic = 2, .apart = 0, .fingerprints = {}};
       for (std::size_t i = 0; i < head.slots(); ++i)
         record.fingerprints.push_back(static_cast<std::uint64_t>(step) * 100 + i);
@@ -118,6 +118,19 @@ TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
   folders_.write("b/trail.bin", "LSTRAIL no more");
   EXPECT_NE(compare().trails[0].why_not.find("trail.bin"), std::string::npos);
   EXPECT_EQ(compare().trails[0].damaged, 0);
+}
+
+/// B's trail was lost with its first two steps.
+TEST_F(RunComparisonTest, StepsThatOneTrailHasNotArePassedOver) {
+  write_trail("a");
+  write_trail("b", 0, 0, 6, 4, 3);
+  const std::string alike = "\nA and B: the same bits in all 2 steps that both have\n";
+  test::expect_words(comparison_text(compare(), 200), {alike});
+  test::expect_words(comparison_text(compare("b", "a"), 200), {alike});
+  write_trail("b", 4, 2, 6, 4, 3);
+  test::expect_words(
+      comparison_text(compare(), 200),
+      {"\nA and B: they part at step 4, first in fc.weight; the same bits in 1 step before\n"});
 }
 
 /// A fingerprint of the second of four records is another.

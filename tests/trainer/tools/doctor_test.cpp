@@ -122,6 +122,9 @@ TEST(DiagnosisTest, TextHasRanksProbeSettingsAndChecks) {
   EXPECT_EQ(to_text(diagnosis, false), text + "ok clocks agree\n!! no room\n    fix: make some\n" + left_out);
   EXPECT_EQ(to_text(diagnosis, true),
             text + "\u2713 clocks agree\n\u2717 no room\n   fix: make some\n" + left_out);
+  diagnosis.ranks.resize(4);  // each sends 2 x 3 / 4 of its bytes
+  test::expect_words(to_text(diagnosis, false),
+                     {"\nall-reduce: 10 us for 8 B, 3.15 GB/s bus bandwidth for 4.0 MiB\n"});
   diagnosis.ranks = {diagnosis.ranks[1]};
   diagnosis.results.clear();
   diagnosis.all_reduce.clear();

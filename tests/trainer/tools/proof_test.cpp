@@ -3,6 +3,7 @@
 /// Parts of a proof: ranges of steps, intervals, results, claims.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/drawn_text.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -199,6 +200,20 @@ TEST(ProofMeetingsTest, ARankThatEvaluatesAloneMeetsTheOthersBetweenGrains) {
       std::chrono::seconds(20));
 }
 
+TEST(ProofProgressTest, ATerminalShowsHowManyOfTheStepsAreReplayed) {
+  const auto drawn = [](std::int64_t steps) {
+    return test::drawn_by(100, [&] {
+      ProofProgress progress(true, "proving", 2010);
+      progress.leave_out(10);
+      progress.add(steps);
+    });
+  };
+  test::expect_words(drawn(500),
+                     {"\rproving  ######..................  500/2,000 steps  ", " steps/s  ETA "});
+  test::expect_words(drawn(2000),
+                     {"\rproving  " + std::string(24, '#') + "  2,000/2,000 steps  ", " steps/s  ETA 0:00"});
+}
+
 const std::string kLines = R"({"event":"start","seed":7})"
                            "\n"
                            R"({"event":"step","step":1,"loss":0.5})"
@@ -281,9 +296,14 @@ TEST(ClaimsTest, NumbersThatBothHaveAreCompared) {
 
 TEST(ClaimsTest, KeysThatAReplayComputesAndDoesNotComeToAreRefuted) {
   const nlohmann::ordered_json own = {{"event", "end"}, {"step", 6}, {"weights_sha256", "ab"}};
-  for (const char* key :
-       {"published_hash", "stopped_early", "rounded_to_zero", "accuracy_steps", "train_accuracy",
-        "initial_tensors", "test_accuracy", "swa_test_loss", "validation_samples", "ema_validation_loss"}) {
+  std::istringstream keys(
+      "epoch loss steps mean_loss learning_rate train_loss train_accuracy accuracy_steps "
+      "train_samples test_loss test_accuracy test_samples validation_loss validation_accuracy "
+      "validation_samples ema_test_loss swa_test_loss ema_test_accuracy swa_test_accuracy "
+      "ema_validation_loss swa_validation_loss ema_validation_accuracy swa_validation_accuracy "
+      "rounded_to_zero initial_weights initial_tensors initial_sha256 new_tensors unused_tensors "
+      "stopped_early published_hash");
+  for (std::string key; keys >> key;) {
     nlohmann::json said = {{"step", 6}};
     said[key] = true;
     EXPECT_EQ(differing_event(said, own, {}),

@@ -97,6 +97,9 @@ TEST(StepBenchTest, NumbersOfEachWayAndOfTracedStepsFollowFromTheTimeOfAStep) {
     EXPECT_GE(way["comparing_seconds"], 0);
   }
   EXPECT_EQ(report["ways"][0]["bucket_leaves_seconds"].size(), report["buckets"]);
+  for (const auto& way : report["ways"])
+    for (const double leaves : way["bucket_leaves_seconds"])
+      EXPECT_LE(leaves, way["seconds"].get<double>()) << "of one step, and not of three";
   expect_near(report["world_over_off"],
               report["ways"][0]["seconds"].get<double>() / report["ways"][1]["seconds"].get<double>(),
               "of one turn each");
@@ -181,6 +184,7 @@ TEST(StepBenchTest, WaysOfADeviceAreComparedByTheirStep) {
     const double seconds = way["seconds"];
     EXPECT_GT(seconds, 0);
     EXPECT_GE(way["host_seconds"], 0);
+    EXPECT_LE(way["host_seconds"], seconds) << "of one step, and not of five";
     expect_near(way["samples_per_second"], kBatch / seconds, "samples/s");
     expect_near(way["flops"], report["flops_per_sample"].get<double>() * kBatch / seconds, "FLOP/s");
   }

@@ -12,6 +12,7 @@
 #include "tests/support/small_disk.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/trainer/training/memory_need_fixture.hpp"
+#include "tests/trainer/training/setup_fixture.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -95,6 +96,30 @@ TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoint
                      {"training big with 3 ranks on this machine (each: 18,010 parameters with gradients and "
                       "optimiser state 985 KiB, ",
                       " would take " + format_memory(bytes(0) + 2 * bytes(1)) + ", and "});
+}
+
+/// 40 bytes for each parameter. The 16 for checkpoints are on the host of the first rank.
+TEST(MemoryNeedTest, AHostWithoutTheFirstRankHasNoCheckpoints) {
+  Job job = small_job("cpu");
+  job.parallel.grain = 1 << 20;
+  job.parallel.threads = 1;
+  const ImageShape input{1, 28, 28};
+  const Network network = Network::parse(
+      "name: big\nlayers:\n  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n"
+      "  - linear: classes\n",
+      "big.yaml", input, 10);
+  const MemoryNeed need = training_memory(job, network, {.train_samples = 1000}, false, 2, 1).host;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == 0) return;
+    const setup_test::LonelyRank alone(comm);
+    const std::string message =
+        coded_error_of([&] { require_training_memory(job, network, data_of(input, 1000), {}, alone); });
+    EXPECT_TRUE(message.starts_with(
+        fmt::format("69: not enough memory: training big with 1 rank on this machine (each: 18,010 "
+                    "parameters with gradients and optimiser state 704 KiB, activations {}) would take {}, ",
+                    format_memory(need.activations), format_memory(need.parameters + need.activations))))
+        << message;
+  });
 }
 
 /// They take some 800 MiB together, where each of three processes would have 512.

@@ -93,6 +93,32 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
                  "; lower parallel.grain, use more stages, a smaller model, or data.on_device=stream");
 }
 
+/// By the second one of two ranks.
+TEST(PipelineChecksTest, TheMemoryOfAHostIsThatOfItsRanks) {
+  const Network network =
+      network_of("  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n  - linear: classes\n");
+  Job job = job_of("pipeline", {{"conv1"}, {"relu1", "pool1", "fc1"}});
+  job.parallel.schedule = PipelineOrder::kGPipe;
+  job.data.global_batch = 2'000'000;
+  const StagePlan plan = plan_stages(job.parallel, network, 2);
+  const auto bytes = [&](int rank) {
+    return pipeline_memory(job, network, {.train_samples = 2'000'000}, plan, nullptr, rank).host.total();
+  };
+  run_thread_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == 0) return;
+    const auto expect_refusal = [&](const Communicator& rank, const char* ranks, std::uint64_t of_host) {
+      const std::string text = test::error_of<MemoryError>(
+          [&] { kPipelineSetup.check(job, network, samples_of(network, job.data.global_batch), {}, rank); });
+      EXPECT_TRUE(text.starts_with(fmt::format(
+          "not enough memory: training cut in 2 stages with {} on this machine would take {}, and ", ranks,
+          format_memory(of_host))))
+          << text;
+    };
+    expect_refusal(comm, "2 ranks", bytes(0) + bytes(1));
+    expect_refusal(LonelyRank(comm), "1 rank", bytes(1));
+  });
+}
+
 /// They take some 650 MiB together, where each of two processes would have 512.
 TEST(PipelineChecksTest, RanksThatAreThreadsShareTheLimitOfTheirProcess) {
   const SoftLimit data = limit_on_more_data(512 << 20);
@@ -188,6 +214,9 @@ TEST_F(PipelineMemoryTest, ADeviceHasTheStageAndTheFirstOneTheSet) {
   EXPECT_EQ(second.device.parameters, 18 * held(1) + trail);
   EXPECT_EQ(second.device.data, 0U);
   EXPECT_EQ(second.host.parameters, 8 * held(1));
+  const TrainingMemory replica = need(6, 3, &gpu);
+  EXPECT_EQ(replica.device.data, 198U * 788) << "each pipeline's first one";
+  EXPECT_EQ(replica.host.parameters, 8 * held(0)) << "the whole state is rank 0's";
   job_.parallel.replay_every_steps = 10;
   EXPECT_EQ(need(6, 4, &gpu).device.parameters, 26 * held(1) + trail);
   job_.parallel.determinism = Determinism::kOff;

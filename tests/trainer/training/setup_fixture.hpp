@@ -4,6 +4,7 @@
 #pragma once
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/prelude.hpp"
 #include "trainer/setup/job_setup.hpp"
 #include "trainer/setup/strategies.hpp"
@@ -54,6 +55,14 @@ inline TrainTestData samples_of(const Network& network, std::int64_t samples) {
   data.test.labels.resize(10);
   return data;
 }
+
+/// A rank of several that is alone on its host.
+class LonelyRank final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+};
 
 struct Verdict {
   bool streams = false;

@@ -1,19 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Setup of a job: checks of each strategy, and options that reach its steps.
-#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/trainer/training/setup_fixture.hpp"
 
 namespace lockstep::setup_test {
 namespace {
-
-/// The rank of several hosts, of which this one has one rank.
-class LonelyRank final : public test::ForwardingCommunicator {
- public:
-  using ForwardingCommunicator::ForwardingCommunicator;
-  int local_size() const override { return 1; }
-};
 
 TEST(HogwildChecksTest, ItNeedsCpusOfOneHost) {
   const Job job = job_of("hogwild");
