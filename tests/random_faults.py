@@ -344,17 +344,21 @@ def tally(table, noticed, survived):
 
 def refuse(log, table, refused):
     """A fault whose file and line an error names. Where there is none, as of a default that makes another file's constant none, all
-    in files that the errors come by."""
+    in files that the errors come by; else all whose lines have a name that an error quotes."""
     said = Path(log).read_text(encoding="utf-8", errors="replace")
     places = re.findall(r"([\w./-]+):(\d+):\d+: (?:error|warning)", said)
-    guilty, near = [], []
+    texts = re.findall(r"(?:error|warning): [^‘'\n]*[‘']([^’'\n]*)[’']", said)
+    quoted = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", re.sub(r"<[^<>]*>|\(.*?\)", "", text))[-1:]}
+    guilty, near, named = [], [], []
     for row in read_table(table):
         first, name = int(re.search(r":(\d+): ", row["name"])[1]), row["name"].split(": ", 1)[1]
         if any(file.endswith("/" + row["file"]) and first <= int(line) < first + len(row["old"]) + 1 for file, line in places):
             guilty.append(name)
         if re.search(rf"(?:from .*|\n[^\n]*)/{re.escape(row['file'])}:\d+[:,]", said):
             near.append(name)
-    guilty = guilty or near
+        if quoted.intersection(re.findall(r"\w+", " ".join(row["old"]))):
+            named.append(name)
+    guilty = guilty or near or named
     with open(refused, "a", encoding="utf-8") as out:
         print(*guilty, sep="\n", end="\n" if guilty else "", file=out)
     print(f"{len(guilty)} that do not compile are drawn again")

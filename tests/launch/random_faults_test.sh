@@ -137,6 +137,20 @@ A_fault_that_the_build_refuses_is_drawn_again() {
   expect_equal "$(wc -l <after)" 10
 }
 
+# As the constant of a header, which a test that includes it gives to a narrower type.
+A_fault_is_known_by_a_name_where_no_error_has_its_place() {
+  local word
+  make_tree
+  draw 9 1 table common
+  word=$(sed -nE 's/^# -.*[ (](kMost|is_known|weigh|note|steps|count)[ (<;,].*/\1/p' table | head -n 1)
+  echo "/some/where/tests/a_test.cpp:7:1: error: narrowing of ‘(int)some::Thing<4, 2>::$word’ from ‘int’" >log
+  tree/tests/random_faults.py refuse log table refused
+  expect_equal "$(cat refused)" "$(awk -v word="$word" '/^fault/ { name = $0 } name && /^# -/ && $0 ~ "[^A-Za-z_]" word "([^A-Za-z_]|$)" { print name; name = "" }' table | sed 's/^fault [^:]*: //')"
+  [ -s refused ] || fail "no fault is refused for '$word'"
+  echo "/some/where/tests/a_test.cpp:7:1: error: ‘another’ is not there" >log
+  expect_exit 1 tree/tests/random_faults.py refuse log table refused
+}
+
 # make_tests: of the planted program: one compares what it prints, one looks away, one fails without a fault, one is skipped.
 make_tests() {
   local i
