@@ -45,9 +45,10 @@ TEST(SavedModelTest, ACheckpointIsANetworkAgain) {
   EXPECT_EQ(saved.data.class_names, (Names{"a", "b"}));
   EXPECT_TRUE(std::ranges::equal(std::span(saved.weights.data(), saved.weights.size()), state.weights));
   const auto refusal_of = [&](const std::string& key, const std::string& value) {
-    const std::string before = std::exchange(state.facts.model[key], value);
+    const auto before = state.facts.model;
+    state.facts.model[key] = value;
     const std::string said = message_of<DataError>(load);
-    state.facts.model[key] = before;
+    state.facts.model = before;
     return said.substr(std::min(said.size(), directory.path("checkpoints/step-00000007").size()));
   };
   EXPECT_EQ(refusal_of("mean", "[1, 2, 3]"), ": the manifest's model.mean has 3 numbers for 2 channels");
