@@ -83,6 +83,22 @@ TEST_F(MetricsCutTest, ARunHasEndedIfItsLastWholeLineSaysSo) {
   EXPECT_FALSE(recorded_end(env_, "nowhere").has_value());
 }
 
+TEST(FirstLinesTest, LinesAreWholeAndMayBeEmpty) {
+  struct Row {
+    std::string text;
+    std::int64_t lines;
+    std::string found;
+  };
+  const Row rows[] = {{"a\nb\nc\n", 2, "a\nb\n"},
+                      {"\nb\nc\n", 1, "\n"},
+                      {"\nb\nc\n", 2, "\nb\n"},
+                      {"a\nb", 2, "a\n"},
+                      {"ab", 1, ""},
+                      {"a\n", 0, ""},
+                      {"", 1, ""}};
+  for (const Row& row : rows) EXPECT_EQ(first_lines(row.text, row.lines), row.found) << row.text;
+}
+
 /// Note of a checkpoint of step 100, against a file.
 class LostMetricsTest : public MetricsCutTest {
  protected:
