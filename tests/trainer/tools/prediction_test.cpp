@@ -357,20 +357,37 @@ TEST(SetSamplesTest, SamplesAreImagesOfTheHalfThatIsNamed) {
             "(data.validation) are in the training half: say train[N]");
 }
 
-/// The predictor normalises what it is given.
-TEST(SetSamplesTest, RowsOfATableAreAsTheyWere) {
-  const testing::TemporaryDirectory directory;
-  std::ofstream(directory.path("t.csv")) << "w,kind,h\n2.5,b,9\n2.5,b,9\n2.5,a,9\n2.5,a,9\n";
-  TableConversionOptions conversion{.to = directory.path("set"), .split = {.test = {.samples = 1}}};
+/// Makes a set of a table whose rows are all alike but for their class: `w` and 9. @returns its folder
+std::string make_table_set(const testing::TemporaryDirectory& directory, const std::string& name, double w) {
+  std::ofstream(directory.path("t.csv")) << fmt::format("w,kind,h\n{0},b,9\n{0},b,9\n{0},a,9\n{0},a,9\n", w);
+  TableConversionOptions conversion{.to = directory.path(name), .split = {.test = {.samples = 1}}};
   conversion.table.from = directory.path("t.csv");
   conversion.table.label = "kind";
   convert_table(Env::posix(), conversion);
+  return conversion.to;
+}
+
+/// The predictor normalises what it is given.
+TEST(SetSamplesTest, RowsOfATableAreAsTheyWere) {
+  const testing::TemporaryDirectory directory;
   SavedModel model = one_layer({2, 1, 1});
   model.data.options.set = "table";
-  model.data.options.root = conversion.to;
+  model.data.options.root = make_table_set(directory, "set", 2.5);
   model.data.options.mean = {3};
   model.data.options.std = {2};
   EXPECT_EQ(SetSamples(model).read({"", SetHalf::kTest, 1}, "test[1]").row, (std::vector<float>{2.5F, 9}));
+}
+
+TEST(SetSamplesTest, SamplesAreOfTheFolderThatIsNamedOrElseOfTheRuns) {
+  const testing::TemporaryDirectory directory;
+  SavedModel model = one_layer({2, 1, 1});
+  model.data.options.set = "table";
+  model.data.options.directory = make_table_set(directory, "own", 2.5);
+  const std::string other = make_table_set(directory, "other", 4.5);
+  SetSamples samples(model);
+  for (const auto& [folder, w] : {std::pair<std::string, float>("", 2.5F), {other, 4.5F}, {"", 2.5F}})
+    EXPECT_EQ(samples.read({folder, SetHalf::kTest, 0}, folder + "[0]").row, (std::vector<float>{w, 9}))
+        << folder;
 }
 
 /// Finite weights that are so large that no output is a number.
