@@ -54,6 +54,16 @@ TEST(BatchPicturesTest, SixteenOfAMillionPixelsAreShown) {
   EXPECT_EQ(pictures.sheet.height, 4094);
 }
 
+/// With the grey around it, it takes 4 x 4,194,305 pixels, 4 more than 2^24.
+TEST(BatchPicturesTest, APictureLargerThanASheetIsShownAlone) {
+  const BatchPictures pictures = first_batch({1, 2, 4194303}, 1);
+  ASSERT_EQ(pictures.shown, 1U);
+  EXPECT_EQ(pictures.columns, 1U);
+  EXPECT_EQ(pictures.sheet.width, 4194303);
+  EXPECT_EQ(pictures.sheet.height, 2);
+  EXPECT_EQ(pictures.sheet.pixels.back(), 253) << "pixel 8,388,605";
+}
+
 TEST(BatchPicturesTest, PicturesOfTwoChannelsCannotBeShown) {
   EXPECT_EQ(message_of<ConfigError>([] {
               first_batch({2, 2, 2, 2}, 1);
