@@ -280,18 +280,18 @@ TEST_F(RunsTableTest, JsonHasNumbersAndTheJob) {
 
 TEST_F(RunsTableTest, JsonHasTheJobAsNestedValues) {
   folders_.run("a", {start_line()});
-  folders_.write(
-      "a/job.yaml",
-      "model: net\ndata: {augment: [{flip: {horizontal: 0.5, vertical: 0}}], root: \"1\"}\n"
-      "train: {seed: 18446744073709551615, swa: {from_epoch: 0}, optimizer: {lr: 1.0e-05, nesterov: true}}\n"
-      "run: {trace: \"off\"}\n");
+  folders_.write("a/job.yaml",
+                 "model: net\ndata: {augment: [{flip: {horizontal: 0.5, vertical: 0}}], root: \"1\"}\n"
+                 "train: {seed: 18446744073709551615, groups: [], swa: {from_epoch: 0},\n"
+                 "        optimizer: {lr: 1.0e-05, nesterov: true}}\n"
+                 "run: {trace: \"off\"}\n");
   const auto run = runs_json(find(), "runs").at("runs").at(0);
   EXPECT_EQ(run.at("job").at("data.augment"), "[{flip: {horizontal: 0.5, vertical: 0}}]");
   EXPECT_EQ(
       run.at("config"),
       nlohmann::ordered_json::parse(
           R"({"model": "net", "data": {"augment": [{"flip": {"horizontal": 0.5, "vertical": 0}}], "root": "1"},
-        "train": {"seed": 18446744073709551615, "swa": {"from_epoch": 0},
+        "train": {"seed": 18446744073709551615, "groups": [], "swa": {"from_epoch": 0},
                   "optimizer": {"lr": 1e-05, "nesterov": true}}, "run": {"trace": "off"}})"));
   EXPECT_TRUE(meets(find()[0], parse_run_condition("data.augment=[{flip: {horizontal: 0.5, vertical: 0}}]")));
   folders_.write("a/job.yaml", "model: [\n");
