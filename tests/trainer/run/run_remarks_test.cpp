@@ -96,6 +96,22 @@ TEST_F(WholeRunTest, ATextOfTwoLinesIsTwoLinesOfTheLog) {
   EXPECT_EQ(log_of("run"), "one\ntwo\nthree\n");
 }
 
+/// NamesThatARunGetsAreSaid in data_record_test.cpp has the sentence.
+TEST_F(WholeRunTest, NamesThatClassesGetAreSaidAtTheStart) {
+  const Job job = job_of("run", kTwoRanks);
+  const DatasetFuture data = load_in_advance(job);
+  ::testing::internal::CaptureStdout();
+  run_thread_ranks(2, [&](Communicator& comm) {
+    RunContext run(job, comm, data);
+    RunStart start = begin_run(run);
+    start.names_taken = "its classes had no names";
+    Progress progress(comm.rank());
+    RunReporter(run, progress).announce(start, 1);
+  });
+  test::expect_words(::testing::internal::GetCapturedStdout(),
+                     {"\nsgd, learning rate 1e-09, constant\nits classes had no names\n"});
+}
+
 /// Nothing is allocated on these, so that one byte too many shows.
 TEST_F(WholeRunTest, MemoryOfAllDevicesIsTheSumOfTheirs) {
   const Job job = job_of("run", kTwoRanks);
