@@ -51,8 +51,11 @@ TEST_F(ProveTest, TrailsAreEqualForProcessesAndStartsThatLostTheirMetrics) {
   expect_says(prove("resumed"), 0);
 }
 
-TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
+TEST_F(ProveTest, RunOfTwoRanksIsProvedByTwoAndOnAnotherPlaceByOneAndByFour) {
   ASSERT_EQ(lockstep_on_ranks(2, train_arguments("run")).exit_code, 0);
+  const auto two = lockstep_on_ranks(2, "prove " + path("run") + " --json");
+  expect_says(two, 0);
+  EXPECT_EQ(parse_json(two.out).at("ranks"), 2);
   const std::string moved = "moved\xc2\x9f";  // a control character
   std::filesystem::rename(path("run"), path(moved));
   expect_says(prove(moved), 0, {"proved: steps 1 to 6\n"});
@@ -109,6 +112,19 @@ TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
               {"refuted at step 1: line ", "refuted at step 5, ",
                "likely cause: a flipped bit in the memory of rank 0, before this step"});
   EXPECT_EQ(count_of("it may follow from", line.out), 0) << line.out;
+}
+
+/// Weights are so large that no loss of the next step, the second of its epoch, is a number.
+TEST_F(ProveTest, AStepThatCannotBeTakenHereIsRefuted) {
+  train("run", "model=linear");
+  forge_checkpoint(path("run"), 4, [](CheckpointState& state) { std::ranges::fill(state.weights, 3e38F); });
+  expect_says(prove("run"), 1,
+              {"refuted at step 4, fc.weight: in its checkpoint, 7,840 elements of the weights are not what "
+               "the step left\n",
+               "refuted at step 5: 512 losses and ",
+               " terms of its gradient are NaN or infinite here\n  likely cause: the run was computed from "
+               "other data or weights, or wrongly; or this machine computes wrongly\n",
+               "not proved: step 6: they follow from step 5\n", "proved: steps 1 to 4\n"});
 }
 
 /// Three starting points: the beginning, and two checkpoints.
