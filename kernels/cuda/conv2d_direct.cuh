@@ -141,14 +141,13 @@ void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, cons
          store);
 }
 
-/// Queues one launch; nothing if there are no outputs. `args` lacks what depends on the tile.
+/// Queues one launch, for a `y` that has pixels. `args` lacks what depends on the tile.
 ///
 /// @tparam kAlwaysBorder  the caller's images nearly always have a border. Kernels for those without are left
 ///                        out, which compile for long, and tiles with a border compute the same bits
 template <int kSize, bool kAlwaysBorder, class Store>
 void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, const DirectArgs& args,
                    const Store& store) {
-  if (y.height == 0 || y.width == 0) return;
   const auto guess = [&](auto tile) { return tile.clocks(chip, y, args.batch, args.groups, kSize); };
   constexpr int kMostColumns = 4;
   if constexpr (!kAlwaysBorder) {

@@ -235,12 +235,11 @@ __global__ void __launch_bounds__(GenericTile::kMostWarps* kSamplesPerWarp, 2)
   store.template tile<Tile::kColumns, Tile::kFilters>(chains, tile, early);
 }
 
-/// Queues one launch; nothing if there are no outputs. `args` lacks the tiles of a block.
+/// Queues one launch, for an `args.y` that has pixels. `args` lacks the tiles of a block.
 template <class Store>
 void launch_generic(cudaStream_t stream, GenericArgs args, const Store& store) {
   using Tile = GenericTile;
   const OutputSize& y = args.y;
-  if (y.height == 0 || y.width == 0) return;
   const int tiles = args.steps.output * args.steps.output * Tile::tiles(y.height, kTileRows, args.steps) *
                     Tile::tiles(y.width, Tile::kColumns, args.steps);
   const int filter_tiles = y.filters / args.outputs * pieces(args.outputs, Tile::kFilters);

@@ -8,6 +8,7 @@
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
+#include "tests/support/small_disk.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -225,6 +226,22 @@ TEST(StandardOutputDeathTest, TextThatNobodyReadsDoesNotHoldAStopUp) {
 
 TEST(StandardOutputDeathTest, TextThatThereIsRoomForIsNotDropped) {
   EXPECT_EXIT(write_where_there_is_room(), ::testing::ExitedWithCode(0), "^$");
+}
+
+/// The line of 64 MiB of text fits in none of malloc's heaps, and there are 4 MiB for another one.
+TEST(StandardErrorDeathTest, AnErrorThatMemoryDoesNotHoldIsAnErrorAllTheSame) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs more address space";
+#else
+  const auto print_without_memory = [] {
+    const std::string text(std::size_t{64} << 20, 'x');
+    const rlim_t used = 1024 * std::stoull(value_after("/proc/self/status", "VmSize:"));
+    const SoftLimit space(RLIMIT_AS, used + (rlim_t{4} << 20));
+    print_error(text);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(print_without_memory(), ::testing::ExitedWithCode(0), "^lockstep: not enough memory\n$");
+#endif
 }
 
 dev_t device_behind(int descriptor) {

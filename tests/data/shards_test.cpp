@@ -296,10 +296,10 @@ TEST_F(ShardsTest, ThreadsReadOneSet) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Its labels, classes and normalisation, too.
+/// Its labels, classes and normalisation, too; and a half of one sample.
 TEST_F(ShardsTest, AnySetOfImagesIsWrittenInShards) {
   const std::string from = path("idx"), to = path("shards");
-  test::write_image_set(from, 20, 5);
+  test::write_image_set(from, 20, 1);
   EXPECT_FALSE(find_whole_set(directory_.path().string()).has_value());
   const auto found = find_whole_set(from);
   ASSERT_TRUE(found.has_value());
@@ -307,6 +307,7 @@ TEST_F(ShardsTest, AnySetOfImagesIsWrittenInShards) {
   EXPECT_EQ(find_whole_set("synthetic")->set, "synthetic");
   const ShardIndex index = write_in_shards(Env::posix(), *found, to, {});
   EXPECT_EQ(index.train.samples, 20);
+  EXPECT_EQ(index.test.samples, 1);
   const TrainTestData before = load_dataset(*found);
   const TrainTestData now = load_dataset({.set = "shards", .root = to, .in_memory = true});
   for (const auto part : {&TrainTestData::train, &TrainTestData::test}) {

@@ -123,9 +123,9 @@ Job for_ranks(Job job, int ranks);
 
 /// How a run may go on when some of its ranks or hosts are lost.
 struct RestartRule {
-  bool any_ranks = true;     ///< false: the same number always comes out, others may be refused
-  bool one_host = false;     ///< all ranks on one
-  bool same_weights = true;  ///< as if nothing had been lost, bit for bit
+  bool any_ranks;     ///< false: the same number always comes out, others may be refused
+  bool one_host;      ///< all ranks on one
+  bool same_weights;  ///< as if nothing had been lost, bit for bit
 };
 RestartRule restart_rule(const Job& job);
 

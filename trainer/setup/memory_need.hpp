@@ -53,7 +53,7 @@ std::uint64_t trail_bytes(const Job& job, const Network& network, std::int64_t s
 /// How large a data set is, known before it is there.
 struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
-  std::uint64_t sample_bytes = 0;       ///< with its label
+  std::uint64_t sample_bytes;           ///< with its label
   std::int64_t validation_samples = 0;  ///< not among train_samples
   bool on_disk = false;                 ///< the host's memory has the labels alone, and `kept_bytes`
   bool streams = false;                 ///< a device has the labels, and samples of a few steps alone

@@ -72,6 +72,21 @@ TEST(LibraryInputTest, MoreRanksThanGrainsAreRefused) {
                [] { make_trainer(kOptions, 6); });
 }
 
+/// Ranks agree that each one's options fit before they compare them.
+TEST(LibraryInputTest, OptionsOfOneRankThatDoNotFitAreNamed) {
+  expect_error(
+      kUsage,
+      {"rank 1 on ",
+       ": grain: a global batch of 4 samples in grains of 4 has work for 1 rank at most, and 2 were started"},
+      [] {
+        lockstep::run_on_threads(2, [](lockstep::Communicator& world) {
+          lockstep::TrainerOptions options = kOptions;
+          if (world.rank() == 1) options.global_batch = 4;
+          const lockstep::Trainer trainer(small_net(), bytes_set(100), world, options);
+        });
+      });
+}
+
 /// The last step of an epoch has one sample.
 TEST(LibraryInputTest, ABatchThatIsTooSmallForANormIsRefused) {
   const auto network = lockstep::Network::parse(

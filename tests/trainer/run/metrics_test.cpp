@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// metrics.jsonl holds whole lines only, whatever the disk does, and is on disk before a checkpoint that notes it.
+#include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/support/messages.hpp"
 #include "tests/support/prelude.hpp"
 #include "tests/support/small_disk.hpp"
@@ -9,17 +11,22 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/checkpoint/rank_file.hpp"
+#include "trainer/run/run_context.hpp"
 #include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_recorder.hpp"
 #include "trainer/run/run_writer.hpp"
 #include "trainer/run/training_run.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <future>
+
 namespace {
 
 std::mutex synced_mutex;
 std::vector<std::string> synced_names;  ///< last components of the files, in the order of their syncs
+std::function<void(const std::string& name)> before_sync;  ///< may be empty
 
 int note_sync(int fd, long call) {
   std::error_code ignored;
@@ -28,6 +35,7 @@ int note_sync(int fd, long call) {
     const std::lock_guard lock(synced_mutex);
     synced_names.push_back(path.filename());
   }
+  if (before_sync) before_sync(path.filename());
   return static_cast<int>(syscall(call, fd));
 }
 
@@ -64,6 +72,7 @@ class SavingTest : public ::testing::Test {
     job_.run.dir = directory_.path("run");
     std::filesystem::create_directory(job_.run.dir);
   }
+  void TearDown() override { before_sync = {}; }
   void open(std::int64_t step, const CheckpointFacts& facts = {}) {
     files_ = RunDirectory(Env::posix(), job_).open(step, true, facts);
   }
@@ -280,6 +289,48 @@ TEST_F(SavingTest, AStateIsSavedOnce) {
   };
   EXPECT_LT(from_the_end("metrics.jsonl"), from_the_end("manifest.json")) << "its end is there, too";
   EXPECT_EQ(list_checkpoints(Env::posix(), job.run.dir).front().step, 8);
+}
+
+/// A rank alone that tells of its broadcasts, and would wait 40 ms for others.
+class HeardRank final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  std::chrono::duration<double> timeout() const override { return std::chrono::milliseconds(40); }
+  void broadcast(std::span<std::byte> data, int root) override {
+    ForwardingCommunicator::broadcast(data, root);
+    if (on_broadcast) on_broadcast();
+  }
+
+  std::function<void()> on_broadcast;
+};
+
+/// The disk is done once other ranks have heard three times; after 10 s where they hear nothing.
+TEST_F(SavingTest, OtherRanksHearAgainAndAgainThatTheDiskIsNotDoneYet) {
+  const Job job = parse_job(
+      "model: linear\n"
+      "data: {set: synthetic, train_samples: 64, test_samples: 16, global_batch: 16}\n"
+      "parallel: {device: cpu, grain: 8}\n"
+      "run: {dir: " +
+          directory_.path("slow") + "}\n",
+      "test.yaml", {});
+  const DatasetFuture data = load_in_advance(job);
+  std::atomic<bool> syncing = false;
+  std::promise<void> three;
+  int heard = 0;
+  before_sync = [&](const std::string& name) {
+    if (name != "manifest.json") return;
+    syncing = true;
+    three.get_future().wait_for(std::chrono::seconds(10));
+  };
+  const auto alone = make_lone_rank();
+  HeardRank rank(*alone);
+  RunContext run(job, rank, data);
+  begin_run(run);
+  rank.on_broadcast = [&] {
+    if (syncing && ++heard == 3) three.set_value();
+  };
+  RunRecorder(run).save_at_end("the run ended");
+  EXPECT_GE(heard, 3);
 }
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
