@@ -228,7 +228,7 @@ TEST(StandardOutputDeathTest, TextThatThereIsRoomForIsNotDropped) {
   EXPECT_EXIT(write_where_there_is_room(), ::testing::ExitedWithCode(0), "^$");
 }
 
-/// The line of 64 MiB of text fits in none of malloc's heaps, and there are 4 MiB for another one.
+/// A line of 64 MiB of text fits in no heap of malloc, and 4 MiB are left.
 TEST(StandardErrorDeathTest, AnErrorThatMemoryDoesNotHoldIsAnErrorAllTheSame) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer needs more address space";
