@@ -232,6 +232,13 @@ TEST(ReportCommandTest, AFileIsOpenedInABrowserOnlyIfItIsAPage) {
   test::expect_words(said_to({"report", run}, 74).err, {"/a/report.html: is a symbolic link; "});
 }
 
+TEST(ReportCommandTest, EventFilesNeedTheNameOfAFolder) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line()});
+  test::expect_words(said_to({"report", run, "--format", "tensorboard"}, 2).err,
+                     {"--format tensorboard writes a folder for each run: name one for them with -o DIR"});
+}
+
 TEST(ReportCommandTest, RunsOfOneNameHaveFoldersOfTheirOwn) {
   const testing::RunFolders folders;
   const std::string boards = folders.path("boards");
