@@ -197,6 +197,17 @@ TEST(GzipTest, AllocationIsBoundedByWhatTheCompressedDataCanHold) {
   }
 }
 
+/// The first buffer is full before the data end, the second one is not, and one for all that is promised is larger.
+TEST(GzipTest, ABufferGrowsToTwiceItsSizeAsDataArrive) {
+  const Bytes file = gzip(idx_header({560'000}) + Bytes(500'000) + noisy_idx(1000));
+  const std::size_t most = 2 * (8 * file.size() + 262'144);
+  ASSERT_LT(most, 560'000U);
+  test::reset_allocation_probe();
+  expect_damage(file, {"58992 of 560000 data bytes are missing: truncated"});
+  EXPECT_GE(test::largest_aligned_allocation(), 524'288U);
+  EXPECT_LE(test::largest_aligned_allocation(), most);
+}
+
 TEST(GzipTest, WhatMayFollowIsToldBeforeAnythingIsRead) {
   const Bytes file = gzip(idx_file({40}));
   MemorySource compressed(file, "the-file");
