@@ -342,6 +342,24 @@ TEST(AugmentationTest, DrawsAreUniform) {
   EXPECT_NEAR(upside_down, kDraws / 4.0, 750);
 }
 
+/// Coefficients are whole. A mirrored image shows its first pixel 4 aside, or 2 below; 2^12 more round weights.
+TEST(AugmentationTest, FlipsAreExact) {
+  const AugmentPlan plan = plan_of({kFlip}, {1, 3, 5});
+  constexpr std::int64_t kOne = std::int64_t{1} << 24, kRound = 1 << 12;
+  for (std::uint32_t sample = 0; sample < 50; ++sample) {
+    const augment::Draws draws = augment::draws_of(kSeed, 0, sample, 0);
+    const bool mirrored = draws[0] < 1U << 31, upside_down = draws[1] < 1U << 30;
+    SampleAugment drawn;
+    draw_augment(plan, 0, sample, drawn);
+    const AugmentMap& map = drawn.map;
+    EXPECT_EQ((std::array<std::int64_t, 6>{map.xx, map.xy, map.yx, map.yy, map.x0, map.y0}),
+              (std::array<std::int64_t, 6>{mirrored ? -kOne : kOne, 0, 0, upside_down ? -kOne : kOne,
+                                           (mirrored ? 4 * kOne : 0) + kRound,
+                                           (upside_down ? 2 * kOne : 0) + kRound}))
+        << "sample " << sample;
+  }
+}
+
 /// Each kind and option as jobs may give it; usual values in thousandths.
 TEST(AugmentationTest, KindsTakeWhatTheirRowsSay) {
   const std::string share = ": a number from 0 to 1, usually ",
