@@ -136,6 +136,18 @@ TEST(MeanFromExactTest, DividesInDoubleOnEverySimdTarget) {
   }
 }
 
+/// 33554175 lies between the floats 33554174 and 33554176. A product with 1 / 49, which is rounded, is below it.
+TEST(MeanFromExactTest, AMeanBetweenTwoFloatsGoesToTheEvenOneOnEverySimdTarget) {
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    SCOPED_TRACE(cpu::simd_name());
+    const std::vector<std::int64_t> sum(37, std::int64_t{49} * 33554175);
+    std::vector<float> g(sum.size());
+    cpu::mean_from_exact(sum.size(), sum.data(), 1, 49, g.data());
+    EXPECT_EQ(g, std::vector<float>(37, 33554176.0F));
+  }
+}
+
 TEST(FloatSumTest, MeanDivides) {
   for (const std::size_t size : kSizes) {
     const auto sum = random_tensor(size, 5);
