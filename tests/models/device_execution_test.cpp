@@ -411,16 +411,16 @@ TEST(DeviceLimitsTest, AreMetByTheLastNumberThatFits) {
     expect_words(text, {"): 32768 numbers for each of 65536 samples of a rank are more than a GPU kernel can "
                         "count (2147483647); less or use more ranks; use "});
   }
-  const std::string end = "  - conv2d: {out: 1, kernel: 1}\n" + last;
+  const std::string end = "  - conv2d: {out: 2, kernel: 1}\n" + last;
   EXPECT_EQ(beyond_limits("  - linear: 65535\n" + end, {1, 1, 1}, 1), "");
   expect_words(
       beyond_limits("  - linear: 65536\n" + end, {1, 1, 1}, 1),
-      {"layer conv1 (conv2d 1@1x1): a convolution of 65,536 channels of height 1 into 1 is beyond what "
+      {"layer conv1 (conv2d 2@1x1): a convolution of 65,536 channels of height 1 into 2 is beyond what "
        "a GPU's grid can have (65535)"});
-  const std::string transposed = "  - conv_transpose2d: {out: 1, kernel: 1}\n" + last;
+  const std::string transposed = "  - conv_transpose2d: {out: 2, kernel: 1}\n" + last;
   EXPECT_EQ(beyond_limits("  - linear: 65535\n" + transposed, {1, 1, 1}, 1), "");
   expect_words(beyond_limits("  - linear: 65536\n" + transposed, {1, 1, 1}, 1),
-               {"a transposed convolution of 65,536 channels into 1 of height 1 is beyond what "});
+               {"a transposed convolution of 65,536 channels into 2 of height 1 is beyond what "});
 }
 
 TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
