@@ -41,10 +41,7 @@ __device__ inline void refuse(float term, const Refusals& refusals) {
 
 /// Adds a term to element i of the target's sums, or counts it as refused.
 __device__ inline void add_exact(const ExactTarget& to, std::size_t i, float term) {
-  if (!fits(term, to.format)) {
-    refuse(term, to.refusals);
-    return;
-  }
+  if (!fits(term, to.format)) return refuse(term, to.refusals);
   add_integer(to.sums + i, fixed_point(term, to.format));
 }
 
