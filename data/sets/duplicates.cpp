@@ -19,22 +19,20 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace lockstep {
 namespace {
 
-/// Equal samples are together, in the order of parts and of their places.
 struct DigestedSample {
   std::array<std::uint64_t, 2> digest{};
   std::uint32_t part : 2 = 0;    ///< 0 train, 1 validation, 2 test
   std::uint32_t label : 30 = 0;  ///< kMostShardClasses and label sets are fewer
   std::int32_t index = 0;        ///< in the part
 
-  friend bool operator<(const DigestedSample& a, const DigestedSample& b) {
-    if (a.digest != b.digest) return a.digest < b.digest;
-    return a.part != b.part ? a.part < b.part : a.index < b.index;
-  }
+  /// Puts equal samples together, in the order of parts and of their places.
+  auto order() const { return std::tuple(digest, part, index); }
 };
 
 constexpr std::uint32_t kTestPart = 2;
@@ -52,7 +50,7 @@ class DuplicateFinder {
     samples_.reserve(all);
     for (std::uint32_t part = 0; part < parts_.size(); ++part)
       if (parts_[part]->size() > 0) digest(part);
-    std::ranges::sort(samples_, std::less());
+    std::ranges::sort(samples_, std::less(), &DigestedSample::order);
     for (auto first = samples_.begin(); first != samples_.end();) {
       const auto end = std::find_if(first, samples_.end(), [&](const DigestedSample& sample) {
         return sample.digest != first->digest;
