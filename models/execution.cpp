@@ -63,17 +63,17 @@ Execution::Execution(const Network& network, int max_batch, const NetworkPart& p
 }
 
 Execution::LayerRun Execution::run_of(const ChannelRun& layers) const {
-  LayerRun run{.layers = layers, .reader = layers.first + 1};
-  bool is_read = layer(layers.first).needs_output();
+  LayerRun run{.layers = layers,
+               .reader = layers.first + 1,
+               .is_kept = layer(layers.first).needs_output(),
+               .has_whole_gradient = layers.first != plan_.first_trained || gives_input_gradient_};
   for (; run.reader <= layers.last; ++run.reader) {
-    is_read = is_read || layer(run.reader).needs_input();
+    run.is_kept = run.is_kept || layer(run.reader).needs_input();
     if (!plan_.layers[run.reader].in_place) break;
-    is_read = is_read || layer(run.reader).needs_output();
+    run.is_kept = run.is_kept || layer(run.reader).needs_output();
   }
-  run.is_kept = is_read;
   for (std::size_t i = layers.first; i <= layers.last; ++i)
     run.name += (run.name.empty() ? "" : "+") + layer(i).name();
-  run.has_whole_gradient = layers.first != plan_.first_trained || gives_input_gradient_;
   return run;
 }
 

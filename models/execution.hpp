@@ -107,10 +107,10 @@ class Execution {
   /// A run, and what its layers hand on. That is the output of its first layer, on which others may work in place.
   struct LayerRun {
     ChannelRun layers;
-    std::size_t reader = 0;  ///< the layer that makes another tensor of it; after the run: none of these
-    bool is_kept = true;     ///< backward reads that output
-    bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
-    std::string name = {};           ///< "conv1+pool1+relu1"
+    std::size_t reader;       ///< the layer that makes another tensor of it; after the run: none of these
+    bool is_kept;             ///< backward reads that output
+    bool has_whole_gradient;  ///< its gradient is more than what the first layer's weights need
+    std::string name = {};    ///< "conv1+pool1+relu1"
   };
 
   void begin(const TrainingGrain& grain, bool training);
