@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace lockstep {
@@ -69,6 +70,25 @@ TEST(OutputTest, ATerminalThatDoesNotKnowItsWidthHasThatOfColumns) {
     test::drawn_by(static_cast<std::uint16_t>(told), [&] { columns = output_columns(); });
     EXPECT_EQ(columns, expected);
   }
+}
+
+/// mpirun, its parent, gives it a terminal of another width.
+TEST(OutputTest, ARankOfMpirunIsSeenOnTheTerminalOfItsParent) {
+  int status = -1;
+  test::drawn_by(50, [&] {
+    if (const pid_t child = ::fork(); child != 0) {
+      ::waitpid(child, &status, 0);
+      return;
+    }
+    int columns = 0;
+    test::drawn_by(30, [&] {
+      const SetVariable rank("OMPI_COMM_WORLD_RANK", "0");
+      columns = output_columns();
+    });
+    ::_exit(columns);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 49);
 }
 
 TEST(OutputTest, TheFirstVariableOfTheLocaleThatIsSetCounts) {

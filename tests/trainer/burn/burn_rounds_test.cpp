@@ -163,6 +163,13 @@ TEST(BurnRounds, ARoundForWhichTooLittleTimeIsLeftIsNotBegun) {
   } while (report.seconds > options.seconds && ++burns < 5);
 }
 
+/// A round may take a quarter of the time. The burn ends where one as long as the longest would be late.
+TEST(BurnRounds, NoBurnEndsBeforeHalfOfItsTime) {
+  BurnOptions options = options_for("cpu", {}, {"links"});
+  options.seconds = 0.4;
+  EXPECT_GT(burn_with(2, options).seconds, options.seconds / 2);
+}
+
 /// Ranks that are given a backend by name ask each other whether they may share a GPU. That is a sum of ones.
 TEST(BurnRounds, TrainingsOfAllRanksTakeTheBackendOfTheBurn) {
   if (host_boot_id().empty()) GTEST_SKIP() << "ranks on hosts of two names do not know that they share one";

@@ -245,5 +245,14 @@ TEST(ManifestTest, WhatARunIsJudgedByComesBack) {
   }
 }
 
+TEST(CheckpointPatienceTest, CountsEvaluationsWithoutABetterAccuracy) {
+  CheckpointPatience patience;
+  for (const auto& [accuracy, best, without] : std::vector<std::tuple<double, double, int>>{
+           {0, 0, 0}, {0.5, 0.5, 0}, {0.5, 0.5, 1}, {0.25, 0.5, 2}, {0.75, 0.75, 0}}) {
+    patience.count(accuracy);
+    EXPECT_EQ(patience, (CheckpointPatience{best, without, 0}));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "tests/trainer/commands/answers.hpp"
 #include "tests/trainer/reports/run_folder.hpp"
+#include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/reports/runs.hpp"
 
@@ -195,6 +196,9 @@ TEST(CheckpointCommandsTest, AnswerInLinesUnlessJsonIsAskedFor) {
   EXPECT_EQ(parse_json(answer_to({"hash", path, "--json"}))["weights_sha256"], digest);
   EXPECT_EQ(answer_to({"diff", path, path}), "no difference: the same bits\n");
   EXPECT_EQ(parse_json(answer_to({"diff", path, path, "--json"}))["same"], true);
+  const std::string good = verify(Env::posix(), path).report;
+  EXPECT_EQ(answer_to({"verify", path}), good);
+  EXPECT_EQ(parse_json(answer_to({"verify", path, "--json"}))["checkpoints"][0]["report"], good);
 }
 
 TEST(RunsCommandTest, AnEmptyListSaysWhy) {
@@ -249,6 +253,15 @@ TEST(ReportCommandTest, RunsOfOneNameHaveFoldersOfTheirOwn) {
                                            "{0}/a-2: 0 logged steps for: tensorboard --logdir {0}\n"
                                            "{0}/a-2-2: 0 logged steps for: tensorboard --logdir {0}\n",
                                            boards));
+}
+
+TEST(ReportCommandTest, ANumberThatNoDoubleHoldsEndsNoReport) {
+  const testing::RunFolders folders;
+  const std::string run = folders.run("a", {testing::start_line(), testing::step_line(1, 1, 2.5),
+                                            R"({"event":"step","epoch":1,"step":2,"loss":1e999})"}),
+                    boards = folders.path("boards");
+  EXPECT_EQ(answer_to({"report", run, "--format", "tensorboard", "-o", boards}),
+            fmt::format("{0}/a: 2 logged steps for: tensorboard --logdir {0}\n", boards));
 }
 
 TEST(ReportCommandTest, EventFilesOfAnEarlierReportAreReplacedWhereThatIsAskedFor) {

@@ -57,12 +57,6 @@ TEST(RunStateTest, StepsAddUpUntilTheNextEpoch) {
   next.step = 3;
   next.epoch = 1;
   EXPECT_EQ(state, next);
-  CheckpointPatience patience;
-  for (const auto& [accuracy, best, without] : std::vector<std::tuple<double, double, int>>{
-           {0, 0, 0}, {0.5, 0.5, 0}, {0.5, 0.5, 1}, {0.25, 0.5, 2}, {0.75, 0.75, 0}}) {
-    patience.count(accuracy);
-    EXPECT_EQ(patience, (CheckpointPatience{best, without, 0}));
-  }
 }
 
 /// Three steps of 16, 16 and 8 samples an epoch.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Watchers, averages and proofs beside the steps of a strategy on CPUs.
+#include "tests/support/forwarding_communicator.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
 #include "trainer/training/data_parallel.hpp"
 #include "trainer/verify/rank_checks.hpp"
@@ -76,6 +77,34 @@ TEST(DataParallelTest, SharesAreWeighedByAnyNumberOfRanks) {
   };
   EXPECT_NE(sum_of(1).value_or(0), 0U);
   EXPECT_EQ(sum_of(3), sum_of(1));
+}
+
+/// Counts the groups of one that a rank makes to replay shares in: each waits as long as this group does.
+class GroupsOfOne final : public test::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  std::chrono::duration<double> timeout() const override {
+    ++made;
+    return comm_.timeout();
+  }
+
+  mutable int made = 0;
+};
+
+/// Without replays it is made once a proof wants a share.
+TEST(DataParallelTest, MemoryForReplaysIsThereFromTheStartWhereAJobHasReplays) {
+  for (const int ranks : {1, 2})
+    run_thread_ranks(ranks, [](Communicator& all) {
+      for (const std::int64_t replay : {0, 3}) {
+        Job job = make_job();
+        job.data.global_batch = 4;
+        job.parallel.replay_every_steps = replay;
+        const JobSetup setup = setup_of(job, kOneLayer, kOneBucket);
+        GroupsOfOne comm(all);
+        const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(setup, comm);
+        EXPECT_EQ(comm.made, all.size() == 2 && replay == 3 ? 1 : 0) << replay;
+      }
+    });
 }
 
 TEST(StepObserverTest, LooksAtNoStepUnlessItSaysSo) {
