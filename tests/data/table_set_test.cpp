@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sets of tables: normalised, in memory or on disk, with the same bits.
+#include "common/digest.hpp"
 #include "common/error.hpp"
 #include "data/batch_loader.hpp"
 #include "data/normalisation.hpp"
@@ -122,6 +123,33 @@ TEST_F(TableTest, ALargeOneStaysOnDiskAndHasTheSameBits) {
   const std::int32_t sample = 7;
   const auto read = [&] { FeatureRows(train, std::span(&sample, 1)); };
   expect_error<DataError>(read, {"table train: value", "of sample 7 is", "too far from the mean"});
+}
+
+/// A file of holes. Its 65,536 rows of 64 MiB are refused before anything of them is read.
+TEST_F(TableTest, OneThatDoesNotFitIntoMemoryIsRefused) {
+  constexpr int kRows = 1 << 16;
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 42;
+  const test::Bytes labels(sizeof(std::int32_t) * kRows), blocks(sizeof(Sha256Digest) * kRows);
+  ShardIndex index;
+  index.shape = {1, 4096, 4096};
+  index.is_fp32 = true;
+  index.classes = 2;
+  index.sizes = {.block_bytes = kBytes / kRows, .shard_bytes = kBytes};
+  index.train = {.samples = kRows,
+                 .labels = sha256(std::as_bytes(std::span(labels))),
+                 .blocks = sha256(std::as_bytes(std::span(blocks)))};
+  index.test = {.samples = 1};
+  write_text("set/shards.index", to_text(index));
+  write("set/train-labels.u32", labels);
+  write("set/train-blocks.sha256", blocks);
+  write("set/train-00000.shard", {});
+  std::error_code error;
+  std::filesystem::resize_file(path("set/train-00000.shard"), kBytes, error);
+  if (error) GTEST_SKIP() << "no file here can have holes of terabytes: " << error.message();
+  expect_error<MemoryError>(
+      [&] { load_dataset({.set = "table", .root = path("set"), .in_memory = true}); },
+      {"not enough memory: the table in " + path("set").string() + " would take 4.0 TiB, and ",
+       "; convert fewer rows or columns of it"});
 }
 
 TEST(NormaliseFeaturesTest, NumbersThatHardlyDifferHaveTheirDeviationAndEqualOnesNone) {

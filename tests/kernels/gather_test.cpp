@@ -3,7 +3,7 @@
 /// Samples out of a data set: every pixel of every size arrives at its place, and padding columns are zero.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
-#include "kernels/numerics/augment.hpp"
+#include "kernels/numerics/augment_pixels.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 #include "tests/support/prelude.hpp"
@@ -127,6 +127,18 @@ TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) 
       expect_normalised(shape, x, augmented, scale, shift);
     }
   }
+}
+
+/// A saturation of 0 leaves the grey that is as light: (19595 * 100 + 38470 * 7 + 7471 * 9) / 65536 is 35.03.
+TEST(GatherImagesTest, SaturationIsThatOfAllChannelsOfAPixel) {
+  const auto changed = [](int count) {
+    std::vector<int> values = {100, 7, 9};
+    augment::change_pixel({AugmentKind::kJitter, {augment::kFactorOne, augment::kFactorOne, 0, 0}}, 0, 0,
+                          count, values.data());
+    return values;
+  };
+  EXPECT_EQ(changed(3), (std::vector<int>{35, 35, 35}));
+  EXPECT_EQ(changed(1), (std::vector<int>{100, 7, 9})) << "the others are no channels of it";
 }
 
 TEST(GatherFeaturesTest, NumbersArriveAtTheirPlaces) {

@@ -301,8 +301,10 @@ StepFingerprints DeviceFingerprints::of_update() const {
 }
 
 void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
-  const auto words = host_rows_.span().first(static_cast<std::size_t>(steps) * slots_);
-  for (const std::int64_t word : words) rows.push_back(static_cast<std::uint64_t>(word));
+  const std::size_t words = static_cast<std::size_t>(steps) * slots_;
+  LOCKSTEP_CHECK(words <= host_rows_.size());  // the device counts the steps of a series
+  for (const std::int64_t word : host_rows_.span().first(words))
+    rows.push_back(static_cast<std::uint64_t>(word));
 }
 
 }  // namespace lockstep

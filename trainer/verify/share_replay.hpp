@@ -42,7 +42,7 @@ struct WrongTeam {
 /// Teams that were wrong about one share.
 struct ReplayVerdict {
   std::vector<WrongTeam> wrong;
-  bool is_certain = false;  ///< false: it cannot be told which of them
+  bool is_certain;  ///< false: it cannot be told which of them
 };
 
 /// The results of most say what is right. Of two teams one that contradicts itself is the wrong one; if both insist, it

@@ -125,6 +125,8 @@ TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
     EXPECT_EQ(screen.find("proving"), std::string::npos) << "the bar is not wiped:\n" << screen;
     expect_words(screen, {"proved: steps 1 to 6\n"});
   }
+  const auto by_two = run_in_terminal({.environment = kUtf8}, proof + " --ranks 2");
+  expect_words(by_two.bytes, {"\rproving, part 1 of 2  "});
   const auto json = run_in_terminal({.environment = kUtf8}, proof + " --json");
   EXPECT_TRUE(json.bytes.starts_with("{")) << json.bytes;
   const auto followed =

@@ -45,6 +45,21 @@ TEST(LoadInAdvanceTest, AnErrorComesWithTheDataAndNamesItsKey) {
   EXPECT_EQ(parts_of(job, {10, 64, 0}).train, 9);
 }
 
+TEST(LoadInAdvanceTest, ThePlaceThatARunRemembersIsForRootAutoAlone) {
+  const testing::TemporaryDirectory directory;
+  const std::string own = directory.path("own"), remembered = directory.path("remembered");
+  Job job = job_of("data");
+  for (const std::string& place : {own, remembered})
+    write_in_shards(Env::posix(), dataset_options(job), place, {});
+  job.data.set = "shards";
+  const auto found_by = [&](const std::string& root) {
+    job.data.root = root;
+    return load_in_advance(job, DataCopy::kOwn, remembered).get().sets->directory;
+  };
+  EXPECT_EQ(found_by("auto"), remembered);
+  EXPECT_EQ(found_by(own), own);
+}
+
 /// As training says it, which has the set.
 TEST(PartsOfTest, PlacesThatTheTrainingHalfHasNotAreRefused) {
   Job job = job_of("data");

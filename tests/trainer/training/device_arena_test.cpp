@@ -3,6 +3,7 @@
 /// State that is trained on a device: its sums, their units, and what it takes of the device.
 #include "trainer/device/device_arena.hpp"
 
+#include "common/error.hpp"
 #include "tests/trainer/training/data_parallel_fixture.hpp"
 
 namespace lockstep::device_arena_test {
@@ -57,6 +58,19 @@ TEST(DeviceArenaTest, FingerprintsTakeTheirTablesAndTheirRows) {
   const std::size_t rows = 3 * 4 * 8, tensors = 2 * sizeof(FingerprintTensor);
   EXPECT_EQ(bytes(32, 1024), rows + tensors + sizeof(KeptPart) + 4);
   EXPECT_EQ(bytes(33, 1025), rows + tensors + 2 * sizeof(KeptPart) + 2 * 4);
+}
+
+TEST(DeviceArenaTest, ASeriesHasNoMoreRowsThanTheLongestOne) {
+  const JobSetup setup = setup_of(make_job(), kOneLayer, kOneBucket);
+  const std::shared_ptr<Gpu> gpu = late_gpu();
+  const auto stream = gpu->device->make_stream();
+  DeviceState state(*gpu->device);
+  const DeviceArena arena(whole_network(setup, 1, 1), *gpu, *stream, state, nullptr, 3);
+  const std::size_t buffers = arena.weight_update().buffer_names().size();
+  std::vector<std::uint64_t> rows;
+  arena.append_rows(3, rows);
+  EXPECT_EQ(rows.size(), 3 * fingerprint_layout(setup.network.parameters(), buffers).slots());
+  EXPECT_THROW(arena.append_rows(4, rows), InternalError);
 }
 
 /// An exponent for each parameter, however often units change; none while all are the first ones.
