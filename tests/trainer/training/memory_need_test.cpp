@@ -163,7 +163,8 @@ TEST(MemoryNeedTest, ACpuTakesItsBytesForEachParameter) {
     Job job = small_job("cpu");
     job.parallel.determinism = determinism;
     job.parallel.replay_every_steps = replay;
-    const TrainingMemory need = training_memory(job, network, {.train_samples = 128}, false, ranks);
+    const TrainingMemory need =
+        training_memory(job, network, {.train_samples = 128, .sample_bytes = 0}, false, ranks);
     EXPECT_EQ(need.host.parameters % network.parameters().size, 0U);
     return need.host.parameters / network.parameters().size;
   };
@@ -197,7 +198,8 @@ TEST(MemoryNeedTest, ACpuHasAGrainForEachThreadOrWithCutsAllOfItsGrains) {
   job.data.global_batch = 128;
   const int columns = ThreadContext::columns_for(job.parallel.grain);
   const auto activations = [&](const Network& network, std::int64_t samples, int ranks) {
-    return training_memory(job, network, {.train_samples = samples}, false, ranks).host.activations;
+    return training_memory(job, network, {.train_samples = samples, .sample_bytes = 0}, false, ranks)
+        .host.activations;
   };
   const Network network = small_network();
   EXPECT_EQ(activations(network, 128, 1),
@@ -255,7 +257,7 @@ TEST(MemoryNeedTest, ADeviceTakesItsBytesForEachParameterAndATrail) {
   const Network network = small_network();
   const std::uint64_t parameters = network.parameters().size;
   const auto need = [&](const Job& job, int ranks) {
-    return training_memory(job, network, {.train_samples = 128}, true, ranks);
+    return training_memory(job, network, {.train_samples = 128, .sample_bytes = 0}, true, ranks);
   };
   Job job = small_job("emulated");
   EXPECT_EQ(need(job, 1).host.parameters, 24 * parameters);

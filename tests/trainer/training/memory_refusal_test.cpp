@@ -89,7 +89,8 @@ TEST(MemoryNeedTest, AllRanksOfAMachineAreCountedOfWhichTheFirstHasTheCheckpoint
       "  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n  - linear: classes\n";
   const Network network = Network::parse("layers:\n" + layers, "big.yaml", input, 10);
   const auto bytes = [&](int rank) {
-    return training_memory(job, network, {.train_samples = 1000}, false, 3, rank).host.total();
+    return training_memory(job, network, {.train_samples = 1000, .sample_bytes = 0}, false, 3, rank)
+        .host.total();
   };
   EXPECT_EQ(bytes(0) - bytes(1), 16U * 18'010);
   test::expect_words(refusal(job, layers, input, 1000, 3),
@@ -108,7 +109,8 @@ TEST(MemoryNeedTest, AHostWithoutTheFirstRankHasNoCheckpoints) {
       "name: big\nlayers:\n  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n"
       "  - linear: classes\n",
       "big.yaml", input, 10);
-  const MemoryNeed need = training_memory(job, network, {.train_samples = 1000}, false, 2, 1).host;
+  const MemoryNeed need =
+      training_memory(job, network, {.train_samples = 1000, .sample_bytes = 0}, false, 2, 1).host;
   run_thread_ranks(2, [&](Communicator& comm) {
     if (comm.rank() == 0) return;
     const setup_test::LonelyRank alone(comm);

@@ -81,7 +81,8 @@ TEST(PipelineChecksTest, TooManyMicroBatchesInFlightAreRefused) {
   job.data.global_batch = 2'000'000;
   const StagePlan plan = plan_stages(job.parallel, network, 2);
   const auto bytes = [&](int rank) {
-    return pipeline_memory(job, network, {.train_samples = 2'000'000}, plan, nullptr, rank).host.total();
+    return pipeline_memory(job, network, {.train_samples = 2'000'000, .sample_bytes = 0}, plan, nullptr, rank)
+        .host.total();
   };
   expect_refusal(2, {},
                  "not enough memory: training cut in 2 stages with 2 ranks on this machine would take " +
@@ -102,7 +103,8 @@ TEST(PipelineChecksTest, TheMemoryOfAHostIsThatOfItsRanks) {
   job.data.global_batch = 2'000'000;
   const StagePlan plan = plan_stages(job.parallel, network, 2);
   const auto bytes = [&](int rank) {
-    return pipeline_memory(job, network, {.train_samples = 2'000'000}, plan, nullptr, rank).host.total();
+    return pipeline_memory(job, network, {.train_samples = 2'000'000, .sample_bytes = 0}, plan, nullptr, rank)
+        .host.total();
   };
   run_thread_ranks(2, [&](Communicator& comm) {
     if (comm.rank() == 0) return;
