@@ -197,7 +197,7 @@ TEST(GzipTest, AllocationIsBoundedByWhatTheCompressedDataCanHold) {
   }
 }
 
-/// The first buffer is full before the data end, the second one is not, and one for all that is promised is larger.
+/// The first buffer is filled, the second is not; one for all that is promised is larger.
 TEST(GzipTest, ABufferGrowsToTwiceItsSizeAsDataArrive) {
   const Bytes file = gzip(idx_header({560'000}) + Bytes(500'000) + noisy_idx(1000));
   const std::size_t most = 2 * (8 * file.size() + 262'144);

@@ -129,7 +129,8 @@ TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) 
   }
 }
 
-/// A saturation of 0 leaves the grey that is as light: (19595 * 100 + 38470 * 7 + 7471 * 9) / 65536 is 35.03.
+/// A saturation of 0 leaves the grey that is as light, which is 35.03. It is
+/// (19595 * 100 + 38470 * 7 + 7471 * 9) / 65536.
 TEST(GatherImagesTest, SaturationIsThatOfAllChannelsOfAPixel) {
   const auto changed = [](int count) {
     std::vector<int> values = {100, 7, 9};

@@ -131,7 +131,7 @@ TEST_F(ForeignFilesTest, TheFileForTheRunsNameReplacesNothingOfOthers) {
     expect_says(told(directory_.path("made")), 0);
     EXPECT_EQ(read_text(directory_.path("made")), directory_.path("run") + "\n");
   }
-  expect_says(told(victim_), 2);  // of a run that has ended
+  expect_says(told(victim_), 2);  // its run has ended
   EXPECT_EQ(read_text(directory_.path("run/lock")), "") << "another host may go on at once";
 }
 

@@ -79,7 +79,7 @@ TEST(DataParallelTest, SharesAreWeighedByAnyNumberOfRanks) {
   EXPECT_EQ(sum_of(3), sum_of(1));
 }
 
-/// Counts the groups of one that a rank makes to replay shares in: each waits as long as this group does.
+/// Counts the groups of one in which a rank replays shares: each waits as long as this group does.
 class GroupsOfOne final : public test::ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;
