@@ -74,7 +74,7 @@ class Message final : public PendingCollective {
         other_(other),
         tag_(tag),
         is_receive_(is_receive),
-        requests_(std::max<std::size_t>(1, (bytes + kPiece - 1) / kPiece), MPI_REQUEST_NULL) {}
+        requests_(bytes / kPiece + 1, MPI_REQUEST_NULL) {}
 
   int piece_bytes(std::size_t piece) const {
     return static_cast<int>(std::min(kPiece, bytes_ - piece * kPiece));
@@ -97,7 +97,7 @@ class Message final : public PendingCollective {
   std::size_t bytes_;
   int other_, tag_;
   bool is_receive_;
-  std::vector<MPI_Request> requests_;  ///< a message of no bytes is a piece, too: its receiver waits for it
+  std::vector<MPI_Request> requests_;  ///< the last piece may be of no bytes, and is waited for, too
   bool complete_ = false;
 };
 

@@ -91,7 +91,7 @@ void FailureDetector::learn(std::int64_t now_ns, const RankStatus& own) {
   }
   const bool same = own.waits() && own.collective == wait_;
   if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
-  wait_ = own.waits() ? own.collective : 0;
+  wait_ = own.collective;
   wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
 }
 

@@ -123,8 +123,8 @@ class FailureDetector {
   int rank_;
   Limits limits_;
   std::vector<Memory> memory_;
-  std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
-  std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
+  std::uint64_t wait_ = 0;            ///< the collective that this rank had come to when last looked at
+  std::int64_t wait_age_ns_ = 0;      ///< and how long it had waited by then
   std::int64_t longest_wait_ns_ = 0;  ///< among waits that ended
   std::int64_t step_ = -1;            ///< this rank's when last looked at
   std::int64_t step_began_ns_ = 0;    ///< 0: not known

@@ -107,9 +107,9 @@ class NpyRows {
 class NpzArchive {
  public:
   struct Entry {
-    std::uint64_t header = 0, packed = 0, size = 0;  ///< place of its header; bytes
-    std::uint32_t crc = 0;
-    int method = 0;
+    std::uint64_t header, packed, size;  ///< place of its header; bytes
+    std::uint32_t crc;
+    int method;
   };
 
   /// @throws DataError  it is no such archive, or lies; MissingDataError, IoError

@@ -12,7 +12,7 @@ struct uint3 {
 struct dim3 {
   unsigned x, y, z;
   // NOLINTNEXTLINE(google-explicit-constructor): as CUDA's
-  constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
+  constexpr dim3(unsigned vx, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
 };
 
 struct alignas(8) float2 {

@@ -11,6 +11,8 @@
 #include "tests/support/prelude.hpp"
 #include "tests/support/set_variable.hpp"
 
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace lockstep {
@@ -103,6 +105,24 @@ TEST(LauncherTest, ThoseThatMpiDoesNotKnowAreRefusedWithTheCure) {
   expect_error<DeviceError>(start, {"srun started this process without PMIx", "--mpi=pmix"});
   const test::SetVariable rank("RANK", "3"), ranks("WORLD_SIZE", "4");
   expect_error<DeviceError>(start, {"RANK and WORLD_SIZE=4 say that torchrun", "mpirun -np 4 lockstep"});
+}
+
+/// The grandchild is process 1, as the first one of a container is, and starts no MPI.
+TEST(MpiRuntimeTest, AProcessThatStartsNoMpiEndsWithItsOwnExitCode) {
+  constexpr int kOwn = 3, kForbidden = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(kForbidden);
+    const pid_t first = ::fork();
+    if (first == 0) ::_exit(kOwn);
+    int ended = 0;
+    ::waitpid(first, &ended, 0);
+    ::_exit(WEXITSTATUS(ended));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == kForbidden) GTEST_SKIP() << "this machine forbids a process 1 of its own";
+  EXPECT_EQ(WEXITSTATUS(status), kOwn);
 }
 
 TEST(BackendTest, NamesSayWhoCarriesMessagesAndGradients) {

@@ -157,6 +157,16 @@ TEST(HoldOutTest, OthersAreLeftToTrainOnAndTheFilesKeepTheirFingerprints) {
   }
 }
 
+/// 4,096 samples of 4 GiB each.
+TEST(HoldOutTest, SamplesThatAreCopiedAndDoNotFitIntoMemoryAreRefused) {
+  TrainTestData data;
+  data.train = {.name = "idx train", .shape = {1, 32768, 32768}, .classes = 2};
+  data.train.labels.assign(4096, 0);
+  expect_error<MemoryError>([&] { choose_parts(data, {.validation = {.samples = 1}}); },
+                            {"not enough memory: choosing samples of idx train would take 16 TiB, and ",
+                             "; use a machine with more memory"});
+}
+
 // A part of the samples of a set in files: data.train_samples, data.test_samples.
 
 /// Numbers of Philox, the same on every machine.

@@ -155,9 +155,9 @@ TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
         "test_samples: 10000001 is not in 0..10000000 (0: the set's default)");
   fails({.set = "synthetic", .test_samples = -1}, "test_samples");
   fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "train_samples");
-  fails({.set = "mnist", .root = root, .std = {0}}, "std");
-  fails({.set = "mnist", .root = root, .std = {NAN}}, "std");
-  fails({.set = "mnist", .root = root, .mean = {INFINITY}}, "mean");
+  fails({.set = "mnist", .root = root, .std = {0}}, "std: 0 is not a number above 0");
+  fails({.set = "mnist", .root = root, .std = {NAN}}, "std: nan is not a number above 0");
+  fails({.set = "mnist", .root = root, .mean = {INFINITY}}, "mean: inf is not a finite number");
 }
 
 }  // namespace

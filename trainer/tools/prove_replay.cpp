@@ -249,8 +249,7 @@ class Replay {
     auto options = sampler_options(run_.setup.options, run_.setup.data->train, 0,
                                    static_cast<int>(stretch.ranks.size()));
     options.split = stretch.split == spelt(BatchSplit::kChunk) ? BatchSplit::kChunk : BatchSplit::kEven;
-    const std::int64_t most_ranks = (options.global_batch + options.grain - 1) / options.grain;
-    if (std::ssize(stretch.ranks) > most_ranks) return {};
+    if (std::ssize(stretch.ranks) > strategy_->sampler().batch_grains(0)) return {};
     std::vector<std::vector<Grain>> shares;
     const DistributedSampler sampler(options);
     for (const RankPlace& place : stretch.ranks) {

@@ -203,6 +203,20 @@ TEST_F(FaultsTest, ThreadsAtDifferentBarriers) {
       {"block (0,0,0)", "thread (0,0,0) waits forever", "thread (16,0,0) waits at another barrier"});
 }
 
+__global__ void barriers_of_two_files_kernel(const char* other) {
+  __syncthreads({threadIdx.x < 16 ? "a.cu" : other, 7});
+}
+
+TEST_F(FaultsTest, OneLineOfTwoFilesIsTwoBarriers) {
+  expect_error<InternalError>(
+      [] {
+        launch(nullptr, {1, 64}, barriers_of_two_files_kernel, "b.cu");
+      },
+      {"thread (0,0,0) waits forever at a.cu:7: thread (16,0,0) waits at another barrier, b.cu:7"});
+  const std::string same = "a.cu";  // elsewhere in memory
+  EXPECT_NO_THROW(launch(nullptr, {1, 64}, barriers_of_two_files_kernel, same.c_str()));
+}
+
 __global__ void divergent_shuffle_kernel(int kind, int* out) {
   const unsigned lane = threadIdx.x % 32;
   if (lane >= 20 && kind == 0) return;
@@ -226,6 +240,8 @@ TEST_F(FaultsTest, ShuffleWhoseMaskNamesThreadsThatDoNotTakePart) {
         [&] { run(kind); },
         {"block (0,0,0): thread (0,0,0) waits forever at faults_test.cpp:", faults[kind]});
   expect_error<InternalError>([&] { run(2); }, {"with mask 0xfff80000"});
+  // All lanes waited in that exchange, and none does when the next block begins.
+  expect_error<InternalError>([&] { run(1); }, {faults[1]});
   EXPECT_NO_THROW(run(4));
   expect_error<InternalError>(
       [&] {

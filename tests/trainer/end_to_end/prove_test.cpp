@@ -92,6 +92,17 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
   EXPECT_EQ(parse_json(outcome.out).at("refuted").at(0).at("step"), 7) << outcome.everything();
 }
 
+/// A CPU takes data.micro_batch for any network; a GPU refuses it where a layer looks at the whole batch.
+TEST_F(ProveTest, MicroBatchesThatACpuTookForABatchNormAreLeftOutOnAGpu) {
+  write_text(path("normed.yaml"),
+             "layers:\n  - avg_pool: 7\n  - conv2d: {out: 3, kernel: 2}\n  - batch_norm\n  - relu\n"
+             "  - linear: classes\n");
+  train("run", "model=" + path("normed.yaml") +
+                   " data.train_samples=192 data.test_samples=20 data.global_batch=64 data.micro_batch=32 "
+                   "train.epochs=1");
+  expect_says(prove("run", "--device emulated"), 0, {"proved: steps 1 to 3\n"});
+}
+
 TEST_F(ProveTest, ASecondFaultMayFollowFromTheFirst) {
   const std::string flip = " 'inject.what=flip-bit weights 9:20'";
   train("run", "train.max_steps=3 inject.step=2" + flip);

@@ -39,6 +39,7 @@ TEST_F(WholeRunTest, RemarksAreOfTheJobsThatTheyAreTrueOf) {
        "\nnote: data.global_batch 2,000 is more than the 1,000 training samples: every step takes all of "
        "them\n"},
       {{"parallel.determinism=off"}, "\ntrail: none, since sums are not exact (parallel.determinism: off)\n"},
+      {{"parallel.strategy=pipeline"}, "\npipeline: bubble "},
       {{"parallel.device=emulated"}, ", native kernels, graph on; "},
       {{"parallel.device=emulated", "parallel.backend=thread", "parallel.ranks=2"},
        "; M allocated on all 2 ranks\n"},

@@ -82,6 +82,18 @@ TEST(StopSignalTest, WhatASignalInterruptsFindsItsErrorAsItWas) {
   EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "");
 }
 
+/// As nohup leaves it to a program.
+TEST(StopSignalTest, AHangUpThatIsIgnoredAtTheStartStaysIgnored) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto body = [] {
+    std::signal(SIGHUP, SIG_IGN);
+    catch_stop_signals(OnStop::kSave);
+    std::raise(SIGHUP);
+    std::_Exit(stop_requested() ? 1 : 0);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), "^$");
+}
+
 TEST(StopSignalTest, SignalsHaveNames) {
   for (const auto& [signal, name] : {std::pair{SIGINT, "SIGINT"},
                                      {SIGTERM, "SIGTERM"},

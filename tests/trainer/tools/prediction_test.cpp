@@ -225,7 +225,7 @@ TEST(PredictorTest, RowsAreNormalisedAndKeepTheirOrder) {
       [&] {
         Predictor(model).predict_rows({1, INFINITY});
       },
-      {"a row to predict: "});
+      {"a row to predict: value 1 of sample 0 is inf, too far from the mean 1 for the standard deviation 2"});
 }
 
 /// Pictures for a network of 2 x 2 pixels, and what was done to them.

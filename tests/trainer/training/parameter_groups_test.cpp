@@ -41,6 +41,21 @@ TEST(GroupsTest, NeighboursThatAreTreatedAlikeAreOneRange) {
   EXPECT_EQ(ranges("optimizer: {kind: lamb}"), (Sizes{48, 4, 35, 5}));
 }
 
+std::vector<float> decays_of(const WeightUpdate& update) {
+  std::vector<float> decays;
+  for (const UpdateTensor& tensor : update.each()) decays.push_back(tensor.decay);
+  return decays;
+}
+
+TEST(GroupsTest, WithoutADecayOfTheOptimiserOthersAreSharesOfTheLargestOfAGroup) {
+  const WeightUpdate update(
+      training_options(job_with("groups: [{match: conv*, lr_factor: 0.5}, {match: fc.w*, weight_decay: 0.2}, "
+                                "{match: fc.b*, weight_decay: 0.1}]")),
+      layout_of_two_layers(), kStepsPerEpoch);
+  EXPECT_EQ(update.scalars(0).at[0], 0.2F);
+  EXPECT_EQ(decays_of(update), (std::vector<float>{0, 0, 1, 0.5F}));
+}
+
 TEST(GroupsTest, BiasesAndNormsOfAnyShapeAreSparedDecay) {
   ParameterLayout layout = layout_of_two_layers();
   layout.parameters[2] = {.name = "ln.weight",
@@ -50,9 +65,7 @@ TEST(GroupsTest, BiasesAndNormsOfAnyShapeAreSparedDecay) {
                           .initial = Parameter::Initial::kOnes};
   const WeightUpdate update(training_options(job_with("optimizer: {weight_decay: 0.1, decay_biases: false}")),
                             layout, kStepsPerEpoch);
-  std::vector<float> decays;
-  for (const UpdateTensor& tensor : update.each()) decays.push_back(tensor.decay);
-  EXPECT_EQ(decays, (std::vector<float>{1, 0, 0, 0}));
+  EXPECT_EQ(decays_of(update), (std::vector<float>{1, 0, 0, 0}));
 }
 
 TEST(GroupsTest, PatternsThatMatchNothingAreRefusedWithNamesThatDo) {

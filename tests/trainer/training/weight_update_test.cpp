@@ -261,6 +261,8 @@ TEST(WeightUpdateTest, IsDescribedInALine) {
             "sgd, learning rate 0.02, one_cycle over 1,234,567 steps");
   EXPECT_EQ(text("schedule: {kind: cosine, warmup_steps: 1}"),
             "sgd, learning rate 0.02, cosine over 19.8 epochs after 1 step of warm-up");
+  EXPECT_EQ(text("schedule: {kind: cosine, by: step, warmup_steps: 99}"),
+            "sgd, learning rate 0.02, cosine over 1 step after 99 steps of warm-up");
   EXPECT_EQ(text("schedule: {kind: multistep, by: step, milestones: [3], warmup_steps: 2}"),
             "sgd, learning rate 0.02, multistep by step after 2 steps of warm-up");
   EXPECT_EQ(text("clip_norm: 0.5, freeze: [weight]"),
