@@ -185,6 +185,7 @@ Error_of_all_ranks_is_said_once() {
   expect_contains "$output" "in grains of 64 has work for 4 ranks at most, and 5 were started; add grain=48, or add global_batch=320"
   expect_lacks "$output" MPI_ABORT
   # mpirun ends with the first code above 0 that it sees.
+  # shellcheck disable=SC2016  # sh expands it
   expect_exit 0 mpirun -np 5 sh -c '"$0" || code=$?; echo "ended with ${code:-0}"' "$place/built/own_arrays"
   expect_equal "$(grep '^ended' <<<"$output" | sort)" "$(printf 'ended with %s\n' 0 0 0 0 2)"
 }
