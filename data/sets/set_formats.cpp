@@ -78,6 +78,11 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
   return format.find(entry, places).directory.string();
 }
 
+std::string resolve_data_root(const DatasetOptions& before, const std::string& named) {
+  return named.empty() ? resolve_data_root(before.set, before.root, before.directory)
+                       : resolve_data_root(before.set, named);
+}
+
 bool has_pictures(const std::string& set) {
   return format_of(find_set(set)).has_pictures;
 }

@@ -63,6 +63,8 @@ void choose_parts(TrainTestData& data, const DatasetOptions& options);
 /// DatasetOptions::directory.
 /// @throws MissingDataError, ConfigError  as load_dataset
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first = "");
+/// Finds a set that was read before: in `named`, or, if that is empty, first where it was then.
+std::string resolve_data_root(const DatasetOptions& before, const std::string& named);
 /// ${XDG_CACHE_HOME:-~/.cache}/lockstep: the only place of what is kept for later starts. Nothing is written into
 /// directories of data. Empty: this user has none.
 std::string user_cache();

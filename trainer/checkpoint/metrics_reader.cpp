@@ -167,6 +167,10 @@ std::string_view MetricsEvent::raw(std::string_view key) const {
   return {};
 }
 
+nlohmann::ordered_json MetricsEvent::json() const {
+  return nlohmann::ordered_json::parse(line_, nullptr, /*allow_exceptions=*/false);
+}
+
 bool MetricsEvent::has_escaped_keys() const {
   return std::ranges::any_of(fields_,
                              [](const auto& field) { return field.first.find('\\') != field.first.npos; });

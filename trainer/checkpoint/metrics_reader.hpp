@@ -6,6 +6,8 @@
 #include "common/env.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +39,8 @@ class MetricsEvent {
   /// The value as written in the line, lists and objects among them; "" where there is none.
   std::string_view raw(std::string_view key) const;
   std::string_view line() const { return line_; }
+  /// The line; discarded (is_discarded()) where JSON's reader takes it for none, such as one that is no UTF-8.
+  nlohmann::ordered_json json() const;
   /// True if a key is written with escapes, as no run writes one: the calls above do not find it.
   bool has_escaped_keys() const;
 

@@ -64,8 +64,7 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
         fmt::format("--data: {} is made in memory, no directory holds it; leave --data out, or name a "
                     "set that has files with --set",
                     wanted.set));
-  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
-                                          : resolve_data_root(wanted.set, options.data);
+  wanted.directory = resolve_data_root(wanted, options.data);
   return wanted;
 }
 

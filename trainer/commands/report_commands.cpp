@@ -209,9 +209,8 @@ int write_for_tensorboard(const ReportCommandOptions& options) {
       env.remove_file(folder + "/" + name);
     }
     EventFile file(env, folder);
-    read_metrics(run["directory"].get<std::string>() + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      file.add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
-    });
+    read_metrics(run["directory"].get<std::string>() + "/metrics.jsonl",
+                 [&](const MetricsEvent& event) { file.add_line(event.json()); });
     print("{}: {} for: tensorboard --logdir {}\n", folder,
           counted(run["steps_logged"].get<std::int64_t>(), "logged step"), shell_word(options.output));
   }

@@ -150,7 +150,7 @@ struct RunEvents {
       return epoch.add(event, since_start);
     }
     if (name == "loss") return;
-    Json json = Json::parse(event.line(), nullptr, /*allow_exceptions=*/false);
+    Json json = event.json();
     if (name == "start") {
       start = std::move(json);
     } else if (name == "end") {

@@ -130,8 +130,7 @@ std::shared_ptr<const TrainTestData> load_data(const SavedModel& model, const Re
   if (options.loaded != nullptr) return {std::shared_ptr<const TrainTestData>(), options.loaded};  // borrowed
   DatasetOptions wanted = model.data.options;
   wanted.validation = {};  // only the test half is looked at
-  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
-                                          : resolve_data_root(wanted.set, options.data);
+  wanted.directory = resolve_data_root(wanted, options.data);
   auto data = std::make_shared<TrainTestData>(load_dataset(wanted));
   const auto differences = data_differences(model.data, *data, fingerprints_of(*data));
   const std::string what = fmt::format("{}", fmt::join(differences, ", "));

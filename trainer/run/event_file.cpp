@@ -165,7 +165,7 @@ TensorBoard::TensorBoard(Env& env, const std::string& run_dir, std::int64_t step
     if (told) file_->start_again_at(from);
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
       if (event.integer("step").value_or(0) < from) return;
-      file_->add_line(Json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
+      file_->add_line(event.json());
     });
   });
 }

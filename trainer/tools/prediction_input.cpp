@@ -96,8 +96,7 @@ DatasetOptions options_for(const DatasetOptions& of_run, const SampleName& name)
     wanted.mean = {0};
     wanted.std = {1};
   }
-  wanted.directory = name.directory.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
-                                            : resolve_data_root(wanted.set, name.directory);
+  wanted.directory = resolve_data_root(wanted, name.directory);
   return wanted;
 }
 
